@@ -1,0 +1,193 @@
+"""The header of a record batch v2 (magic 2, KIP-98), and walking over batches without opening them.
+
+    baseOffset int64 | batchLength int32 | partitionLeaderEpoch int32 | magic int8 | crc uint32 | attributes int16 |
+    lastOffsetDelta int32 | baseTimestamp int64 | maxTimestamp int64 | producerId int64 | producerEpoch int16 |
+    baseSequence int32 | recordCount int32 | records ...                                  61 bytes, big-endian
+
+batchLength counts from partitionLeaderEpoch on. The checksum covers what follows it; so base offset, length, leader
+epoch and magic can be written anew without it, which is what a broker does when it appends.
+attributes: bits 0-2 codec, 3 timestamp type, 4 transactional, 5 control, 6 delete horizon (KIP-534: then
+baseTimestamp is the time from which tombstones and markers in the batch may go).
+Refused here: nothing but lengths that cannot be; the rules for appending are storage's.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is a class
+from typing import NamedTuple
+
+from protocol.records.crc32c import crc32c
+from protocol.records.errors import CorruptBatch
+
+Buffer = bytes | bytearray | memoryview
+
+HEADER_SIZE = 61
+#: Bytes of base offset and length, which `batch_length` does not count. The same in every format.
+LOG_OVERHEAD = 12
+#: Where the magic byte lies, in every format.
+MAGIC_OFFSET = 16
+#: The smallest entry of any format: a v0 message without key and value counts 14 bytes after its length.
+MIN_ENTRY_LENGTH = 14
+#: The first byte under the checksum: the attributes.
+CRC_START = 21
+
+CODEC_MASK = 0x07
+TIMESTAMP_TYPE_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+NO_LEADER_EPOCH = -1
+
+#: `BatchHeader.timestamp_type`.
+CREATE_TIME = 0
+LOG_APPEND_TIME = 1
+
+HEADER = Struct(">qiibIhiqqqhii")
+_UNPACK_HEADER = HEADER.unpack_from
+_ENTRY_START = Struct(">qi4xb")
+_OFFSET_LENGTH = Struct(">qi")
+_BASE_OFFSET = Struct(">q")
+_LEADER_EPOCH = Struct(">i")
+_CRC = Struct(">I")
+
+
+class BatchHeader(NamedTuple):
+    """The thirteen fields in wire order; a tuple, since nothing is made and read more often than this."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The whole batch, header and all."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record; wraps from 2147483647 to 0. -1 without sequences."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return advance_sequence(self.base_sequence, self.last_offset_delta)
+
+    @property
+    def codec(self) -> int:
+        """The compression id, also one that no codec has (see `compression.Codec`)."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> int:
+        return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_BIT != 0
+
+    @property
+    def has_producer_id(self) -> bool:
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """ms from which tombstones and markers in the batch may be dropped, or None when no cleaner set it."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
+
+
+def advance_sequence(sequence: int, count: int) -> int:
+    """`count` records further; sequences are 31 bits and wrap to 0."""
+    return (sequence + count) & 0x7FFFFFFF
+
+
+def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The batch header at `position`; CorruptBatch when fewer than 61 bytes are left. Checks no field's value."""
+    try:
+        return BatchHeader._make(_UNPACK_HEADER(buffer, position))
+    except StructError:
+        raise CorruptBatch(f"{len(buffer) - position} bytes are no batch header") from None
+
+
+def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each whole v2 batch from `position` on.
+
+    What a cut leaves at the end is left out, as Kafka's own readers do. CorruptBatch: a length below the smallest
+    possible. An entry of an older format ends it with CorruptBatch: `legacy.iter_entries` walks those.
+    """
+    end = len(buffer)
+    while position + HEADER_SIZE <= end:
+        header = BatchHeader._make(_UNPACK_HEADER(buffer, position))
+        size = header.batch_length + LOG_OVERHEAD
+        if size < HEADER_SIZE:
+            raise CorruptBatch(f"batch length {header.batch_length} at byte {position} is below the smallest possible")
+        if header.magic != 2:
+            raise CorruptBatch(f"magic {header.magic} at byte {position} is not that of a record batch")
+        if position + size > end:
+            return
+        yield position, header
+        position += size
+
+
+def entry_at(buffer: Buffer, position: int) -> tuple[int, int, int] | None:
+    """(base offset, size in bytes, magic) of the entry of any format at `position`; None if not wholly there."""
+    if position + MAGIC_OFFSET + 1 > len(buffer):
+        return None
+    offset, length, magic = _ENTRY_START.unpack_from(buffer, position)
+    if length < MIN_ENTRY_LENGTH:
+        raise CorruptBatch(f"length {length} at byte {position} is below the smallest possible")
+    size = length + LOG_OVERHEAD
+    return None if position + size > len(buffer) else (offset, size, magic)
+
+
+def compute_crc(buffer: Buffer, position: int, size: int) -> int:
+    """The checksum that the batch of `size` bytes at `position` should have."""
+    return crc32c(memoryview(buffer)[position + CRC_START : position + size])
+
+
+def verify_crc(buffer: Buffer, position: int, size: int) -> bool:
+    """Whether the batch of `size` bytes at `position` carries the checksum of its bytes."""
+    view = memoryview(buffer)
+    stored: int = _CRC.unpack_from(view, position + MAGIC_OFFSET + 1)[0]
+    return crc32c(view[position + CRC_START : position + size]) == stored
+
+
+def patch_in_place(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Give the batch at `position` its place in the log. The checksum does not cover these fields."""
+    _BASE_OFFSET.pack_into(buffer, position, base_offset)
+    _LEADER_EPOCH.pack_into(buffer, position + LOG_OVERHEAD, leader_epoch)
+
+
+def patch_timestamp(
+    buffer: bytearray | memoryview, position: int, size: int, timestamp_type: int, max_timestamp: int
+) -> None:
+    """Set timestamp type and max timestamp, and the checksum anew: what LogAppendTime does to a batch."""
+    attributes = int.from_bytes(buffer[position + CRC_START : position + CRC_START + 2], "big")
+    attributes = attributes & ~TIMESTAMP_TYPE_BIT | (TIMESTAMP_TYPE_BIT if timestamp_type else 0)
+    buffer[position + CRC_START : position + CRC_START + 2] = attributes.to_bytes(2, "big")
+    _BASE_OFFSET.pack_into(buffer, position + 35, max_timestamp)
+    _CRC.pack_into(buffer, position + MAGIC_OFFSET + 1, compute_crc(buffer, position, size))

@@ -1,0 +1,147 @@
+"""The five codecs of records, each bounded: what would grow past `max_size` is an error and not a full memory.
+
+gzip (1), lz4 frames (3) and zstd (4) are those formats as they are. snappy (2) is the block format inside the framing
+of Java's xerial library; bare blocks, which some clients have sent, are read too. The sizes that compressed bytes
+declare are hints at most: the output buffer is what bounds them.
+"""
+
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Any
+
+import cramjam
+
+from protocol.records.errors import CorruptBatch, UnsupportedCodec
+
+Buffer = bytes | bytearray | memoryview
+
+#: Default bound: beyond what the default request limit (100 MiB) could carry uncompressed, with room.
+DEFAULT_MAX_SIZE = 256 << 20
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
+#: Uncompressed bytes a snappy block, as xerial's default.
+_XERIAL_BLOCK_SIZE = 32 << 10
+
+#: Kafka's own default levels (KIP-390): gzip -1 is zlib's 6, zstd 3; lz4's default is its fast mode.
+_GZIP_DEFAULT_LEVEL, _LZ4_FAST_LEVEL, _ZSTD_DEFAULT_LEVEL = 6, 0, 3
+
+
+class Codec(IntEnum):
+    """Bits 0-2 of a batch's (and an old message's) attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` in the form a producer would send it; `level` None is Kafka's default for the codec."""
+    if codec == Codec.NONE:
+        return bytes(data)
+    compressor = _COMPRESSORS.get(codec)
+    if compressor is None:
+        raise UnsupportedCodec(codec)
+    return compressor(data, level)
+
+
+def decompress(codec: int, data: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> bytes:
+    """The uncompressed bytes.
+
+    CorruptBatch: damaged bytes, or more than `max_size` of them. UnsupportedCodec: an id that no codec has.
+    """
+    if codec == Codec.NONE:
+        return bytes(data)
+    decompressor = _DECOMPRESSORS.get(codec)
+    if decompressor is None:
+        raise UnsupportedCodec(codec)
+    return decompressor(data, max_size)
+
+
+def _compress_gzip(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.gzip.compress(data, level=_GZIP_DEFAULT_LEVEL if level is None or level < 0 else level))
+
+
+def _compress_lz4(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.lz4.compress(data, level=_LZ4_FAST_LEVEL if level is None else level))
+
+
+def _compress_zstd(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.zstd.compress(data, level=_ZSTD_DEFAULT_LEVEL if level is None else level))
+
+
+def _compress_snappy(data: Buffer, level: int | None) -> bytes:
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_SIZE]))
+        parts.append(len(block).to_bytes(4, "big"))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _into_buffer(module: Any) -> Callable[[Buffer, int], bytes]:
+    """Decompress by growing guesses: cramjam writes into a buffer of ours and never past its end."""
+    decompress_into = module.decompress_into
+
+    def decompress_bounded(data: Buffer, max_size: int) -> bytes:
+        size = min(4 * len(data) + 4096, max_size)
+        while True:
+            out = bytearray(size)
+            try:
+                written: int = decompress_into(data, out)
+            except cramjam.DecompressionError as error:
+                if "write whole buffer" not in str(error):
+                    raise CorruptBatch(f"compressed records: {error}") from None
+            else:
+                return bytes(memoryview(out)[:written])
+            if size >= max_size:
+                raise CorruptBatch(f"compressed records hold more than {max_size} bytes")
+            size = min(size * 8, max_size)
+
+    return decompress_bounded
+
+
+def _decompress_snappy(data: Buffer, max_size: int) -> bytes:
+    view = memoryview(data)
+    if view[:8] != _XERIAL_MAGIC:
+        return _decompress_snappy_block(view, max_size)
+    position = len(_XERIAL_HEADER)
+    parts: list[bytes] = []
+    while position < len(view):
+        length = int.from_bytes(view[position : position + 4], "big")
+        position += 4
+        if position + length > len(view) or not length:
+            raise CorruptBatch(f"a snappy block of {length} bytes reaches past the end of the records")
+        block = _decompress_snappy_block(view[position : position + length], max_size)
+        max_size -= len(block)
+        parts.append(block)
+        position += length
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(block: memoryview, max_size: int) -> bytes:
+    # The length a block declares is at most 64 times what it has bytes, or it is a lie: no allocation follows it.
+    try:
+        size: int = cramjam.snappy.decompress_raw_len(block)
+        if size > max_size or size > 64 * len(block):
+            raise CorruptBatch(f"a snappy block of {len(block)} bytes claims to hold {size}")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise CorruptBatch(f"compressed records: {error}") from None
+
+
+_COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
+    Codec.GZIP: _compress_gzip,
+    Codec.SNAPPY: _compress_snappy,
+    Codec.LZ4: _compress_lz4,
+    Codec.ZSTD: _compress_zstd,
+}
+_DECOMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
+    Codec.GZIP: _into_buffer(cramjam.gzip),
+    Codec.SNAPPY: _decompress_snappy,
+    Codec.LZ4: _into_buffer(cramjam.lz4),
+    Codec.ZSTD: _into_buffer(cramjam.zstd),
+}

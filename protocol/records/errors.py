@@ -1,0 +1,25 @@
+"""What can be wrong with records, apart from any wire error code.
+
+`broker/error_map.py` gives each its ErrorCode: CorruptBatch CORRUPT_MESSAGE, InvalidRecord INVALID_RECORD,
+UnsupportedCodec UNSUPPORTED_COMPRESSION_TYPE.
+"""
+
+
+class RecordsError(ValueError):
+    """Bytes that are no records, or not those that their header promises."""
+
+
+class CorruptBatch(RecordsError):
+    """A length, a checksum or compressed bytes that cannot be right: the bytes were damaged."""
+
+
+class InvalidRecord(RecordsError):
+    """Whole bytes that break a rule of the format: a count, a length or a delta that does not add up."""
+
+
+class UnsupportedCodec(RecordsError):
+    """A compression id that no codec has, or that the format version does not allow."""
+
+    def __init__(self, codec: int) -> None:
+        super().__init__(f"unknown compression codec {codec}")
+        self.codec = codec
