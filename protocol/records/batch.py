@@ -49,6 +49,7 @@ LOG_APPEND_TIME = 1
 
 HEADER = Struct(">qiibIhiqqqhii")
 _UNPACK_HEADER = HEADER.unpack_from
+_NEW_TUPLE = tuple.__new__
 _ENTRY_START = Struct(">qi4xb")
 _OFFSET_LENGTH = Struct(">qi")
 _BASE_OFFSET = Struct(">q")
@@ -128,7 +129,7 @@ def advance_sequence(sequence: int, count: int) -> int:
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The batch header at `position`; CorruptBatch when fewer than 61 bytes are left. Checks no field's value."""
     try:
-        return BatchHeader._make(_UNPACK_HEADER(buffer, position))
+        return _NEW_TUPLE(BatchHeader, _UNPACK_HEADER(buffer, position))
     except StructError:
         raise CorruptBatch(f"{len(buffer) - position} bytes are no batch header") from None
 
@@ -137,11 +138,11 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
     """(position, header) of each whole v2 batch from `position` on.
 
     What a cut leaves at the end is left out, as Kafka's own readers do. CorruptBatch: a length below the smallest
-    possible. An entry of an older format ends it with CorruptBatch: `legacy.iter_entries` walks those.
+    possible. An entry of an older format ends it with CorruptBatch: `entry_at` steps over those too.
     """
     end = len(buffer)
     while position + HEADER_SIZE <= end:
-        header = BatchHeader._make(_UNPACK_HEADER(buffer, position))
+        header = _NEW_TUPLE(BatchHeader, _UNPACK_HEADER(buffer, position))
         size = header.batch_length + LOG_OVERHEAD
         if size < HEADER_SIZE:
             raise CorruptBatch(f"batch length {header.batch_length} at byte {position} is below the smallest possible")

@@ -22,4 +22,4 @@ def portable_crc32c() -> Callable[[Buffer, int], int]:
 try:
     from fastcrc.crc32 import iscsi as crc32c
 except ImportError:  # pragma: no cover - machines without a wheel of fastcrc
-    crc32c = portable_crc32c()
+    crc32c = portable_crc32c()  # type: ignore[assignment]

@@ -81,7 +81,7 @@ def iter_records(buffer: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[R
         if magic == 2:
             yield from iter_batch_records(view[position : position + size], max_size=max_size)
         elif magic in (0, 1):
-            from protocol.records.legacy import iter_entry_records
+            from protocol.records.legacy import iter_entry_records  # which itself needs Record
 
             yield from iter_entry_records(view[position : position + size], max_size=max_size)
         else:

@@ -13,7 +13,7 @@ _ONE_BYTE = tuple(bytes([folded]) for folded in range(128))
 
 
 def zigzag(value: int) -> int:
-    """Fold a signed 64-bit value to an unsigned one of which small magnitudes are small."""
+    """A signed value folded to an unsigned one that is small when its magnitude is."""
     return (value << 1) ^ (value >> 63)
 
 

@@ -1,0 +1,135 @@
+"""Reading message sets of the formats before record batches: v0 (before 0.10) and v1 (0.10, adds a timestamp).
+
+    offset int64 | length int32 | crc uint32 | magic int8 | attributes int8 | [v1: timestamp int64] |
+    keyLength int32 (-1 null) | key | valueLength int32 (-1 null) | value
+
+The checksum is zlib's CRC-32 over magic to value. attributes: bits 0-2 codec (no zstd), bit 3 timestamp type (v1).
+Compressed messages are wrapped: the value of a message with a codec is a message set. Its offset is the offset of its
+last inner message. Inner offsets are absolute in v0 and count from 0 in v1 (KIP-31); a v1 wrapper with LogAppendTime
+gives all inner messages its own timestamp (KIP-32). lz4 frames inside v0 carry a wrong header checksum, as Kafka
+wrote it before KIP-57.
+"""
+
+import zlib
+from collections.abc import Iterator
+from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is a class
+from typing import NamedTuple
+
+from protocol.records.batch import CODEC_MASK, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, entry_at
+from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
+from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
+from protocol.records.lz4_frame import with_right_header_checksum
+from protocol.records.record import Record
+
+Buffer = bytes | bytearray | memoryview
+
+_MESSAGE_START = Struct(">qiIbb")
+_TIMESTAMP = Struct(">q")
+_LENGTH = Struct(">i")
+_CRC = Struct(">I")
+#: Offset of the magic byte: where the checksum begins.
+_CRC_START = 16
+
+
+class Message(NamedTuple):
+    """One entry of a message set; a wrapper when `codec` is not 0. `timestamp` is -1 in v0."""
+
+    offset: int
+    size_bytes: int
+    crc: int
+    magic: int
+    attributes: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return self.magic == 1 and self.attributes & TIMESTAMP_TYPE_BIT != 0
+
+
+def parse_message(buffer: Buffer, position: int = 0) -> Message:
+    """The v0 or v1 entry at `position`. CorruptBatch: another magic, or fields that do not fill the entry."""
+    try:
+        offset, length, crc, magic, attributes = _MESSAGE_START.unpack_from(buffer, position)
+        end = position + LOG_OVERHEAD + length
+        if magic not in (0, 1):
+            raise CorruptBatch(f"magic {magic} is not that of a message set")
+        at = position + _MESSAGE_START.size
+        timestamp = NO_TIMESTAMP
+        if magic == 1:
+            timestamp = _TIMESTAMP.unpack_from(buffer, at)[0]
+            at += 8
+        key, at = _bytes_at(buffer, at, end)
+        value, at = _bytes_at(buffer, at, end)
+    except StructError:
+        raise CorruptBatch(f"{len(buffer) - position} bytes are no message") from None
+    if at != end:
+        raise CorruptBatch(f"a message of {length} bytes has its fields end {end - at} bytes before its end")
+    return Message(offset, end - position, crc, magic, attributes, timestamp, key, value)
+
+
+def verify_message_crc(buffer: Buffer, position: int, size: int) -> bool:
+    """Whether the message of `size` bytes at `position` carries the checksum of its bytes."""
+    view = memoryview(buffer)
+    stored: int = _CRC.unpack_from(view, position + LOG_OVERHEAD)[0]
+    return zlib.crc32(view[position + _CRC_START : position + size]) == stored
+
+
+def iter_entry_records(entry: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
+    """The record of one whole entry, or the records inside when it is a wrapper."""
+    message = parse_message(entry)
+    if message.codec == Codec.NONE:
+        yield Record(message.offset, message.timestamp, message.key, message.value)
+        return
+    inner = unwrap(message, max_size)
+    shift = message.offset - inner[-1].offset if message.magic == 1 else 0
+    append_time = message.timestamp if message.is_log_append_time else None
+    for each in inner:
+        timestamp = each.timestamp if append_time is None else append_time
+        yield Record(each.offset + shift, timestamp, each.key, each.value)
+
+
+def unwrap(wrapper: Message, max_size: int = DEFAULT_MAX_SIZE) -> list[Message]:
+    """The inner messages as they are written, at least one.
+
+    InvalidRecord: no value, no messages, another magic than the wrapper's, or a wrapper inside a wrapper.
+    """
+    if wrapper.codec > Codec.LZ4:
+        raise UnsupportedCodec(wrapper.codec)
+    if wrapper.value is None:
+        raise InvalidRecord("a compressed message set without a value")
+    compressed = wrapper.value
+    if wrapper.codec == Codec.LZ4 and wrapper.magic == 0:
+        compressed = with_right_header_checksum(compressed)
+    data = decompress(wrapper.codec, compressed, max_size)
+    inner = []
+    position = 0
+    while (found := entry_at(data, position)) is not None:
+        _, size, magic = found
+        if magic != wrapper.magic:
+            raise InvalidRecord(f"a message with magic {magic} inside a wrapper with magic {wrapper.magic}")
+        message = parse_message(data, position)
+        if message.codec != Codec.NONE:
+            raise InvalidRecord("a compressed message inside a compressed message")
+        inner.append(message)
+        position += size
+    if not inner:
+        raise InvalidRecord("a compressed message set without messages")
+    return inner
+
+
+def _bytes_at(buffer: Buffer, position: int, end: int) -> tuple[bytes | None, int]:
+    length: int = _LENGTH.unpack_from(buffer, position)[0]
+    position += 4
+    if length < 0:
+        return None, position
+    stop = position + length
+    if stop > end or stop > len(buffer):
+        raise CorruptBatch(f"a field of {length} bytes reaches past the end of its message")
+    return bytes(buffer[position:stop]), stop

@@ -1,0 +1,86 @@
+"""Building message sets v0 and v1, wrapped where a codec is asked for: what old clients send and are sent.
+
+See `legacy` for the formats.
+"""
+
+import zlib
+
+from protocol.records.batch import TIMESTAMP_TYPE_BIT
+from protocol.records.compression import Codec, compress
+from protocol.records.errors import UnsupportedCodec
+from protocol.records.legacy import Message
+from protocol.records.lz4_frame import with_broken_header_checksum
+
+
+class MessageSetBuilder:
+    """Collects messages and builds a message set, one wrapper around all of them with a codec.
+
+    `log_append_time_ms` (v1): the timestamp of every message, with the bit that says so.
+    """
+
+    __slots__ = ("_messages", "base_offset", "codec", "level", "log_append_time_ms", "magic")
+
+    def __init__(
+        self,
+        magic: int,
+        base_offset: int = 0,
+        codec: int = Codec.NONE,
+        *,
+        level: int | None = None,
+        log_append_time_ms: int | None = None,
+    ) -> None:
+        if magic not in (0, 1):
+            raise ValueError(f"magic {magic} is not that of a message set")
+        if codec > Codec.LZ4:
+            raise UnsupportedCodec(codec)
+        self.magic = magic
+        self.base_offset = base_offset
+        self.codec = codec
+        self.level = level
+        self.log_append_time_ms = log_append_time_ms
+        self._messages: list[Message] = []
+
+    def append(self, timestamp: int, key: bytes | None, value: bytes | None, *, offset: int | None = None) -> None:
+        """Add a message; v0 drops the timestamp. `offset` (absolute) where there are gaps, else the next one."""
+        if offset is None:
+            offset = self._messages[-1].offset + 1 if self._messages else self.base_offset
+        if self.log_append_time_ms is not None:
+            timestamp = self.log_append_time_ms
+        self._messages.append(Message(offset, 0, 0, self.magic, 0, timestamp, key, value))
+
+    def build(self) -> bytes:
+        """The message set; empty without messages."""
+        time_bit = TIMESTAMP_TYPE_BIT if self.magic == 1 and self.log_append_time_ms is not None else 0
+        if not self._messages:
+            return b""
+        if self.codec == Codec.NONE:
+            return b"".join(
+                encode_message(m.offset, self.magic, time_bit, m.timestamp, m.key, m.value) for m in self._messages
+            )
+        first = self._messages[0].offset if self.magic == 1 else 0
+        inner = b"".join(
+            encode_message(m.offset - first, self.magic, 0, m.timestamp, m.key, m.value) for m in self._messages
+        )
+        wrapped = compress(self.codec, inner, self.level)
+        if self.magic == 0 and self.codec == Codec.LZ4:
+            wrapped = with_broken_header_checksum(wrapped)
+        newest = max(m.timestamp for m in self._messages)
+        return encode_message(self._messages[-1].offset, self.magic, self.codec | time_bit, newest, None, wrapped)
+
+
+def encode_message(
+    offset: int, magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
+) -> bytes:
+    """One entry, its checksum made; v0 has no room for the timestamp."""
+    body = bytes([magic, attributes])
+    if magic == 1:
+        body += timestamp.to_bytes(8, "big", signed=True)
+    for item in (key, value):
+        body += (-1 if item is None else len(item)).to_bytes(4, "big", signed=True)
+        body += item or b""
+    return (
+        offset.to_bytes(8, "big", signed=True)
+        + (len(body) + 4).to_bytes(4, "big")
+        + zlib.crc32(body).to_bytes(4, "big")
+        + body
+    )

@@ -1,0 +1,69 @@
+"""The one detail of lz4 frames that Kafka got wrong: the header checksum in messages v0.
+
+A frame's descriptor ends with the second byte of xxHash32 over the descriptor. Kafka before 0.10 hashed the frame's
+magic number too; readers of v0 must take such frames, and what is written as v0 must have them (KIP-57).
+"""
+
+from struct import Struct
+
+from protocol.records.errors import CorruptBatch
+
+_LANES = Struct("<4I")
+_LANE = Struct("<I")
+_MASK = 0xFFFFFFFF
+_P1, _P2, _P3, _P4, _P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
+
+
+def with_right_header_checksum(frame: bytes) -> bytes:
+    """The frame with the checksum that the lz4 format asks for."""
+    at = _checksum_position(frame)
+    return frame[:at] + _second_byte(xxh32(frame[4:at])) + frame[at + 1 :]
+
+
+def with_broken_header_checksum(frame: bytes) -> bytes:
+    """The frame with the checksum that clients before 0.10 wrote and expect."""
+    at = _checksum_position(frame)
+    return frame[:at] + _second_byte(xxh32(frame[:at])) + frame[at + 1 :]
+
+
+def _checksum_position(frame: bytes) -> int:
+    if len(frame) < 7 or frame[:4] != b"\x04\x22\x4d\x18":
+        raise CorruptBatch("no lz4 frame")
+    flags = frame[4]
+    at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary id
+    if at >= len(frame):
+        raise CorruptBatch("an lz4 frame is cut off in its header")
+    return at
+
+
+def _second_byte(digest: int) -> bytes:
+    return bytes([digest >> 8 & 0xFF])
+
+
+def xxh32(data: bytes) -> int:
+    """xxHash32 with seed 0; for a frame header's few bytes, not for speed."""
+    position = 0
+    if len(data) >= 16:
+        lanes = [(_P1 + _P2) & _MASK, _P2, 0, -_P1 & _MASK]
+        while position + 16 <= len(data):
+            words = _LANES.unpack_from(data, position)
+            lanes = [_rotate(lane + word * _P2, 13) * _P1 & _MASK for lane, word in zip(lanes, words, strict=True)]
+            position += 16
+        digest = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+    else:
+        digest = _P5
+    digest += len(data)
+    while position + 4 <= len(data):
+        digest = _rotate(digest + _LANE.unpack_from(data, position)[0] * _P3, 17) * _P4
+        position += 4
+    for byte in data[position:]:
+        digest = _rotate(digest + byte * _P5, 11) * _P1
+    digest &= _MASK
+    digest = (digest ^ digest >> 15) * _P2 & _MASK
+    digest = (digest ^ digest >> 13) * _P3 & _MASK
+    return digest ^ digest >> 16
+
+
+def _rotate(value: int, bits: int) -> int:
+    value &= _MASK
+    return (value << bits | value >> 32 - bits) & _MASK
