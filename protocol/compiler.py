@@ -1,0 +1,95 @@
+"""Source generation: what the decoder's and the encoder's writers have in common."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from protocol.primitives import Primitive
+from protocol.schema import Array, Field, Message, StructType
+
+
+class Source:
+    """Lines of a function under construction, and the namespace that it will run in."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.namespace: dict[str, Any] = {}
+        self.indent = 0
+        self._names = 0
+
+    def __call__(self, line: str) -> None:
+        self.lines.append("    " * self.indent + line)
+
+    def name(self, stem: str) -> str:
+        """A local name that nothing else uses."""
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def bind(self, stem: str, value: object) -> str:
+        """A global name for `value`; the same object keeps its name."""
+        for name, bound in self.namespace.items():
+            if bound is value:
+                return name
+        name = self.name(stem)
+        self.namespace[name] = value
+        return name
+
+    def layout(self, codes: str) -> struct.Struct:
+        """The Struct for these codes, big-endian."""
+        return struct.Struct(">" + codes)
+
+    def compile(self, function: str, title: str) -> Callable[..., Any]:
+        """Run the lines and return the function of that name; `title` stands in tracebacks."""
+        exec(compile("\n".join(self.lines), f"<{title}>", "exec"), self.namespace)
+        compiled: Callable[..., Any] = self.namespace[function]
+        return compiled
+
+
+class Layout:
+    """Which fields of a struct are on the wire in one version of one message, and how."""
+
+    def __init__(self, struct_type: StructType, version: int, flexible: bool) -> None:
+        present = [field for field in struct_type.fields if version in field.versions]
+        self.plain = [field for field in present if field.tag is None]
+        self.tagged = sorted((field for field in present if field.tag is not None), key=tag_of)
+        self.absent = [field for field in struct_type.fields if version not in field.versions]
+        self.flexible = flexible
+        if self.tagged and not flexible:
+            raise TypeError(f"{struct_type.name} v{version} has tagged fields but is not flexible")
+
+
+def tag_of(field: Field) -> int:
+    """The field's tag number."""
+    assert field.tag is not None
+    return field.tag
+
+
+def least_size(kind: Primitive | Array | StructType, version: int, flexible: bool, nullable: bool = False) -> int:
+    """The least number of bytes that a value can take: bounds how many elements an array may claim to have."""
+    if isinstance(kind, StructType):
+        if nullable:
+            return 1
+        layout = Layout(kind, version, flexible)
+        return sum(
+            least_size(field.type, version, flexible and field.flexible, version in field.nullable)
+            for field in layout.plain
+        ) + (1 if flexible else 0)
+    if isinstance(kind, Array):
+        return 1 if flexible else 4
+    return 1 if flexible and not kind.code else kind.size
+
+
+def has_records(kind: Primitive | Array | StructType, version: int) -> bool:
+    """Whether a field of type `records` is on the wire anywhere in it."""
+    if isinstance(kind, Array):
+        return has_records(kind.element, version)
+    if isinstance(kind, StructType):
+        return any(version in field.versions and has_records(field.type, version) for field in kind.fields)
+    return kind.name == "records"
+
+
+def title(message: Message, version: int, verb: str) -> str:
+    """A name for the compiled code in tracebacks and profiles."""
+    return f"{verb} {message.name} v{version}"

@@ -1,0 +1,234 @@
+"""Decoders: one straight-line function per (message, version), written and compiled on first use.
+
+In the written code `b` is the buffer, `p` the position, `z` the end. Neighbouring fields of fixed size, together with the
+length or count in front of a following one, are read by one `struct` call. Reading beyond the end raises IndexError or
+struct.error, slices are checked, and an array may not claim more elements than the rest of the bytes can hold.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NoReturn
+
+from protocol.compiler import Layout, Source, has_records, least_size, tag_of, title
+from protocol.errors import ProtocolError
+from protocol.primitives import Primitive, read_unsigned_varint, skip_tagged_fields, varint_rest
+from protocol.schema import Array, Field, Message, ReadBuffer, Struct, StructType
+from protocol.value_classes import default_expression
+
+
+def compile_decoder(message: Message, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
+    """The function (buffer, position) -> (value, end)."""
+    return DecoderWriter(message, version).compile()
+
+
+def raise_truncated() -> NoReturn:
+    raise ProtocolError("the bytes end before the message does")
+
+
+def raise_null(name: str) -> NoReturn:
+    raise ProtocolError(f"{name} is null or has a negative length")
+
+
+class DecoderWriter:
+    """Writes the source of one decoder."""
+
+    def __init__(self, message: Message, version: int) -> None:
+        self.message = message
+        self.version = version
+        self.flexible = version in message.flexible
+        self.source = Source()
+        self.source.namespace.update(
+            truncated=raise_truncated,
+            null=raise_null,
+            varint_rest=varint_rest,
+            varint=read_unsigned_varint,
+            skip_tagged=skip_tagged_fields,
+            unpack_from=struct.unpack_from,
+            ProtocolError=ProtocolError,
+            MALFORMED=(IndexError, struct.error, UnicodeDecodeError),
+        )
+        self.run: list[tuple[str, str]] = []  # (struct code, target) of fixed-size values not yet read
+
+    def compile(self) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
+        write = self.source
+        write("def decode(b, p):")
+        write.indent = 1
+        if has_records(self.message, self.version):
+            write("if type(b) is not memoryview: b = memoryview(b)")
+        write("z = len(b)")
+        write("try:")
+        write.indent = 2
+        self.struct(self.message, "value")
+        self.flush()
+        write("return value, p")
+        write.indent = 1
+        write("except MALFORMED as error:")
+        write(f'    raise ProtocolError(f"{self.message.name} v{self.version}: {{error}}") from None')
+        return write.compile("decode", title(self.message, self.version, "decode"))
+
+    # Fixed-size values are collected, and read together before anything that needs the position.
+
+    def flush(self) -> None:
+        write, run = self.source, self.run
+        if not run:
+            return
+        layout = write.layout("".join(code for code, _ in run))
+        if layout.size == 1 and run[0][0] == "B":
+            write(f"{run[0][1]} = b[p]")
+        else:
+            unpack = write.bind("unpack", layout.unpack_from)
+            write(f"{', '.join(target for _, target in run)}, = {unpack}(b, p)")
+        write(f"p += {layout.size}")
+        run.clear()
+
+    def struct(self, kind: StructType, target: str) -> None:
+        """Read a struct into the local name `target`."""
+        write = self.source
+        layout = Layout(kind, self.version, self.flexible)
+        write(f"{target} = {write.bind('make', kind.value_class)}()")
+        for field in layout.absent + layout.tagged:
+            write(f"{target}.{field.name} = {self.default(kind, field)}")
+        for field in layout.plain:
+            self.value(field, field.type, f"{target}.{field.name}", self.version in field.nullable)
+        if self.flexible:
+            self.tagged_fields(kind, layout, target)
+
+    def default(self, kind: StructType, field: Field) -> str:
+        namespace: dict[str, object] = {}
+        expression = default_expression(field, namespace)
+        for name, value in namespace.items():  # at most one
+            expression = expression.replace(name, self.source.bind("default", value))
+        return expression
+
+    def value(self, field: Field, kind: Primitive | Array | StructType, target: str, nullable: bool) -> None:
+        """Read one value into `target`, an attribute or a local name."""
+        compact = self.flexible and field.flexible
+        if isinstance(kind, Array):
+            self.array(field, kind.element, target, nullable, compact)
+        elif isinstance(kind, StructType):
+            self.nested(kind, target, nullable)
+        elif kind.code:
+            self.run.append((kind.code, target))
+        else:
+            self.variable(field, kind, target, nullable, compact)
+
+    def length(self, code: str, field: Field, target: str, nullable: bool, compact: bool) -> str:
+        """Read a length or count: the local name that then holds it, at least 0.
+
+        Opens an `else:` block for the value if it may be null.
+        """
+        write = self.source
+        name = write.name("n")
+        self.run.append(("B" if compact else code, name))
+        self.flush()
+        if compact:
+            write(f"if {name} > 127: {name}, p = varint_rest(b, p, {name})")
+            write(f"{name} -= 1")
+        if nullable:
+            write(f"if {name} < 0: {target} = None")
+            write("else:")
+            write.indent += 1
+        else:
+            write(f"if {name} < 0: null({field.name!r})")
+        return name
+
+    def variable(self, field: Field, kind: Primitive, target: str, nullable: bool, compact: bool) -> None:
+        """A string, bytes or records."""
+        write = self.source
+        name = self.length("h" if kind.name == "string" else "i", field, target, nullable, compact)
+        write(f"q = p + {name}")
+        write("if q > z: truncated()")
+        reading = {"string": 'str(b[p:q], "utf-8")', "bytes": "bytes(b[p:q])", "records": "b[p:q]"}[kind.name]
+        write(f"{target} = {reading}")
+        write("p = q")
+        write.indent -= nullable
+
+    def nested(self, kind: StructType, target: str, nullable: bool) -> None:
+        write = self.source
+        if nullable:
+            present = write.name("n")
+            self.run.append(("b", present))
+            self.flush()
+            write(f"if {present} < 0: {target} = None")
+            write("else:")
+            write.indent += 1
+        name = write.name("s")
+        self.struct(kind, name)
+        write(f"{target} = {name}")
+        if nullable:
+            self.flush()
+            write.indent -= 1
+
+    def array(self, field: Field, element: Primitive | StructType, target: str, nullable: bool, compact: bool) -> None:
+        write = self.source
+        count = self.length("i", field, target, nullable, compact)
+        size = least_size(element, self.version, compact)
+        write(f"if {count} * {size} > z - p: truncated()" if size != 1 else f"if {count} > z - p: truncated()")
+        if isinstance(element, Primitive) and element.code and element.size < 16:
+            write(f'{target} = list(unpack_from(f">{{{count}}}{element.code}", b, p))')
+            write(f"p += {count} * {size}")
+        elif isinstance(element, Primitive) and element.code:
+            write(f"q = p + {count} * 16")
+            write(f"{target} = [bytes(b[i:i + 16]) for i in range(p, q, 16)]")
+            write("p = q")
+        else:
+            items, item = write.name("items"), write.name("s")
+            write(f"{target} = {items} = []")
+            write(f"for _ in range({count}):")
+            write.indent += 1
+            if isinstance(element, StructType):
+                self.struct(element, item)
+            else:
+                self.value(field, element, item, False)
+            self.flush()
+            write(f"{items}.append({item})")
+            write.indent -= 1
+        write.indent -= nullable
+
+    def tagged_fields(self, kind: StructType, layout: Layout, target: str) -> None:
+        """The section at a struct's end: count, then (tag, size, value) each; unknown ones are passed over."""
+        write = self.source
+        count = write.name("n")
+        self.run.append(("B", count))
+        self.flush()
+        if not layout.tagged:
+            write(f"if {count}: p = skip_tagged(b, p, {count}, z)")
+            return
+        tag, end = write.name("t"), write.name("e")
+        write(f"if {count}:")
+        write.indent += 1
+        write(f"if {count} > 127: {count}, p = varint_rest(b, p, {count})")
+        write(f"for _ in range({count}):")
+        write.indent += 1
+        write(f"{tag}, p = varint(b, p)")
+        write(f"{end}, p = varint(b, p)")
+        write(f"{end} += p")
+        write(f"if {end} > z: truncated()")
+        branch = "if"
+        for field in layout.tagged:
+            write(f"{branch} {tag} == {tag_of(field)}:")
+            write.indent += 1
+            self.tagged_value(field, f"{target}.{field.name}")
+            self.flush()
+            write(f'if p != {end}: raise ProtocolError("tagged field {field.name} does not have its stated size")')
+            write.indent -= 1
+            branch = "elif"
+        write(f"else: p = {end}")
+        write.indent -= 2
+
+    def tagged_value(self, field: Field, target: str) -> None:
+        nullable = self.version in field.nullable
+        if not (nullable and isinstance(field.type, StructType)):
+            self.value(field, field.type, target, nullable)
+            return
+        write = self.source  # a nullable struct in a tag: 0 or 1 as an unsigned varint
+        present = write.name("n")
+        write(f"{present}, p = varint(b, p)")
+        write(f"if not {present}: {target} = None")
+        write("else:")
+        write.indent += 1
+        self.nested(field.type, target, False)
+        self.flush()
+        write.indent -= 1

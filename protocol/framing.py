@@ -1,0 +1,88 @@
+"""Frames: an int32 size in front of each request and response.
+
+Nothing here reads or writes; frames are found in, and views of, bytes that the caller has.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from protocol.errors import ProtocolError
+from protocol.headers import encode_response_header
+from protocol.schema import Api, Chunk, Struct
+
+SIZE_BYTES = 4
+_SIZE = struct.Struct(">i")
+_SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
+_WITH_TAGS = struct.Struct(">iix")
+
+
+class FrameTooLarge(ProtocolError):
+    """A frame's size is beyond the limit."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(f"a frame of {size} bytes, where at most {limit} are allowed")
+        self.size = size
+        self.limit = limit
+
+
+def frame_size(buffer: bytes | bytearray | memoryview, position: int, end: int, limit: int) -> int | None:
+    """The size that the frame at `position` states, or None where fewer than four bytes are there.
+
+    Raises ProtocolError for a negative size, FrameTooLarge beyond `limit` (socket.request.max.bytes).
+    """
+    if end - position < SIZE_BYTES:
+        return None
+    size: int
+    (size,) = _SIZE.unpack_from(buffer, position)
+    if size < 0:
+        raise ProtocolError(f"a frame of {size} bytes")
+    if size > limit:
+        raise FrameTooLarge(size, limit)
+    return size
+
+
+def next_frame(view: memoryview, position: int, end: int, limit: int) -> tuple[memoryview, int] | None:
+    """The frame at `position` in `view` as a view without its size, and the position after it.
+
+    `end` is where the received bytes end. None: not all of the frame has arrived. Raises as `frame_size` does.
+    """
+    size = frame_size(view, position, end, limit)
+    if size is None:
+        return None
+    start = position + SIZE_BYTES
+    stop = start + size
+    return (view[start:stop], stop) if stop <= end else None
+
+
+def encode_response(api: Api, version: int, correlation_id: int, response: Struct) -> list[Chunk]:
+    """A response's frame in pieces: size, header and body; record data stands in it as it is. Raises EncodeError."""
+    chunks = api.response.encode_chunks(version, response)
+    tagged = api.response_header_version(version)
+    size = 4 + tagged
+    for chunk in chunks:
+        size += len(chunk)
+    head = (_WITH_TAGS if tagged else _SIZE_AND_CORRELATION_ID).pack(size, correlation_id)
+    first = chunks[0] if chunks else b""
+    if type(first) is bytes and len(first) < 4096:  # a copy of little costs less than one more piece to send
+        chunks[:1] = (head + first,)
+    else:
+        chunks.insert(0, head)
+    return chunks
+
+
+def frame(*chunks: bytes) -> bytes:
+    """One frame of these bytes."""
+    body = b"".join(chunks)
+    return _SIZE.pack(len(body)) + body
+
+
+__all__ = [
+    "SIZE_BYTES",
+    "FrameTooLarge",
+    "encode_response",
+    "encode_response_header",
+    "frame",
+    "frame_size",
+    "next_frame",
+]

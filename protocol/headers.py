@@ -1,0 +1,100 @@
+"""Headers of requests and responses.
+
+Request: key and version of the API, correlation id, client id (from header version 1 on), tagged fields (2). The client id
+keeps the old string encoding in version 2 (KIP-482), so that a broker can read the front of every request alike.
+Response: correlation id, tagged fields (1). Which header version a message has follows from its API and version.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from protocol.errors import ProtocolError, UnsupportedVersion
+from protocol.primitives import int16, int32, skip_tagged_fields, string
+from protocol.registry import API_BY_KEY
+from protocol.schema import Api, Field, Message, ReadBuffer
+
+REQUEST_HEADER = Message(
+    "RequestHeader",
+    Field("request_api_key", int16),
+    Field("request_api_version", int16),
+    Field("correlation_id", int32),
+    Field("client_id", string, "1+", nullable="1+", flexible=False),
+    versions="0-2",
+    flexible="2+",
+)
+RESPONSE_HEADER = Message("ResponseHeader", Field("correlation_id", int32), versions="0-1", flexible="1+")
+
+_FIXED = struct.Struct(">hhih")
+_CORRELATION_ID = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """The header of a request; `position` is where the body begins in the frame."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    position: int
+
+
+def decode_request_header(frame: ReadBuffer) -> RequestHeader:
+    """Read the header at the front of a frame (which has no length in front).
+
+    For a version that the API does not have, such as an ApiVersions request from the future, the header is read as far
+    as all have it in common, and `position` is that of its end. Raises ProtocolError, and UnsupportedVersion for
+    unknown API keys.
+    """
+    try:
+        api_key, api_version, correlation_id, size = _FIXED.unpack_from(frame)
+        api = API_BY_KEY.get(api_key)
+        if api is None:
+            raise UnsupportedVersion(f"unknown API key {api_key}")
+        header_version = api.request_header_version(api_version)
+        if header_version == 0:
+            return RequestHeader(api_key, api_version, correlation_id, None, 8)
+        client_id, position = None, 10
+        if size >= 0:
+            position += size
+            if position > len(frame):
+                raise ProtocolError("the client id reaches beyond the frame")
+            client_id = str(frame[10:position], "utf-8")
+        if header_version == 2:
+            tags = frame[position]
+            position += 1
+            if tags:
+                position = skip_tagged_fields(frame, position, tags, len(frame))
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise ProtocolError(f"request header: {error}") from None
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def encode_request_header(api: Api, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """The header in front of a request's body."""
+    header_version = api.request_header_version(version)
+    return REQUEST_HEADER.encode(
+        header_version,
+        REQUEST_HEADER(
+            request_api_key=api.key,
+            request_api_version=version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+        )
+        if header_version
+        else REQUEST_HEADER(request_api_key=api.key, request_api_version=version, correlation_id=correlation_id),
+    )
+
+
+def encode_response_header(api: Api, version: int, correlation_id: int) -> bytes:
+    """The header in front of a response's body."""
+    header = _CORRELATION_ID.pack(correlation_id)
+    return header + b"\0" if api.response_header_version(version) else header
+
+
+def decode_response_header(api: Api, version: int, frame: ReadBuffer) -> tuple[int, int]:
+    """Returns (correlation id, position of the body). Raises ProtocolError."""
+    header, position = RESPONSE_HEADER.decode(api.response_header_version(version), frame)
+    return header.correlation_id, position

@@ -1,0 +1,44 @@
+"""ApiVersions (key 18): ApiVersions"""
+
+from protocol.primitives import boolean, int16, int32, int64, string
+from protocol.schema import Api, Array, Field, StructType
+
+ApiVersion = StructType(
+    "ApiVersion",
+    Field("api_key", int16),
+    Field("min_version", int16),
+    Field("max_version", int16),
+)
+SupportedFeatureKey = StructType(
+    "SupportedFeatureKey",
+    Field("name", string, "3+"),
+    Field("min_version", int16, "3+"),
+    Field("max_version", int16, "3+"),
+)
+FinalizedFeatureKey = StructType(
+    "FinalizedFeatureKey",
+    Field("name", string, "3+"),
+    Field("max_version_level", int16, "3+"),
+    Field("min_version_level", int16, "3+"),
+)
+
+API_VERSIONS = Api(
+    key=18,
+    name="ApiVersions",
+    versions="0-4",
+    flexible="3+",
+    listeners="broker controller",
+    request=[
+        Field("client_software_name", string, "3+", ignorable=True),
+        Field("client_software_version", string, "3+", ignorable=True),
+    ],
+    response=[
+        Field("error_code", int16),
+        Field("api_keys", Array(ApiVersion)),
+        Field("throttle_time_ms", int32, "1+", ignorable=True),
+        Field("supported_features", Array(SupportedFeatureKey), "3+", tag=0, ignorable=True),
+        Field("finalized_features_epoch", int64, "3+", tag=1, default=-1, ignorable=True),
+        Field("finalized_features", Array(FinalizedFeatureKey), "3+", tag=2, ignorable=True),
+        Field("zk_migration_ready", boolean, "3+", tag=3, ignorable=True),
+    ],
+)

@@ -1,0 +1,56 @@
+"""ConsumerGroupDescribe (key 69): ConsumerGroupDescribe"""
+
+from protocol.primitives import boolean, int8, int16, int32, string, uuid
+from protocol.schema import Api, Array, Field, StructType
+
+TopicPartitions = StructType(
+    "TopicPartitions",
+    Field("topic_id", uuid),
+    Field("topic_name", string),
+    Field("partitions", Array(int32)),
+)
+Assignment = StructType(
+    "Assignment",
+    Field("topic_partitions", Array(TopicPartitions)),
+)
+Member = StructType(
+    "Member",
+    Field("member_id", string),
+    Field("instance_id", string, nullable="0+", default=None),
+    Field("rack_id", string, nullable="0+", default=None),
+    Field("member_epoch", int32),
+    Field("client_id", string),
+    Field("client_host", string),
+    Field("subscribed_topic_names", Array(string)),
+    Field("subscribed_topic_regex", string, nullable="0+", default=None),
+    Field("assignment", Assignment),
+    Field("target_assignment", Assignment),
+    Field("member_type", int8, "1+", default=-1, ignorable=True),
+)
+DescribedGroup = StructType(
+    "DescribedGroup",
+    Field("error_code", int16),
+    Field("error_message", string, nullable="0+", default=None),
+    Field("group_id", string),
+    Field("group_state", string),
+    Field("group_epoch", int32),
+    Field("assignment_epoch", int32),
+    Field("assignor_name", string),
+    Field("members", Array(Member)),
+    Field("authorized_operations", int32, default=-(2**31)),
+)
+
+CONSUMER_GROUP_DESCRIBE = Api(
+    key=69,
+    name="ConsumerGroupDescribe",
+    versions="0-1",
+    flexible="0+",
+    request=[
+        Field("group_ids", Array(string)),
+        Field("include_authorized_operations", boolean),
+    ],
+    response=[
+        Field("throttle_time_ms", int32),
+        Field("groups", Array(DescribedGroup)),
+    ],
+)

@@ -1,0 +1,40 @@
+"""What is neither a request, a response nor a record of a topic of ours: embedded and on-disk structures."""
+
+from protocol.messages.data.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from protocol.messages.data.control_records import (
+    ControlRecordTypeSchema,
+    EndTxnMarker,
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+from protocol.messages.data.principal import DefaultPrincipalData
+from protocol.messages.data.producer_snapshot import ProducerSnapshot
+from protocol.messages.data.quorum_state import QuorumStateData
+from protocol.messages.data.remote_log import (
+    RemoteLogSegmentMetadataRecord,
+    RemoteLogSegmentMetadataSnapshotRecord,
+    RemoteLogSegmentMetadataUpdateRecord,
+    RemotePartitionDeleteMetadataRecord,
+)
+
+__all__ = [
+    "ConsumerProtocolAssignment",
+    "ConsumerProtocolSubscription",
+    "ControlRecordTypeSchema",
+    "DefaultPrincipalData",
+    "EndTxnMarker",
+    "KRaftVersionRecord",
+    "LeaderChangeMessage",
+    "ProducerSnapshot",
+    "QuorumStateData",
+    "RemoteLogSegmentMetadataRecord",
+    "RemoteLogSegmentMetadataSnapshotRecord",
+    "RemoteLogSegmentMetadataUpdateRecord",
+    "RemotePartitionDeleteMetadataRecord",
+    "SnapshotFooterRecord",
+    "SnapshotHeaderRecord",
+    "VotersRecord",
+]

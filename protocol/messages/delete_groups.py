@@ -1,0 +1,24 @@
+"""DeleteGroups (key 42): DeleteGroups"""
+
+from protocol.primitives import int16, int32, string
+from protocol.schema import Api, Array, Field, StructType
+
+DeletableGroupResult = StructType(
+    "DeletableGroupResult",
+    Field("group_id", string),
+    Field("error_code", int16),
+)
+
+DELETE_GROUPS = Api(
+    key=42,
+    name="DeleteGroups",
+    versions="0-2",
+    flexible="2+",
+    request=[
+        Field("groups_names", Array(string)),
+    ],
+    response=[
+        Field("throttle_time_ms", int32),
+        Field("results", Array(DeletableGroupResult)),
+    ],
+)

@@ -1,0 +1,43 @@
+"""DescribeAcls (key 29): DescribeAcls"""
+
+from protocol.primitives import int8, int16, int32, string
+from protocol.schema import Api, Array, Field, StructType
+
+AclDescription = StructType(
+    "AclDescription",
+    Field("principal", string),
+    Field("host", string),
+    Field("operation", int8),
+    Field("permission_type", int8),
+)
+DescribeAclsResource = StructType(
+    "DescribeAclsResource",
+    Field("resource_type", int8),
+    Field("resource_name", string),
+    Field("pattern_type", int8, "1+", default=3),
+    Field("acls", Array(AclDescription)),
+)
+
+DESCRIBE_ACLS = Api(
+    key=29,
+    name="DescribeAcls",
+    versions="0-3",
+    current="1-3",
+    flexible="2+",
+    listeners="broker controller",
+    request=[
+        Field("resource_type_filter", int8),
+        Field("resource_name_filter", string, nullable="0+"),
+        Field("pattern_type_filter", int8, "1+", default=3),
+        Field("principal_filter", string, nullable="0+"),
+        Field("host_filter", string, nullable="0+"),
+        Field("operation", int8),
+        Field("permission_type", int8),
+    ],
+    response=[
+        Field("throttle_time_ms", int32),
+        Field("error_code", int16),
+        Field("error_message", string, nullable="0+"),
+        Field("resources", Array(DescribeAclsResource)),
+    ],
+)

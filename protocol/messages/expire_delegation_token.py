@@ -1,0 +1,22 @@
+"""ExpireDelegationToken (key 40): ExpireDelegationToken"""
+
+from protocol.primitives import bytestring, int16, int32, int64
+from protocol.schema import Api, Field
+
+EXPIRE_DELEGATION_TOKEN = Api(
+    key=40,
+    name="ExpireDelegationToken",
+    versions="0-2",
+    current="1-2",
+    flexible="2+",
+    listeners="broker controller",
+    request=[
+        Field("hmac", bytestring),
+        Field("expiry_time_period_ms", int64),
+    ],
+    response=[
+        Field("error_code", int16),
+        Field("expiry_timestamp_ms", int64),
+        Field("throttle_time_ms", int32),
+    ],
+)

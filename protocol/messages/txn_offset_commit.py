@@ -1,0 +1,48 @@
+"""TxnOffsetCommit (key 28): TxnOffsetCommit"""
+
+from protocol.primitives import int16, int32, int64, string
+from protocol.schema import Api, Array, Field, StructType
+
+TxnOffsetCommitRequestPartition = StructType(
+    "TxnOffsetCommitRequestPartition",
+    Field("partition_index", int32),
+    Field("committed_offset", int64),
+    Field("committed_leader_epoch", int32, "2+", default=-1, ignorable=True),
+    Field("committed_metadata", string, nullable="0+"),
+)
+TxnOffsetCommitRequestTopic = StructType(
+    "TxnOffsetCommitRequestTopic",
+    Field("name", string),
+    Field("partitions", Array(TxnOffsetCommitRequestPartition)),
+)
+TxnOffsetCommitResponsePartition = StructType(
+    "TxnOffsetCommitResponsePartition",
+    Field("partition_index", int32),
+    Field("error_code", int16),
+)
+TxnOffsetCommitResponseTopic = StructType(
+    "TxnOffsetCommitResponseTopic",
+    Field("name", string),
+    Field("partitions", Array(TxnOffsetCommitResponsePartition)),
+)
+
+TXN_OFFSET_COMMIT = Api(
+    key=28,
+    name="TxnOffsetCommit",
+    versions="0-5",
+    flexible="3+",
+    request=[
+        Field("transactional_id", string),
+        Field("group_id", string),
+        Field("producer_id", int64),
+        Field("producer_epoch", int16),
+        Field("generation_id", int32, "3+", default=-1),
+        Field("member_id", string, "3+"),
+        Field("group_instance_id", string, "3+", nullable="3+", default=None),
+        Field("topics", Array(TxnOffsetCommitRequestTopic)),
+    ],
+    response=[
+        Field("throttle_time_ms", int32),
+        Field("topics", Array(TxnOffsetCommitResponseTopic)),
+    ],
+)
