@@ -1,0 +1,77 @@
+# The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-quick test-all lint bench demo lock clean
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+CONFIG ?= config/server.properties
+# pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
+INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.broker ## create .venv and install the broker into it
+
+run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="--override KEY=VALUE")
+	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
+
+test: $(VENV)/.develop ## every test, at the sizes of continuous integration
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
+	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+
+test-all: $(VENV)/.develop ## every test at full size: takes long
+	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.develop ## style, types and the contracts between the rooms
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.develop ## measure the broker
+	$(BIN)/python -m bench $(ARGS)
+
+demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet
+	$(BIN)/python examples/access-log/demo.py $(ARGS)
+
+lock: $(BIN)/python ## resolve every dependency anew and write constraints.txt
+	rm -rf .cache/lock
+	$(BIN)/python -m venv .cache/lock
+	.cache/lock/bin/python -m pip install --quiet --upgrade setuptools==80.9.0 wheel '.[test,dev,pipeline]'
+	@{ sed -n '/^#/p' constraints.txt; \
+	   .cache/lock/bin/python -m pip list --format=freeze --exclude pip --exclude pybroker | LC_ALL=C sort -f; } > .cache/constraints.txt
+	@mv .cache/constraints.txt constraints.txt
+
+clean: ## remove what the verbs made (not data/)
+	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What is installed, newest first: a stamp for each set, renewed when the project's pins change
+$(VENV)/.broker: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing the broker into $(VENV)"
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.broker
+	@echo "Installing what the pipeline needs into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
+	@$(INSTALL) --editable '.[pipeline]'
+	@touch $@
+
+$(VENV)/.develop: $(VENV)/.broker
+	@echo "Installing what tests and development need into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
+	@$(INSTALL) --editable '.[test,dev,pipeline]'
+	@touch $@
+
+$(BIN)/python:
+	@for python in $(PYTHON) python3.13 python3.12 python3.11 python3 python3.14 python; do \
+	    "$$python" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2> /dev/null || continue; \
+	    "$$python" -m venv $(VENV) && exit; \
+	    rm -rf $(VENV); \
+	done; \
+	echo "pybroker needs Python 3.11 or newer with its venv module, and found none." >&2; \
+	echo "  Debian, Ubuntu: apt install python3 python3-venv;  Fedora: dnf install python3;  macOS: brew install python@3.13" >&2; \
+	echo "  A Python that is not on PATH: make PYTHON=/path/to/python3" >&2; \
+	exit 1
