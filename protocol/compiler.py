@@ -71,11 +71,11 @@ def least_size(kind: Primitive | Array | StructType, version: int, flexible: boo
     if isinstance(kind, StructType):
         if nullable:
             return 1
-        layout = Layout(kind, version, flexible)
-        return sum(
+        parts = [
             least_size(field.type, version, flexible and field.flexible, version in field.nullable)
-            for field in layout.plain
-        ) + (1 if flexible else 0)
+            for field in Layout(kind, version, flexible).plain
+        ]
+        return sum(parts) + flexible
     if isinstance(kind, Array):
         return 1 if flexible else 4
     return 1 if flexible and not kind.code else kind.size

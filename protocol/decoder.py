@@ -1,8 +1,8 @@
 """Decoders: one straight-line function per (message, version), written and compiled on first use.
 
-In the written code `b` is the buffer, `p` the position, `z` the end. Neighbouring fields of fixed size, together with the
-length or count in front of a following one, are read by one `struct` call. Reading beyond the end raises IndexError or
-struct.error, slices are checked, and an array may not claim more elements than the rest of the bytes can hold.
+In the written code `b` is the buffer, `p` the position, `z` the end. Neighbouring fields of fixed size, together with
+the length or count in front of a following one, are read by one `struct` call. Reading beyond the end raises IndexError
+or struct.error, slices are checked, and an array may not claim more elements than the rest of the bytes can hold.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ def raise_truncated() -> NoReturn:
     raise ProtocolError("the bytes end before the message does")
 
 
+def raise_too_long(name: str) -> NoReturn:
+    raise ProtocolError(f"{name} is longer than a string may be")
+
+
 def raise_null(name: str) -> NoReturn:
     raise ProtocolError(f"{name} is null or has a negative length")
 
@@ -42,6 +46,7 @@ class DecoderWriter:
         self.source.namespace.update(
             truncated=raise_truncated,
             null=raise_null,
+            too_long=raise_too_long,
             varint_rest=varint_rest,
             varint=read_unsigned_varint,
             skip_tagged=skip_tagged_fields,
@@ -126,6 +131,8 @@ class DecoderWriter:
         if compact:
             write(f"if {name} > 127: {name}, p = varint_rest(b, p, {name})")
             write(f"{name} -= 1")
+            if code == "h":
+                write(f"if {name} > 32767: too_long({field.name!r})")
         if nullable:
             write(f"if {name} < 0: {target} = None")
             write("else:")

@@ -1,8 +1,8 @@
 """Encoders: one straight-line function per (message, version), written and compiled on first use.
 
-In the written code `out` are the pieces not yet joined and `add` its append; with `records` in the message, `chunks` are the
-finished ones. Neighbouring fields of fixed size, together with the length or count of a following one, are packed by one
-`struct` call.
+In the written code `out` are the pieces not yet joined and `add` its append; with `records` in the message, `chunks` are
+the finished ones. Neighbouring fields of fixed size, together with the length or count of a following one, are packed by
+one `struct` call.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class EncoderWriter:
         layout = Layout(kind, self.version, self.flexible)
         for field in layout.absent:
             if not field.ignorable:
-                self.source(f"if {value}.{field.name} != {self.default(field)}: unsupported({field.name!r})")
+                attribute = f"{value}.{field.name}"
+                self.source(f"if {self.differs(attribute, self.default(field))}: unsupported({field.name!r})")
         for field in layout.plain:
             self.value(field, field.type, f"{value}.{field.name}", self.version in field.nullable)
         if layout.tagged:
@@ -104,6 +105,15 @@ class EncoderWriter:
         for name, value in namespace.items():  # at most one
             expression = expression.replace(name, self.source.bind("default", value))
         return expression
+
+    @staticmethod
+    def differs(value: str, default: str) -> str:
+        """Source that tells whether a value is not the default; the shared default of a struct is known by identity."""
+        if default == "None":
+            return f"{value} is not None"
+        return (
+            f"{value} is not {default} and {value} != {default}" if default.isidentifier() else f"{value} != {default}"
+        )
 
     def value(self, field: Field, kind: Primitive | Array | StructType, value: str, nullable: bool) -> None:
         """Add one value that an attribute or local name holds."""
@@ -145,7 +155,7 @@ class EncoderWriter:
             write(f"    if {size} > 32768: raise ValueError('{field.name} is too long')")
         self.length("h" if kind.name == "string" else "i", size, compact)
         if kind.name == "records":
-            write(f"if {data}:" if False else f"if {size} > {1 if compact else 0}:")
+            write(f"if {size} > {1 if compact else 0}:")
             write('    chunks.append(b"".join(out))')
             write(f"    chunks.append({data})")
             write("    out.clear()")
@@ -201,14 +211,8 @@ class EncoderWriter:
         write(f"{count} = 0")
         for field in layout.tagged:
             content = write.name("v")
-            default = self.default(field)
             write(f"{content} = {value}.{field.name}")
-            if default == "None":
-                write(f"if {content} is not None:")
-            elif default.startswith("default"):
-                write(f"if {content} is not {default} and {content} != {default}:")
-            else:
-                write(f"if {content} != {default}:")
+            write(f"if {self.differs(content, self.default(field))}:")
             write.indent += 1
             write(f"if not {count}: {outer}, {section} = out, []")
             write(f"{count} += 1")

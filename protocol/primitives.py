@@ -1,7 +1,8 @@
 """The types that fields are made of, and the two variable-length encodings that the generated code calls.
 
-All numbers are big-endian. Strings and byte strings carry their length in front: int16 (string) or int32 (bytes) in the old
-encoding, an unsigned varint of length + 1 in the compact one of flexible versions (KIP-482). null is length -1, or 0 compact.
+All numbers are big-endian. Strings and byte strings carry their length in front: int16 (string) or int32 (bytes) in the
+old encoding, an unsigned varint of length + 1 in the compact one of flexible versions (KIP-482). null is length -1, or 0
+compact.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ ZERO_UUID = bytes(16)
 
 
 class Primitive:
-    """A type without parts. `code` is its letter in `struct`'s formats, empty if its length varies; `size` its least size."""
+    """A type without parts. `code`: its letters in `struct`'s formats, empty if the length varies; `size`: the least."""
 
     __slots__ = ("code", "name", "size", "zero")
 
@@ -59,7 +60,7 @@ SMALL_VARINTS = tuple(bytes((value,)) for value in range(0x80))
 """The varints of one byte, by value."""
 
 
-def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """Read an unsigned varint of at most 32 bits. Returns (value, end). Raises ProtocolError."""
     try:
         first = buffer[position]
@@ -68,7 +69,7 @@ def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int
         raise ProtocolError("truncated varint") from None
 
 
-def varint_rest(buffer: bytes | memoryview, position: int, first: int) -> tuple[int, int]:
+def varint_rest(buffer: bytes | bytearray | memoryview, position: int, first: int) -> tuple[int, int]:
     """Read on after the first byte of an unsigned varint, which has its top bit set.
 
     Returns (value, end). Raises ProtocolError beyond 32 bits and IndexError where the bytes end.
@@ -86,7 +87,7 @@ def varint_rest(buffer: bytes | memoryview, position: int, first: int) -> tuple[
     return value | byte << 28, position + 1
 
 
-def skip_tagged_fields(buffer: bytes | memoryview, position: int, count: int, end: int) -> int:
+def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count: int, end: int) -> int:
     """Pass over `count` tagged fields that nobody knows. Returns the position after them."""
     if count > 0x7F:
         count, position = varint_rest(buffer, position, count)

@@ -16,16 +16,21 @@ class Registry(Mapping[int, Api]):
         self._loaded: dict[int, Api] = {}
 
     def __getitem__(self, key: int) -> Api:
-        api = self._loaded.get(key)
+        api = self.find(key)
         if api is None:
-            if key not in _KEYS:
-                raise KeyError(key)
+            raise KeyError(key)
+        return api
+
+    def find(self, key: int) -> Api | None:
+        """The API of that key, or None: `get`, but quick, since every request's header asks it."""
+        api = self._loaded.get(key)
+        if api is None and key in _KEYS:
             name = ApiKey(key).name
             api = self._loaded[key] = getattr(import_module(f"protocol.messages.{name.lower()}"), name)
         return api
 
     def __iter__(self) -> Iterator[int]:
-        return iter(_KEYS)
+        return iter(sorted(_KEYS))
 
     def __len__(self) -> int:
         return len(_KEYS)
@@ -34,5 +39,5 @@ class Registry(Mapping[int, Api]):
         return key in _KEYS
 
 
-_KEYS = {int(key): key for key in ApiKey}
+_KEYS = frozenset(map(int, ApiKey))
 API_BY_KEY = Registry()

@@ -180,7 +180,7 @@ class Message(StructType):
         return chunks[0] if len(chunks) == 1 and type(chunks[0]) is bytes else b"".join(chunks)
 
     def encode_chunks(self, version: int, value: Struct) -> list[Chunk]:
-        """The bytes of a value in pieces: the value of each `records` field stands in the list as it is, never copied."""
+        """The bytes of a value in pieces: a `records` value stands in the list as it is, never copied."""
         encoder = self._encoders.get(version)
         if encoder is None:
             encoder = self.encoder(version)

@@ -31,7 +31,7 @@ def has_list_default(struct_type: StructType) -> bool:
     """Whether the struct's default holds a list anywhere, so that it cannot be shared."""
     return any(
         field.given_default is UNSET
-        and (isinstance(field.type, Array) or isinstance(field.type, StructType) and has_list_default(field.type))
+        and (isinstance(field.type, Array) or (isinstance(field.type, StructType) and has_list_default(field.type)))
         for field in struct_type.fields
     )
 
