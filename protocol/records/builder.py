@@ -32,12 +32,12 @@ class BatchBuilder:
     """
 
     __slots__ = (
-        "_base_timestamp",
         "_last_offset_delta",
         "_max_timestamp",
         "_records",
         "base_offset",
         "base_sequence",
+        "base_timestamp",
         "codec",
         "control",
         "delete_horizon_ms",
@@ -79,7 +79,7 @@ class BatchBuilder:
         #: Header and records so far, uncompressed.
         self.size_bytes = HEADER_SIZE
         self._records: list[bytes] = []
-        self._base_timestamp = NO_TIMESTAMP if delete_horizon_ms is None else delete_horizon_ms
+        self.base_timestamp = NO_TIMESTAMP if delete_horizon_ms is None else delete_horizon_ms
         self._max_timestamp = NO_TIMESTAMP
         self._last_offset_delta = -1
 
@@ -98,11 +98,11 @@ class BatchBuilder:
     ) -> None:
         """Add a record; `offset` (absolute) where a compacted batch has gaps, else the next one."""
         if not self._records and self.delete_horizon_ms is None:
-            self._base_timestamp = timestamp
+            self.base_timestamp = timestamp
         delta = self._last_offset_delta + 1 if offset is None else offset - self.base_offset
         if delta <= self._last_offset_delta:
             raise ValueError(f"offset {offset} is not above the one before it")
-        record = encode_record(delta, timestamp - self._base_timestamp, key, value, headers)
+        record = encode_record(delta, timestamp - self.base_timestamp, key, value, headers)
         self._records.append(record)
         self.size_bytes += len(record)
         self._last_offset_delta = delta
@@ -124,7 +124,7 @@ class BatchBuilder:
             0,
             self._attributes(),
             last_offset_delta,
-            self._base_timestamp,
+            self.base_timestamp,
             max_timestamp,
             self.producer_id,
             self.producer_epoch,

@@ -65,7 +65,12 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
-    return bytes(cramjam.lz4.compress(data, level=_LZ4_FAST_LEVEL if level is None else level))
+    # Blocks that do not refer to earlier ones: Java's reader refuses all others.
+    frame = cramjam.lz4.Compressor(
+        level=_LZ4_FAST_LEVEL if level is None else level, content_checksum=False, block_linked=False
+    )
+    frame.compress(bytes(data))
+    return bytes(frame.finish())
 
 
 def _compress_zstd(data: Buffer, level: int | None) -> bytes:

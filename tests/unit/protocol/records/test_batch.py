@@ -1,0 +1,125 @@
+"""The v2 header: parsing, derived fields, walking, checksum and patches in place."""
+
+import pytest
+
+from protocol.records.batch import (
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    entry_at,
+    iter_batches,
+    parse_header,
+    patch_in_place,
+    patch_timestamp,
+    verify_crc,
+)
+from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.errors import CorruptBatch
+from protocol.records.record import iter_records
+
+
+def batch(count: int = 3, **fields: object) -> bytes:
+    builder = BatchBuilder(**fields)  # type: ignore[arg-type]
+    for number in range(count):
+        builder.append(1000 + number, b"k", b"v%d" % number)
+    return builder.build()
+
+
+def test_header_is_61_bytes_and_carries_every_field() -> None:
+    """Producer id, epoch, sequence and the transactional bit are in the header (S8.1, S8.9, S8.10)."""
+    data = batch(
+        base_offset=40, codec=Codec.GZIP, producer_id=7, producer_epoch=2, base_sequence=9, transactional=True,
+        leader_epoch=5,
+    )  # fmt: skip
+    header = parse_header(data)
+
+    assert HEADER_SIZE == 61
+    assert (header.base_offset, header.last_offset, header.next_offset) == (40, 42, 43)
+    assert header.size_bytes == len(data)
+    assert (header.leader_epoch, header.magic, header.codec) == (5, 2, Codec.GZIP)
+    assert (header.producer_id, header.producer_epoch, header.base_sequence, header.last_sequence) == (7, 2, 9, 11)
+    assert (header.base_timestamp, header.max_timestamp, header.record_count) == (1000, 1002, 3)
+    assert header.is_transactional
+    assert header.has_producer_id
+    assert not header.is_control
+    assert header.delete_horizon is None
+    assert header.attributes & 0x10
+
+
+def test_last_sequence_wraps_to_zero() -> None:
+    """Sequences are 31 bits."""
+    assert parse_header(batch(producer_id=1, producer_epoch=0, base_sequence=2147483646)).last_sequence == 0
+    assert parse_header(batch()).last_sequence == -1
+
+
+def test_parse_header_of_too_few_bytes_is_refused() -> None:
+    with pytest.raises(CorruptBatch):
+        parse_header(batch()[:60])
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_iter_batches_yields_whole_batches_and_leaves_out_a_cut_one(kind: type) -> None:
+    """As Kafka's own readers: what a cut leaves at the end is not an error."""
+    first, second = batch(base_offset=0), batch(base_offset=3)
+    data = first + second
+
+    for cut in range(len(second)):
+        assert [at for at, _ in iter_batches(kind(data[: len(data) - len(second) + cut]))] == [0]
+    assert [(at, header.base_offset) for at, header in iter_batches(kind(data))] == [(0, 0), (len(first), 3)]
+    assert [at for at, _ in iter_batches(kind(data), len(first))] == [len(first)]
+
+
+def test_iter_batches_refuses_a_length_that_cannot_be() -> None:
+    data = bytearray(batch())
+    data[8:12] = (48).to_bytes(4, "big")
+    with pytest.raises(CorruptBatch, match="smallest"):
+        list(iter_batches(data))
+
+
+def test_iter_batches_refuses_another_magic() -> None:
+    data = bytearray(batch())
+    data[16] = 1
+    with pytest.raises(CorruptBatch, match="magic 1"):
+        list(iter_batches(data))
+
+
+def test_entry_at_steps_over_any_format_and_refuses_tiny_lengths() -> None:
+    data = batch(base_offset=8)
+    assert entry_at(data, 0) == (8, len(data), 2)
+    assert entry_at(data[:-1], 0) is None
+    assert entry_at(b"", 0) is None
+    with pytest.raises(CorruptBatch, match="smallest"):
+        entry_at(data[:8] + (13).to_bytes(4, "big") + data[12:], 0)
+
+
+def test_checksum_covers_all_but_place_and_magic() -> None:
+    """One flipped bit from the attributes on is seen; base offset, leader epoch and magic are free."""
+    data = batch()
+    assert verify_crc(data, 0, len(data))
+    for at in [*range(17, len(data))]:
+        damaged = bytearray(data)
+        damaged[at] ^= 1
+        assert not verify_crc(damaged, 0, len(data))
+    assert verify_crc(b"pad" + data + b"tail", 3, len(data))
+
+
+def test_patch_in_place_gives_a_batch_its_place_and_keeps_its_checksum() -> None:
+    data = bytearray(b"pad" + batch())
+    patch_in_place(data, 3, 1234567890123, 77)
+    header = parse_header(data, 3)
+
+    assert (header.base_offset, header.leader_epoch) == (1234567890123, 77)
+    assert verify_crc(data, 3, header.size_bytes)
+    assert [record.offset for record in iter_records(data[3:])] == [1234567890123 + delta for delta in range(3)]
+
+
+def test_patch_timestamp_makes_all_records_have_the_append_time() -> None:
+    """LogAppendTime changes an attributes bit and the max timestamp, so the checksum is made anew (S12)."""
+    data = bytearray(batch())
+    patch_timestamp(data, 0, len(data), LOG_APPEND_TIME, 5555)
+
+    assert verify_crc(data, 0, len(data))
+    assert parse_header(data).timestamp_type == LOG_APPEND_TIME
+    assert {record.timestamp for record in iter_records(data)} == {5555}
+    patch_timestamp(data, 0, len(data), 0, 1002)
+    assert bytes(data) == batch()

@@ -1,0 +1,157 @@
+"""Codecs against independent implementations, and against bombs."""
+
+import gzip
+import random
+import tracemalloc
+from contextlib import suppress
+
+import lz4.frame
+import pytest
+import snappy
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.records.compression import Codec, compress, decompress
+from protocol.records.errors import CorruptBatch, UnsupportedCodec
+from tests.support.scale import scaled
+
+CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
+DATA = st.builds(
+    lambda part, times, tail: part * times + tail, st.binary(max_size=90), st.integers(0, 3000), st.binary()
+)
+
+
+def oracle_compress(codec: Codec, data: bytes) -> bytes:
+    if codec is Codec.GZIP:
+        return gzip.compress(data)
+    if codec is Codec.LZ4:
+        return lz4.frame.compress(data)
+    if codec is Codec.ZSTD:
+        return zstandard.compress(data)
+    return xerial(data)
+
+
+def oracle_decompress(codec: Codec, data: bytes) -> bytes:
+    if codec is Codec.GZIP:
+        return gzip.decompress(data)
+    if codec is Codec.LZ4:
+        return bytes(lz4.frame.decompress(data))
+    if codec is Codec.ZSTD:
+        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+    parts, position = [], 16
+    while position < len(data):
+        length = int.from_bytes(data[position : position + 4], "big")
+        parts.append(snappy.uncompress(data[position + 4 : position + 4 + length]))
+        position += 4 + length
+    return b"".join(parts)
+
+
+def xerial(data: bytes, block: int = 32768) -> bytes:
+    out = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
+    for start in range(0, len(data), block):
+        part = snappy.compress(data[start : start + block])
+        out += len(part).to_bytes(4, "big") + part
+    return out
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@settings(max_examples=scaled(25), deadline=None)
+@given(data=DATA)
+def test_others_read_what_we_write_and_we_what_they_write(codec: Codec, data: bytes) -> None:
+    assert oracle_decompress(codec, compress(codec, data)) == data
+    assert decompress(codec, oracle_compress(codec, data)) == data
+    assert decompress(codec, memoryview(compress(codec, memoryview(data)))) == data
+
+
+@pytest.mark.parametrize(
+    ("codec", "levels"), [(Codec.GZIP, (-1, 1, 9)), (Codec.LZ4, (1, 9, 12)), (Codec.ZSTD, (-5, 1, 19))]
+)
+def test_levels_are_those_of_the_codec(codec: Codec, levels: tuple[int, ...]) -> None:
+    """compression.<codec>.level (KIP-390)."""
+    words = [b"alpha", b"beta", b"gamma", b"delta", b"epsilon", b"zeta", b"eta", b"theta", b"iota", b"kappa"]
+    data = b" ".join(random.Random(1).choices(words, k=20_000))
+    for level in levels:
+        assert oracle_decompress(codec, compress(codec, data, level)) == data
+    assert len(compress(codec, data, levels[-1])) < len(compress(codec, data, levels[1]))
+
+
+def test_lz4_blocks_stand_alone() -> None:
+    """Java's reader refuses frames whose blocks refer to earlier ones: the flag bit 5 is set."""
+    assert compress(Codec.LZ4, b"abc" * 100_000)[4] & 0x20
+
+
+def test_no_codec_copies() -> None:
+    assert compress(Codec.NONE, memoryview(b"abc")) == b"abc" == decompress(Codec.NONE, memoryview(b"abc"))
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_unknown_codecs_are_refused(codec: int) -> None:
+    with pytest.raises(UnsupportedCodec):
+        compress(codec, b"")
+    with pytest.raises(UnsupportedCodec):
+        decompress(codec, b"")
+
+
+def test_lz4_frames_of_other_shapes_are_read() -> None:
+    """librdkafka and Java write different flags: linked blocks, checksums, content size, small blocks."""
+    data = b"0123456789abcdef" * 20_000
+    for linked in (True, False):
+        for checksums in (True, False):
+            for size in (lz4.frame.BLOCKSIZE_MAX64KB, lz4.frame.BLOCKSIZE_MAX4MB):
+                frame = lz4.frame.compress(
+                    data, block_linked=linked, content_checksum=checksums, block_checksum=checksums, block_size=size,
+                    store_size=checksums,
+                )  # fmt: skip
+                assert decompress(Codec.LZ4, frame) == data
+
+
+def test_zstd_without_content_size_is_read() -> None:
+    """Java streams: its frames do not say how long they are."""
+    data = b"row\n" * 100_000
+    stream = zstandard.ZstdCompressor().compressobj()
+    assert decompress(Codec.ZSTD, stream.compress(data) + stream.flush()) == data
+
+
+def test_bare_snappy_is_read() -> None:
+    """Some clients sent blocks without xerial's framing; Java reads those too."""
+    assert decompress(Codec.SNAPPY, snappy.compress(b"abc" * 1000)) == b"abc" * 1000
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_bombs_are_refused_without_their_memory(codec: Codec) -> None:
+    """Far more than the bound: an error, and never much more than the bound in memory."""
+    bomb = oracle_compress(codec, bytes(64 << 20))
+    tracemalloc.start()
+    with pytest.raises(CorruptBatch):
+        decompress(codec, bomb, max_size=1 << 20)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_bound_is_exact(codec: Codec) -> None:
+    data = b"x" * 100_000
+    assert decompress(codec, compress(codec, data), max_size=100_000) == data
+    with pytest.raises(CorruptBatch):
+        decompress(codec, compress(codec, data), max_size=99_999)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"no such format at all"])
+def test_damage_is_refused(codec: Codec, damage: object) -> None:
+    data = b"".join(b"%d" % number for number in range(5000))
+    with pytest.raises(CorruptBatch):
+        decompress(codec, damage(compress(codec, data)))  # type: ignore[operator]
+
+
+def test_a_snappy_block_that_claims_too_much_is_refused_before_anything_is_allocated() -> None:
+    with pytest.raises(CorruptBatch, match="claims"):
+        decompress(Codec.SNAPPY, b"\xff\xff\xff\x3f" + b"a" * 20)
+
+
+@settings(max_examples=scaled(200))
+@given(st.sampled_from(CODECS), st.binary(max_size=100))
+def test_random_bytes_are_refused_or_read(codec: Codec, data: bytes) -> None:
+    with suppress(CorruptBatch):
+        decompress(codec, data, max_size=1 << 16)

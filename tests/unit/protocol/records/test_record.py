@@ -1,0 +1,74 @@
+"""Reading records: lies inside a batch are errors, never wrong records or a full memory."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.records.batch import HEADER, HEADER_SIZE
+from protocol.records.builder import BatchBuilder
+from protocol.records.errors import CorruptBatch, InvalidRecord, RecordsError
+from protocol.records.record import encode_record, iter_batch_records, iter_records
+from protocol.records.varint import encode_varint
+from tests.support.scale import scaled
+
+
+def batch_of(records: bytes, count: int = 1) -> bytes:
+    """A batch with these bytes as its records, whatever they are."""
+    header = HEADER.pack(0, HEADER_SIZE - 12 + len(records), 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
+    return header + records
+
+
+def test_record_fields_are_in_the_documented_order() -> None:
+    """length, attributes, timestamp delta, offset delta, key, value, headers (S8.2)."""
+    assert encode_record(2, 3, b"k", None, (("h", b"v"),)) == bytes(
+        [2 * 11, 0, 6, 4, 2, ord("k"), 1, 2, 2, ord("h"), 2, ord("v")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "count"),
+    [
+        (encode_record(0, 0, b"k", b"v"), 2),  # fewer than counted
+        (encode_record(0, 0, b"k", b"v") * 2, 1),  # more than counted
+        (encode_record(0, 0, b"k", b"v")[:-1], 1),  # cut off
+        (encode_varint(-5) + b"12345678", 1),  # a negative length
+        (encode_varint(3) + b"\0\0\0" + encode_varint(1000) + b"k", 1),  # a key past the end
+        (bytes([14, 0, 0, 0, 1, 1, 0, 0]), 1),  # fields that end before the record
+        (bytes([12, 0, 0, 0, 1, 1]) + encode_varint(1000000)[:1], 1),  # a header count cut off
+        (bytes([16, 0, 0, 0, 1, 1]) + encode_varint(100000), 1),  # more headers than bytes
+        (bytes([14, 0, 0, 0, 1, 1, 2, 1]), 1),  # a header with a null key
+    ],
+)
+def test_lies_inside_a_batch_are_refused(records: bytes, count: int) -> None:
+    with pytest.raises(InvalidRecord):
+        list(iter_records(batch_of(records, count)))
+
+
+def test_unknown_magic_is_refused() -> None:
+    data = bytearray(batch_of(b""))
+    data[16] = 3
+    with pytest.raises(CorruptBatch, match="magic 3"):
+        list(iter_records(data))
+
+
+@settings(max_examples=scaled(300))
+@given(st.binary(max_size=60), st.integers(-1, 5), st.integers(0, 7))
+def test_random_records_are_records_or_a_records_error(records: bytes, count: int, codec: int) -> None:
+    data = bytearray(batch_of(records, count))
+    data[22] = codec
+    with suppress(RecordsError):
+        list(iter_batch_records(data, max_size=1 << 16))
+
+
+@settings(max_examples=scaled(200))
+@given(st.integers(0, 200), st.integers(0, 255))
+def test_one_wrong_byte_is_records_or_a_records_error(at: int, byte: int) -> None:
+    builder = BatchBuilder()
+    for number in range(5):
+        builder.append(number, b"key", b"value", (("h", b"x"),))
+    data = bytearray(builder.build())
+    data[at % len(data)] = byte
+    with suppress(RecordsError):
+        list(iter_records(data))
