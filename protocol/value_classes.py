@@ -38,18 +38,18 @@ def has_list_default(struct_type: StructType) -> bool:
 
 def make_factory(struct_type: StructType) -> Callable[..., Struct]:
     """`new(*, field=default, ...)`: a value with the given fields."""
-    namespace: dict[str, Any] = {"make": struct_type.value_class, "UNSET": UNSET}
-    parameters, body = [], ["value = make()"]
+    namespace: dict[str, Any] = {"_make": struct_type.value_class, "UNSET": UNSET}
+    parameters, body = [], ["_made = _make()"]  # names that no field has: some are called "value"
     for field in struct_type.fields:
         expression = default_expression(field, namespace)
         if expression.endswith(("[]", "()")):  # made anew for each value
             parameters.append(f"{field.name}=UNSET")
-            body.append(f"value.{field.name} = {expression} if {field.name} is UNSET else {field.name}")
+            body.append(f"_made.{field.name} = {expression} if {field.name} is UNSET else {field.name}")
         else:
             parameters.append(f"{field.name}={expression}")
-            body.append(f"value.{field.name} = {field.name}")
+            body.append(f"_made.{field.name} = {field.name}")
     head = f"def {struct_type.name}({'*, ' if parameters else ''}{', '.join(parameters)}):"
-    exec("\n    ".join([head, *body, "return value"]), namespace)
+    exec("\n    ".join([head, *body, "return _made"]), namespace)
     factory: Callable[..., Struct] = namespace[struct_type.name]
     return factory
 
