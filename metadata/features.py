@@ -1,0 +1,67 @@
+"""Feature levels: which of them exist, what a new cluster starts with, and which record versions metadata.version allows.
+
+A metadata log says in FeatureLevelRecords which features are on. metadata.version decides which versions of the records may be
+written, so that a broker of that release can still read them. Levels are those of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionRecord, RegisterBrokerRecord
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+
+MIN_METADATA_VERSION = 7  # 3.3-IV3: the first that Apache Kafka 4 reads
+MAX_METADATA_VERSION = 30  # 4.3-IV0
+
+SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {
+        "group.version": (0, 1),
+        KRAFT_VERSION: (0, 1),
+        METADATA_VERSION: (MIN_METADATA_VERSION, MAX_METADATA_VERSION),
+        "share.version": (0, 1),
+        "streams.version": (0, 1),
+        "transaction.version": (0, 2),
+        ELIGIBLE_LEADER_REPLICAS: (0, 1),
+    }
+)
+
+# What a directory is formatted with, in the order in which Kafka's storage tool writes it.
+BOOTSTRAP_FEATURES: Mapping[str, int] = MappingProxyType(
+    {
+        METADATA_VERSION: MAX_METADATA_VERSION,
+        ELIGIBLE_LEADER_REPLICAS: 1,
+        "group.version": 1,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
+)
+
+SCRAM_LEVEL = 11
+TRANSACTIONS_LEVEL = 13  # several batches that count only together
+CONTROLLER_REGISTRATION_LEVEL = 15
+DIRECTORIES_LEVEL = 17  # partitions say in which log directory their replicas lie
+ELR_LEVEL = 23
+CORDONED_DIRECTORIES_LEVEL = 30
+
+# Record type -> (from this metadata.version on, version), newest first. Types that are not here have version 0 only.
+_RECORD_VERSIONS: Mapping[int | None, tuple[tuple[int, int], ...]] = MappingProxyType(
+    {
+        RegisterBrokerRecord.key: ((30, 4), (17, 3), (8, 2), (0, 1)),
+        PartitionRecord.key: ((23, 2), (17, 1), (0, 0)),
+        PartitionChangeRecord.key: ((23, 2), (17, 1), (0, 0)),
+    }
+)
+
+
+def record_version(record_type: int, metadata_version: int) -> int:
+    """The newest version of a record type that a cluster at this metadata.version may write."""
+    for level, version in _RECORD_VERSIONS.get(record_type, ()):
+        if metadata_version >= level:
+            return version
+    return 0

@@ -1,0 +1,154 @@
+"""The cluster's state as the metadata log tells it: what all records read so far add up to.
+
+Only `metadata.replay` changes an image; everything else reads it. Secrets and tokens, ACLs and quotas are kept although nothing of
+this room decides by them: a snapshot has to hold all that the log held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from types import MappingProxyType
+from typing import TypeAlias
+
+from metadata.features import METADATA_VERSION
+from metadata.framing import UnknownRecord
+from metadata.partition import PartitionRegistration
+from metadata.topic_names import collision_key, may_collide
+from protocol.schema import Struct
+
+NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
+
+
+class ResourceType(IntEnum):
+    """What a configuration belongs to. BROKER with the name "" is the default of all brokers; BROKER_LOGGER is never stored."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a listener of a broker or controller can be reached; `security_protocol` is Kafka's number of it."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRange:
+    """The levels of a feature that a node supports, both inclusive."""
+
+    name: str
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """A broker that has registered itself; fenced: it may not lead and clients are not told of it."""
+
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: bytes
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[FeatureRange, ...]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    log_directories: tuple[bytes, ...]
+    cordoned_log_directories: tuple[bytes, ...] = ()
+    is_migrating_zk_broker: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may take part in partitions: neither fenced nor on its way down."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistration:
+    """A controller that has registered itself (KIP-919)."""
+
+    controller_id: int
+    incarnation_id: bytes
+    zk_migration_ready: bool
+    endpoints: tuple[Endpoint, ...]
+    features: tuple[FeatureRange, ...]
+
+
+@dataclass(slots=True)
+class TopicImage:
+    """A topic and its partitions by index."""
+
+    name: str
+    topic_id: bytes
+    partitions: dict[int, PartitionRegistration] = field(default_factory=dict)
+
+
+QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted (entity type, entity name or None for the default)
+
+
+@dataclass(slots=True)
+class MetadataImage:
+    """All of it. Equal images answer alike."""
+
+    features: dict[str, int] = field(default_factory=dict)
+    brokers: dict[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: dict[int, ControllerRegistration] = field(default_factory=dict)
+    topics_by_name: dict[str, TopicImage] = field(default_factory=dict)
+    topics_by_id: dict[bytes, TopicImage] = field(default_factory=dict)
+    configs: dict[tuple[int, str], dict[str, str]] = field(default_factory=dict)
+    next_producer_id: int = 0
+    client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
+    scram_credentials: dict[tuple[str, int], Struct] = field(default_factory=dict)
+    acls: dict[bytes, Struct] = field(default_factory=dict)
+    delegation_tokens: dict[str, Struct] = field(default_factory=dict)
+    zk_migration_state: int = 0
+    unknown_records: list[UnknownRecord] = field(default_factory=list)
+    colliding_names: dict[str, set[str]] = field(default_factory=dict)  # collision key -> topics with "." or "_"
+
+    @property
+    def metadata_version(self) -> int:
+        """The level of metadata.version: which record versions may be written."""
+        return self.features.get(METADATA_VERSION, 0)
+
+    def topic(self, name: str) -> TopicImage | None:
+        """The topic of that name."""
+        return self.topics_by_name.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> TopicImage | None:
+        """The topic of that id (16 bytes)."""
+        return self.topics_by_id.get(topic_id)
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """What is set for a resource itself: nothing inherited, no defaults."""
+        return self.configs.get((resource_type, name), NO_CONFIGS)
+
+    def topic_config(self, name: str) -> Mapping[str, str]:
+        """What is set for a topic itself."""
+        return self.configs.get((ResourceType.TOPIC, name), NO_CONFIGS)
+
+    def add_topic(self, topic: TopicImage) -> None:
+        """Enter a topic under its name and its id."""
+        self.topics_by_name[topic.name] = topic
+        self.topics_by_id[topic.topic_id] = topic
+        if may_collide(topic.name):
+            self.colliding_names.setdefault(collision_key(topic.name), set()).add(topic.name)
+
+    def remove_topic(self, topic: TopicImage) -> None:
+        """Forget a topic and what was set for it."""
+        del self.topics_by_name[topic.name]
+        del self.topics_by_id[topic.topic_id]
+        self.configs.pop((ResourceType.TOPIC, topic.name), None)
+        if may_collide(topic.name):
+            key = collision_key(topic.name)
+            self.colliding_names[key].discard(topic.name)
+            if not self.colliding_names[key]:
+                del self.colliding_names[key]

@@ -1,0 +1,53 @@
+"""Reading a whole metadata log into an image: replay in order, with the log's transactions resolved (KIP-868).
+
+Records between BeginTransactionRecord and EndTransactionRecord count only once the end is there; AbortTransactionRecord drops
+them. A transaction still open at the end of the log is dropped too, and whoever leads next has to say so in the log.
+"""
+
+from __future__ import annotations
+
+from metadata.framing import AnyRecord, MetadataRecord
+from metadata.image import MetadataImage
+from metadata.replay import Delta, ReplayError, replay
+from protocol.messages.cluster_metadata import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
+
+
+class MetadataLoader:
+    """Feeds records of a log, or of a snapshot and the log after it, into an image."""
+
+    def __init__(self, image: MetadataImage | None = None) -> None:
+        self.image = image or MetadataImage()
+        self._open: list[AnyRecord] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction has begun and not ended."""
+        return self._open is not None
+
+    def feed(self, record: AnyRecord) -> None:
+        """Take the next record of the log. Raises ReplayError."""
+        if not isinstance(record, MetadataRecord):
+            self._apply(record)
+        elif record.message is BeginTransactionRecord:
+            if self._open is not None:
+                raise ReplayError("a metadata transaction begins within another")
+            self._open = []
+        elif record.message is EndTransactionRecord:
+            for held in self._close("ends"):
+                replay(self.image, held, Delta())
+        elif record.message is AbortTransactionRecord:
+            self._close("is aborted")
+        else:
+            self._apply(record)
+
+    def _apply(self, record: AnyRecord) -> None:
+        if self._open is None:
+            replay(self.image, record, Delta())
+        else:
+            self._open.append(record)
+
+    def _close(self, how: str) -> list[AnyRecord]:
+        if self._open is None:
+            raise ReplayError(f"a metadata transaction {how} that never began")
+        held, self._open = self._open, None
+        return held

@@ -1,0 +1,333 @@
+"""Applying records to the image: the one place where it changes, for live decisions and for loading alike.
+
+`replay` takes records in the order of the log. What follows outside of the image (directories to make, configurations to take
+over) is collected in a Delta. A record that does not fit (a partition of no topic) is a ReplayError: the log is damaged, or not
+ours to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from metadata.framing import AnyRecord, MetadataRecord, UnknownRecord
+from metadata.image import (
+    BrokerRegistration,
+    ControllerRegistration,
+    Endpoint,
+    FeatureRange,
+    MetadataImage,
+    QuotaEntity,
+    TopicImage,
+)
+from metadata.partition import LeaderRecoveryState, PartitionRegistration
+from protocol.messages.cluster_metadata import (
+    AbortTransactionRecord,
+    AccessControlEntryRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ClearElrRecord,
+    ClientQuotaRecord,
+    ConfigRecord,
+    DelegationTokenRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    FenceBrokerRecord,
+    NoOpRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveTopicRecord,
+    RemoveUserScramCredentialRecord,
+    TopicRecord,
+    UnfenceBrokerRecord,
+    UnregisterBrokerRecord,
+    UserScramCredentialRecord,
+    ZkMigrationStateRecord,
+)
+from protocol.schema import Message, Struct
+
+NO_LEADER_CHANGE = -2
+
+
+class ReplayError(Exception):
+    """A record contradicts those before it."""
+
+
+@dataclass(slots=True)
+class Delta:
+    """What a run of records changed, as far as something outside of the image has to follow."""
+
+    created_partitions: list[tuple[TopicImage, int]] = field(default_factory=list)
+    changed_partitions: dict[tuple[bytes, int], TopicImage] = field(default_factory=dict)  # (topic id, index) -> topic
+    deleted_topics: list[TopicImage] = field(default_factory=list)
+    changed_configs: set[tuple[int, str]] = field(default_factory=set)  # (resource type, name)
+
+
+def replay(image: MetadataImage, record: AnyRecord, delta: Delta) -> None:
+    """Apply one record to the image and note in `delta` what follows from it. Raises ReplayError."""
+    if isinstance(record, UnknownRecord):
+        image.unknown_records.append(record)
+        return
+    _REPLAY[record.message.key](image, record.value, delta)
+
+
+def replay_all(image: MetadataImage, records: list[MetadataRecord]) -> Delta:
+    """Apply a batch of records."""
+    delta = Delta()
+    for record in records:
+        replay(image, record, delta)
+    return delta
+
+
+def _topic(image: MetadataImage, value: Struct) -> TopicImage:
+    topic = image.topics_by_id.get(value.topic_id)
+    if topic is None:
+        raise ReplayError(f"{value.struct_type.name} of a topic that is not there: {value.topic_id.hex()}")
+    return topic
+
+
+def _broker(image: MetadataImage, broker_id: int, broker_epoch: int, what: str) -> BrokerRegistration:
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        raise ReplayError(f"{what} of broker {broker_id}, which is not registered")
+    if broker.broker_epoch != broker_epoch:
+        raise ReplayError(f"{what} of broker {broker_id} at epoch {broker_epoch}; its epoch is {broker.broker_epoch}")
+    return broker
+
+
+def replay_register_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.brokers[value.broker_id] = BrokerRegistration(
+        broker_id=value.broker_id,
+        broker_epoch=value.broker_epoch,
+        incarnation_id=value.incarnation_id,
+        endpoints=_endpoints(value),
+        features=_features(value),
+        rack=value.rack,
+        fenced=value.fenced,
+        in_controlled_shutdown=value.in_controlled_shutdown,
+        log_directories=tuple(value.log_dirs),
+        cordoned_log_directories=tuple(value.cordoned_log_dirs or ()),
+        is_migrating_zk_broker=value.is_migrating_zk_broker,
+    )
+
+
+def replay_unregister_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+    _broker(image, value.broker_id, value.broker_epoch, "UnregisterBrokerRecord")
+    del image.brokers[value.broker_id]
+
+
+def replay_fence_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "FenceBrokerRecord"), fenced=True)
+
+
+def replay_unfence_broker(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.brokers[value.id] = replace(_broker(image, value.id, value.epoch, "UnfenceBrokerRecord"), fenced=False)
+
+
+def replay_broker_registration_change(image: MetadataImage, value: Struct, _: Delta) -> None:
+    """`fenced` is 1 for fencing, -1 for unfencing, 0 for neither; the other fields' defaults change nothing either."""
+    broker = _broker(image, value.broker_id, value.broker_epoch, "BrokerRegistrationChangeRecord")
+    cordoned = value.cordoned_log_dirs
+    image.brokers[value.broker_id] = replace(
+        broker,
+        fenced=broker.fenced if value.fenced == 0 else value.fenced > 0,
+        in_controlled_shutdown=broker.in_controlled_shutdown or value.in_controlled_shutdown > 0,
+        log_directories=tuple(value.log_dirs) or broker.log_directories,
+        cordoned_log_directories=broker.cordoned_log_directories if cordoned is None else tuple(cordoned),
+    )
+
+
+def replay_register_controller(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.controllers[value.controller_id] = ControllerRegistration(
+        controller_id=value.controller_id,
+        incarnation_id=value.incarnation_id,
+        zk_migration_ready=value.zk_migration_ready,
+        endpoints=_endpoints(value),
+        features=_features(value),
+    )
+
+
+def _endpoints(value: Struct) -> tuple[Endpoint, ...]:
+    return tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in value.end_points)
+
+
+def _features(value: Struct) -> tuple[FeatureRange, ...]:
+    return tuple(FeatureRange(f.name, f.min_supported_version, f.max_supported_version) for f in value.features)
+
+
+def replay_topic(image: MetadataImage, value: Struct, _: Delta) -> None:
+    if value.name in image.topics_by_name or value.topic_id in image.topics_by_id:
+        raise ReplayError(f"TopicRecord of {value.name}, which is there already")
+    image.add_topic(TopicImage(value.name, value.topic_id))
+
+
+def replay_remove_topic(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    topic = _topic(image, value)
+    image.remove_topic(topic)
+    delta.deleted_topics.append(topic)
+
+
+def replay_partition(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    topic = _topic(image, value)
+    if value.partition_id not in topic.partitions:
+        delta.created_partitions.append((topic, value.partition_id))
+    topic.partitions[value.partition_id] = PartitionRegistration(
+        replicas=tuple(value.replicas),
+        isr=tuple(value.isr),
+        leader=value.leader,
+        leader_epoch=value.leader_epoch,
+        partition_epoch=value.partition_epoch,
+        directories=tuple(value.directories),
+        removing_replicas=tuple(value.removing_replicas),
+        adding_replicas=tuple(value.adding_replicas),
+        eligible_leader_replicas=tuple(value.eligible_leader_replicas or ()),
+        last_known_elr=tuple(value.last_known_elr or ()),
+        leader_recovery_state=LeaderRecoveryState(value.leader_recovery_state),
+    )
+
+
+def replay_partition_change(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    """Fields that are null, or have their default, change nothing; a leader, even the same one, begins a new leader epoch."""
+    topic = _topic(image, value)
+    old = topic.partitions.get(value.partition_id)
+    if old is None:
+        raise ReplayError(f"PartitionChangeRecord of {topic.name}-{value.partition_id}, which is not there")
+    leads = value.leader != NO_LEADER_CHANGE
+    recovery = value.leader_recovery_state
+    topic.partitions[value.partition_id] = PartitionRegistration(
+        replicas=_changed(value.replicas, old.replicas),
+        isr=_changed(value.isr, old.isr),
+        leader=value.leader if leads else old.leader,
+        leader_epoch=old.leader_epoch + 1 if leads else old.leader_epoch,
+        partition_epoch=old.partition_epoch + 1,
+        directories=old.directories if value.directories is None else tuple(value.directories),
+        removing_replicas=_changed(value.removing_replicas, old.removing_replicas),
+        adding_replicas=_changed(value.adding_replicas, old.adding_replicas),
+        eligible_leader_replicas=_changed(value.eligible_leader_replicas, old.eligible_leader_replicas),
+        last_known_elr=_changed(value.last_known_elr, old.last_known_elr),
+        leader_recovery_state=old.leader_recovery_state if recovery < 0 else LeaderRecoveryState(recovery),
+    )
+    delta.changed_partitions[topic.topic_id, value.partition_id] = topic
+
+
+def _changed(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+    return old if new is None else tuple(new)
+
+
+def replay_clear_elr(image: MetadataImage, value: Struct, _: Delta) -> None:
+    """Forget the eligible leaders of one topic, or of all where the name is empty: min.insync.replicas has changed."""
+    if not value.topic_name:
+        topics = list(image.topics_by_name.values())
+    elif (topic := image.topics_by_name.get(value.topic_name)) is not None:
+        topics = [topic]
+    else:
+        raise ReplayError(f"ClearElrRecord of {value.topic_name}, which is not there")
+    for topic in topics:
+        for index, partition in topic.partitions.items():
+            if partition.eligible_leader_replicas or partition.last_known_elr:
+                topic.partitions[index] = replace(partition, eligible_leader_replicas=(), last_known_elr=())
+
+
+def replay_config(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    """A null value takes the setting away again."""
+    resource = (value.resource_type, value.resource_name)
+    settings = image.configs.setdefault(resource, {})
+    if value.value is None:
+        settings.pop(value.name, None)
+    else:
+        settings[value.name] = value.value
+    if not settings:
+        del image.configs[resource]
+    delta.changed_configs.add(resource)
+
+
+def replay_feature_level(image: MetadataImage, value: Struct, _: Delta) -> None:
+    """Level 0 turns a feature off, and it is then as if it had never been there."""
+    if value.feature_level:
+        image.features[value.name] = value.feature_level
+    else:
+        image.features.pop(value.name, None)
+
+
+def replay_producer_ids(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.next_producer_id = value.next_producer_id
+
+
+def replay_client_quota(image: MetadataImage, value: Struct, _: Delta) -> None:
+    entity: QuotaEntity = tuple(sorted((e.entity_type, e.entity_name) for e in value.entity))
+    quotas = image.client_quotas.setdefault(entity, {})
+    if value.remove:
+        quotas.pop(value.key, None)
+    else:
+        quotas[value.key] = value.value
+    if not quotas:
+        del image.client_quotas[entity]
+
+
+def replay_user_scram_credential(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.scram_credentials[value.name, value.mechanism] = value
+
+
+def replay_remove_user_scram_credential(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.scram_credentials.pop((value.name, value.mechanism), None)
+
+
+def replay_access_control_entry(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.acls[value.id] = value
+
+
+def replay_remove_access_control_entry(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.acls.pop(value.id, None)
+
+
+def replay_delegation_token(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.delegation_tokens[value.token_id] = value
+
+
+def replay_remove_delegation_token(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.delegation_tokens.pop(value.token_id, None)
+
+
+def replay_zk_migration_state(image: MetadataImage, value: Struct, _: Delta) -> None:
+    image.zk_migration_state = value.zk_migration_state
+
+
+def _nothing(_image: MetadataImage, _value: Struct, _: Delta) -> None:
+    """Records that say nothing about the state; transactions are the loader's to resolve (`metadata.loading`)."""
+
+
+Replay = Callable[[MetadataImage, Struct, Delta], None]
+_BY_MESSAGE: list[tuple[Message, Replay]] = [
+    (RegisterBrokerRecord, replay_register_broker),
+    (UnregisterBrokerRecord, replay_unregister_broker),
+    (FenceBrokerRecord, replay_fence_broker),
+    (UnfenceBrokerRecord, replay_unfence_broker),
+    (BrokerRegistrationChangeRecord, replay_broker_registration_change),
+    (RegisterControllerRecord, replay_register_controller),
+    (TopicRecord, replay_topic),
+    (RemoveTopicRecord, replay_remove_topic),
+    (PartitionRecord, replay_partition),
+    (PartitionChangeRecord, replay_partition_change),
+    (ClearElrRecord, replay_clear_elr),
+    (ConfigRecord, replay_config),
+    (FeatureLevelRecord, replay_feature_level),
+    (ProducerIdsRecord, replay_producer_ids),
+    (ClientQuotaRecord, replay_client_quota),
+    (UserScramCredentialRecord, replay_user_scram_credential),
+    (RemoveUserScramCredentialRecord, replay_remove_user_scram_credential),
+    (AccessControlEntryRecord, replay_access_control_entry),
+    (RemoveAccessControlEntryRecord, replay_remove_access_control_entry),
+    (DelegationTokenRecord, replay_delegation_token),
+    (RemoveDelegationTokenRecord, replay_remove_delegation_token),
+    (ZkMigrationStateRecord, replay_zk_migration_state),
+    (NoOpRecord, _nothing),
+    (BeginTransactionRecord, _nothing),
+    (EndTransactionRecord, _nothing),
+    (AbortTransactionRecord, _nothing),
+]
+_REPLAY: dict[int | None, Replay] = {message.key: function for message, function in _BY_MESSAGE}
