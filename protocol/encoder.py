@@ -1,8 +1,8 @@
 """Encoders: one straight-line function per (message, version), written and compiled on first use.
 
-In the written code `out` are the pieces not yet joined and `add` its append; with `records` in the message, `chunks` are
-the finished ones. Neighbouring fields of fixed size, together with the length or count of a following one, are packed by
-one `struct` call.
+In the written code `out` are the pieces not yet joined and `add` its append; with `records` in the message, `chunks`
+are the finished ones. Neighbouring fields of fixed size, together with the length or count of a following one, are
+packed by one `struct` call.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ ZERO_UUID = bytes(16)
 
 
 class Primitive:
-    """A type without parts. `code`: its letters in `struct`'s formats, empty if the length varies; `size`: the least."""
+    """A type without parts. `code`: its letters in `struct` formats, empty if the length varies; `size`: the least."""
 
     __slots__ = ("code", "name", "size", "zero")
 

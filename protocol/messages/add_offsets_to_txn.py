@@ -1,4 +1,7 @@
-"""AddOffsetsToTxn (key 25): AddOffsetsToTxn"""
+"""AddOffsetsToTxn (key 25): a group's offsets join a transaction (KIP-98).
+
+Versions: v2 PRODUCER_FENCED (KIP-588); v3 flexible; v4 TRANSACTION_ABORTABLE (KIP-890).
+"""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Field

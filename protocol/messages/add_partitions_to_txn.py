@@ -1,4 +1,8 @@
-"""AddPartitionsToTxn (key 24): AddPartitionsToTxn"""
+"""AddPartitionsToTxn (key 24): partitions join a transaction (KIP-98).
+
+Versions: v2 PRODUCER_FENCED (KIP-588); v3 flexible; v4 many transactions, verify only: between brokers (KIP-890);
+v5 TRANSACTION_ABORTABLE (KIP-890).
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67): AllocateProducerIds"""
+"""AllocateProducerIds (key 67): broker to controller: a block of producer ids (KIP-730)."""
 
 from protocol.primitives import int16, int32, int64
 from protocol.schema import Api, Field

@@ -1,4 +1,7 @@
-"""AlterClientQuotas (key 49): AlterClientQuotas"""
+"""AlterClientQuotas (key 49): set and remove client quotas (KIP-546).
+
+Versions: v1 flexible.
+"""
 
 from protocol.primitives import boolean, float64, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

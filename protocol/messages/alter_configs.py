@@ -1,4 +1,7 @@
-"""AlterConfigs (key 33): AlterConfigs"""
+"""AlterConfigs (key 33): replace whole configurations (KIP-133); IncrementalAlterConfigs is the better one.
+
+Versions: v2 flexible.
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""AlterPartition (key 56): AlterPartition"""
+"""AlterPartition (key 56): leader to controller: change in-sync replicas (KIP-497).
+
+Versions: v1 recovery state (KIP-704); v2 topic ids (KIP-841); v3 broker epochs of replicas (KIP-903).
+"""
 
 from protocol.primitives import int8, int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

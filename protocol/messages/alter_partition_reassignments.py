@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (key 45): AlterPartitionReassignments"""
+"""AlterPartitionReassignments (key 45): start and cancel reassignments (KIP-455).
+
+Versions: v1 may forbid a change of the replication factor (KIP-860).
+"""
 
 from protocol.primitives import boolean, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

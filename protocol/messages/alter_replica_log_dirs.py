@@ -1,4 +1,7 @@
-"""AlterReplicaLogDirs (key 34): AlterReplicaLogDirs"""
+"""AlterReplicaLogDirs (key 34): move replicas between log directories (KIP-113).
+
+Versions: v2 flexible.
+"""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (key 91): AlterShareGroupOffsets"""
+"""AlterShareGroupOffsets (key 91): set start offsets of a share group (KIP-932)."""
 
 from protocol.primitives import int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

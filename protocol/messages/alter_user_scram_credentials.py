@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials (key 51): AlterUserScramCredentials"""
+"""AlterUserScramCredentials (key 51): set and delete SCRAM credentials (KIP-554)."""
 
 from protocol.primitives import bytestring, int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

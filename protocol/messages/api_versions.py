@@ -1,4 +1,8 @@
-"""ApiVersions (key 18): ApiVersions"""
+"""ApiVersions (key 18): which APIs and versions the broker serves.
+
+Versions: v1 throttle time; v3 flexible, client software (KIP-511), features (KIP-584); v4 features from version 0
+on (KAFKA-17011). Answers have response header v0 always; an unknown version is answered in v0.
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (key 73): AssignReplicasToDirs"""
+"""AssignReplicasToDirs (key 73): broker to controller: the log directories of replicas (KIP-858)."""
 
 from protocol.primitives import int16, int32, int64, uuid
 from protocol.schema import Api, Array, Field, StructType

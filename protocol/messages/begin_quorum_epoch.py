@@ -1,4 +1,7 @@
-"""BeginQuorumEpoch (key 53): BeginQuorumEpoch"""
+"""BeginQuorumEpoch (key 53): new leader to the voters of the metadata quorum (KIP-595).
+
+Versions: v1 flexible, endpoints and voter key (KIP-853).
+"""
 
 from protocol.primitives import int16, int32, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""BrokerHeartbeat (key 63): BrokerHeartbeat"""
+"""BrokerHeartbeat (key 63): broker to controller: I am alive (KIP-631).
+
+Versions: v1 offline directories (KIP-858); v2 cordoned directories (KIP-1066).
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, uuid
 from protocol.schema import Api, Array, Field

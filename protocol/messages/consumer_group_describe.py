@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (key 69): ConsumerGroupDescribe"""
+"""ConsumerGroupDescribe (key 69): state and members of consumer groups (KIP-848).
+
+Versions: v1 member types (KIP-1099).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeat (key 68): ConsumerGroupHeartbeat"""
+"""ConsumerGroupHeartbeat (key 68): join, stay in and leave a consumer group (KIP-848).
+
+Versions: v1 regular expressions, member ids made by the client (KIP-1082).
+"""
 
 from protocol.primitives import int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

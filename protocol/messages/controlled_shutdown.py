@@ -1,4 +1,7 @@
-"""ControlledShutdown (key 7): ControlledShutdown"""
+"""ControlledShutdown (key 7): broker to ZooKeeper controller: move leaders away. Gone since 4.0.
+
+Versions: v0 has a request header without client id; v2 broker epoch (KIP-380); v3 flexible.
+"""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

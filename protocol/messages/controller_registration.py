@@ -1,4 +1,4 @@
-"""ControllerRegistration (key 70): ControllerRegistration"""
+"""ControllerRegistration (key 70): controller to active controller: I am here (KIP-919)."""
 
 from protocol.primitives import boolean, int16, int32, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

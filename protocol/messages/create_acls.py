@@ -1,4 +1,7 @@
-"""CreateAcls (key 30): CreateAcls"""
+"""CreateAcls (key 30): add access control entries (KIP-140).
+
+Versions: v1 pattern types (KIP-290); v2 flexible; v3 user resources (KIP-373).
+"""
 
 from protocol.primitives import int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""CreateDelegationToken (key 38): CreateDelegationToken"""
+"""CreateDelegationToken (key 38): make a delegation token (KIP-48).
+
+Versions: v2 flexible; v3 owner and requester (KIP-373).
+"""
 
 from protocol.primitives import bytestring, int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

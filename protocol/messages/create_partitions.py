@@ -1,4 +1,7 @@
-"""CreatePartitions (key 37): CreatePartitions"""
+"""CreatePartitions (key 37): add partitions to topics (KIP-195).
+
+Versions: v2 flexible; v3 quota errors (KIP-599).
+"""
 
 from protocol.primitives import boolean, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""DeleteAcls (key 31): DeleteAcls"""
+"""DeleteAcls (key 31): remove access control entries that match filters (KIP-140).
+
+Versions: v1 pattern types (KIP-290); v2 flexible; v3 user resources (KIP-373).
+"""
 
 from protocol.primitives import int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""DeleteGroups (key 42): DeleteGroups"""
+"""DeleteGroups (key 42): delete empty groups (KIP-229).
+
+Versions: v2 flexible.
+"""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""DeleteRecords (key 21): DeleteRecords"""
+"""DeleteRecords (key 21): move the log start offset of partitions (KIP-107).
+
+Versions: v2 flexible.
+"""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

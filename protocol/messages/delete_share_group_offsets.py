@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (key 92): DeleteShareGroupOffsets"""
+"""DeleteShareGroupOffsets (key 92): delete the offsets of topics from a share group (KIP-932)."""
 
 from protocol.primitives import int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,8 @@
-"""DeleteTopics (key 20): DeleteTopics"""
+"""DeleteTopics (key 20): delete topics.
+
+Versions: v1 throttle time; v3 TOPIC_DELETION_DISABLED; v4 flexible; v5 error messages, quota errors (KIP-599); v6
+topic ids (KIP-516).
+"""
 
 from protocol.primitives import int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

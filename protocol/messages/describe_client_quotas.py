@@ -1,4 +1,7 @@
-"""DescribeClientQuotas (key 48): DescribeClientQuotas"""
+"""DescribeClientQuotas (key 48): client quotas that match a filter (KIP-546).
+
+Versions: v1 flexible.
+"""
 
 from protocol.primitives import boolean, float64, int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""DescribeCluster (key 60): DescribeCluster"""
+"""DescribeCluster (key 60): nodes of the cluster (KIP-700).
+
+Versions: v1 brokers or controllers (KIP-919); v2 fenced brokers (KIP-1073).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

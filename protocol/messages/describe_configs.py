@@ -1,4 +1,8 @@
-"""DescribeConfigs (key 32): DescribeConfigs"""
+"""DescribeConfigs (key 32): configuration of topics, brokers, groups and client metrics (KIP-133).
+
+Versions: v0 only whether a value is a default; v1 sources and synonyms (KIP-226); v3 types and documentation
+(KIP-569); v4 flexible.
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""DescribeDelegationToken (key 41): DescribeDelegationToken"""
+"""DescribeDelegationToken (key 41): delegation tokens of owners (KIP-48).
+
+Versions: v2 flexible; v3 requester (KIP-373).
+"""
 
 from protocol.primitives import bytestring, int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,8 @@
-"""DescribeGroups (key 15): DescribeGroups"""
+"""DescribeGroups (key 15): state and members of classic groups.
+
+Versions: v1 throttle time; v3 authorised operations (KIP-430); v4 static members (KIP-345); v5 flexible; v6 error
+message and GROUP_ID_NOT_FOUND (KIP-1043).
+"""
 
 from protocol.primitives import boolean, bytestring, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,8 @@
-"""DescribeLogDirs (key 35): DescribeLogDirs"""
+"""DescribeLogDirs (key 35): log directories and the sizes of what is in them (KIP-113).
+
+Versions: v2 flexible; v3 top-level error (KIP-784); v4 size of the volume (KIP-827); v5 cordoned directories
+(KIP-1066).
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

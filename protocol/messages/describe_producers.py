@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): DescribeProducers"""
+"""DescribeProducers (key 61): active producers of partitions (KIP-664)."""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""DescribeQuorum (key 55): DescribeQuorum"""
+"""DescribeQuorum (key 55): state of the metadata quorum (KIP-595).
+
+Versions: v1 times of the last fetch (KIP-836); v2 directory ids, nodes, error messages (KIP-853).
+"""
 
 from protocol.primitives import int16, int32, int64, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

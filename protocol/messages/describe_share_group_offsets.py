@@ -1,4 +1,7 @@
-"""DescribeShareGroupOffsets (key 90): DescribeShareGroupOffsets"""
+"""DescribeShareGroupOffsets (key 90): start offsets of share groups (KIP-932).
+
+Versions: v1 lag (KIP-1226).
+"""
 
 from protocol.primitives import int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75): DescribeTopicPartitions"""
+"""DescribeTopicPartitions (key 75): topics and partitions in pages (KIP-966)."""
 
 from protocol.primitives import boolean, int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

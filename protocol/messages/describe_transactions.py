@@ -1,4 +1,4 @@
-"""DescribeTransactions (key 65): DescribeTransactions"""
+"""DescribeTransactions (key 65): state of transactional ids (KIP-664)."""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50): DescribeUserScramCredentials"""
+"""DescribeUserScramCredentials (key 50): which SCRAM credentials users have (KIP-554)."""
 
 from protocol.primitives import int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

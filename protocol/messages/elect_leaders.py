@@ -1,4 +1,7 @@
-"""ElectLeaders (key 43): ElectLeaders"""
+"""ElectLeaders (key 43): elect preferred or unclean leaders (KIP-183).
+
+Versions: v1 kinds of election (KIP-460); v2 flexible.
+"""
 
 from protocol.primitives import int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

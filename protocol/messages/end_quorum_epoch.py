@@ -1,4 +1,7 @@
-"""EndQuorumEpoch (key 54): EndQuorumEpoch"""
+"""EndQuorumEpoch (key 54): resigning leader to the voters of the metadata quorum (KIP-595).
+
+Versions: v1 flexible, candidates with directory ids, endpoints (KIP-853).
+"""
 
 from protocol.primitives import int16, int32, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,8 @@
-"""EndTxn (key 26): EndTxn"""
+"""EndTxn (key 26): commit or abort a transaction (KIP-98).
+
+Versions: v2 PRODUCER_FENCED (KIP-588); v3 flexible; v4 TRANSACTION_ABORTABLE; v5 raises the epoch with each
+transaction (KIP-890).
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, string
 from protocol.schema import Api, Field

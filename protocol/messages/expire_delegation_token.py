@@ -1,4 +1,7 @@
-"""ExpireDelegationToken (key 40): ExpireDelegationToken"""
+"""ExpireDelegationToken (key 40): shorten or end a delegation token (KIP-48).
+
+Versions: v2 flexible.
+"""
 
 from protocol.primitives import bytestring, int16, int32, int64
 from protocol.schema import Api, Field

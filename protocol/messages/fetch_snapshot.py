@@ -1,4 +1,7 @@
-"""FetchSnapshot (key 59): FetchSnapshot"""
+"""FetchSnapshot (key 59): a part of a snapshot of the metadata log (KIP-630).
+
+Versions: v1 directory ids, endpoints (KIP-853).
+"""
 
 from protocol.primitives import int16, int32, int64, records, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""Heartbeat (key 12): Heartbeat"""
+"""Heartbeat (key 12): stay a member of a classic group.
+
+Versions: v1 throttle time; v3 static members (KIP-345); v4 flexible.
+"""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Field

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs (key 44): IncrementalAlterConfigs"""
+"""IncrementalAlterConfigs (key 44): set, delete, append to and subtract from single configurations (KIP-339).
+
+Versions: v1 flexible.
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

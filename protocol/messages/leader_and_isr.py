@@ -1,4 +1,8 @@
-"""LeaderAndIsr (key 4): LeaderAndIsr"""
+"""LeaderAndIsr (key 4): ZooKeeper controller to broker: lead or follow partitions. Gone since 4.0.
+
+Versions: v1 is new; v2 broker epoch (KIP-380), grouped by topic; v3 adding and removing replicas (KIP-455); v4
+flexible; v5 topic ids (KIP-516); v6 recovery state (KIP-704); v7 KRaft controller (KIP-866).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

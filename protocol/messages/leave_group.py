@@ -1,4 +1,7 @@
-"""LeaveGroup (key 13): LeaveGroup"""
+"""LeaveGroup (key 13): members leave a classic group.
+
+Versions: v1 throttle time; v3 many members, static ones by instance id (KIP-345); v4 flexible; v5 reason (KIP-800).
+"""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

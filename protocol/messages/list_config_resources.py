@@ -1,4 +1,7 @@
-"""ListConfigResources (key 74): ListConfigResources"""
+"""ListConfigResources (key 74): resources that have configurations.
+
+Versions: v0 client metrics subscriptions (KIP-714); v1 all types (KIP-1142).
+"""
 
 from protocol.primitives import int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""ListGroups (key 16): ListGroups"""
+"""ListGroups (key 16): the groups that this broker coordinates.
+
+Versions: v1 throttle time; v3 flexible; v4 states (KIP-518); v5 types (KIP-848).
+"""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""ListTransactions (key 66): ListTransactions"""
+"""ListTransactions (key 66): transactional ids of this coordinator (KIP-664).
+
+Versions: v1 by duration (KIP-994); v2 by pattern (KIP-1152).
+"""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

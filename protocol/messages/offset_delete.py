@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): OffsetDelete"""
+"""OffsetDelete (key 47): delete a group's committed offsets (KIP-496)."""
 
 from protocol.primitives import int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

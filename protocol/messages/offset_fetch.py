@@ -1,4 +1,9 @@
-"""OffsetFetch (key 9): OffsetFetch"""
+"""OffsetFetch (key 9): read a group's committed offsets.
+
+Versions: v1 from the group coordinator; v2 null = all topics, top-level error (KIP-88); v3 throttle time; v5 leader
+epoch (KIP-320); v6 flexible; v7 require stable (KIP-447); v8 many groups (KIP-709); v9 member epochs of consumer
+groups (KIP-848); v10 topic ids (KIP-848).
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch (key 23): OffsetForLeaderEpoch"""
+"""OffsetForLeaderEpoch (key 23): where an epoch ends (KIP-101).
+
+Versions: v1 leader epoch in answers; v2 current leader epoch (KIP-320); v3 replica id; v4 flexible.
+"""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""ReadShareGroupStateSummary (key 87): ReadShareGroupStateSummary"""
+"""ReadShareGroupStateSummary (key 87): group coordinator to share coordinator (KIP-932).
+
+Versions: v1 count of delivered records (KIP-1226).
+"""
 
 from protocol.primitives import int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

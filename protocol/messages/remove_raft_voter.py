@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (key 81): RemoveRaftVoter"""
+"""RemoveRaftVoter (key 81): remove a voter from the metadata quorum (KIP-853)."""
 
 from protocol.primitives import int16, int32, string, uuid
 from protocol.schema import Api, Field

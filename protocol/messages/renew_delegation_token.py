@@ -1,4 +1,7 @@
-"""RenewDelegationToken (key 39): RenewDelegationToken"""
+"""RenewDelegationToken (key 39): prolong a delegation token (KIP-48).
+
+Versions: v2 flexible.
+"""
 
 from protocol.primitives import bytestring, int16, int32, int64
 from protocol.schema import Api, Field

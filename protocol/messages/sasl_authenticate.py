@@ -1,4 +1,7 @@
-"""SaslAuthenticate (key 36): SaslAuthenticate"""
+"""SaslAuthenticate (key 36): one step of a SASL exchange (KIP-152).
+
+Versions: v1 session lifetime (KIP-368); v2 flexible.
+"""
 
 from protocol.primitives import bytestring, int16, int64, string
 from protocol.schema import Api, Field

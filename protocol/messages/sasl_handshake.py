@@ -1,4 +1,8 @@
-"""SaslHandshake (key 17): SaslHandshake"""
+"""SaslHandshake (key 17): choose a SASL mechanism.
+
+Versions: v0 raw SASL tokens follow; v1 SaslAuthenticate requests follow (KIP-152). Cannot be raised easily: old
+clients negotiate it wrongly.
+"""
 
 from protocol.primitives import int16, string
 from protocol.schema import Api, Array, Field

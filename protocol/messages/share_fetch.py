@@ -1,4 +1,8 @@
-"""ShareFetch (key 78): ShareFetch"""
+"""ShareFetch (key 78): acquire and acknowledge records of share partitions (KIP-932).
+
+Versions: v0 (early access) is gone; v1 limits by records and batch size, lock timeout; v2 acquire modes (KIP-1206),
+renewal of locks (KIP-1222).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, int64, records, string, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""ShareGroupDescribe (key 77): ShareGroupDescribe"""
+"""ShareGroupDescribe (key 77): state and members of share groups (KIP-932).
+
+Versions: v0 (early access) is gone.
+"""
 
 from protocol.primitives import boolean, int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

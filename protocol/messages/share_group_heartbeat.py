@@ -1,4 +1,7 @@
-"""ShareGroupHeartbeat (key 76): ShareGroupHeartbeat"""
+"""ShareGroupHeartbeat (key 76): join, stay in and leave a share group (KIP-932).
+
+Versions: v0 (early access) is gone.
+"""
 
 from protocol.primitives import int16, int32, string, uuid
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,8 @@
-"""StopReplica (key 5): StopReplica"""
+"""StopReplica (key 5): ZooKeeper controller to broker: stop or delete replicas. Gone since 4.0.
+
+Versions: v1 broker epoch (KIP-380), grouped by topic; v2 flexible; v3 leader epoch a partition (KIP-570); v4 KRaft
+controller (KIP-866).
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

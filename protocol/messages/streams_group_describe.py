@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe (key 89): StreamsGroupDescribe"""
+"""StreamsGroupDescribe (key 89): state, topology and members of streams groups (KIP-1071)."""
 
 from protocol.primitives import boolean, int16, int32, int64, string, uint16
 from protocol.schema import Api, Array, Field, StructType

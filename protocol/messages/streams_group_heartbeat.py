@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat (key 88): StreamsGroupHeartbeat"""
+"""StreamsGroupHeartbeat (key 88): join, stay in and leave a streams group (KIP-1071)."""
 
 from protocol.primitives import boolean, int8, int16, int32, int64, string, uint16
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""SyncGroup (key 14): SyncGroup"""
+"""SyncGroup (key 14): the leader hands out assignments, all members get theirs.
+
+Versions: v1 throttle time; v3 static members (KIP-345); v4 flexible; v5 protocol type and name (KIP-559).
+"""
 
 from protocol.primitives import bytestring, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,8 @@
-"""TxnOffsetCommit (key 28): TxnOffsetCommit"""
+"""TxnOffsetCommit (key 28): store offsets within a transaction (KIP-98).
+
+Versions: v2 leader epoch (KIP-320); v3 flexible, generation and member (KIP-447); v4 TRANSACTION_ABORTABLE; v5 the
+group joins the transaction implicitly (KIP-890).
+"""
 
 from protocol.primitives import int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,7 @@
-"""UpdateFeatures (key 57): UpdateFeatures"""
+"""UpdateFeatures (key 57): raise and lower finalized feature levels (KIP-584).
+
+Versions: v1 kinds of upgrade, validate only (KIP-778); v2 no results a feature (KIP-1022).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, string
 from protocol.schema import Api, Array, Field, StructType

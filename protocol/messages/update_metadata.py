@@ -1,4 +1,8 @@
-"""UpdateMetadata (key 6): UpdateMetadata"""
+"""UpdateMetadata (key 6): ZooKeeper controller to broker: state of the cluster. Gone since 4.0.
+
+Versions: v1 many endpoints; v2 rack; v3 listener names (KIP-103); v4 offline replicas (KIP-112); v5 broker epoch,
+grouped by topic (KIP-380); v6 flexible; v7 topic ids (KIP-516); v8 KRaft controller (KIP-866).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

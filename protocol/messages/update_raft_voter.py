@@ -1,4 +1,4 @@
-"""UpdateRaftVoter (key 82): UpdateRaftVoter"""
+"""UpdateRaftVoter (key 82): a voter's endpoints and versions (KIP-853)."""
 
 from protocol.primitives import int16, int32, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

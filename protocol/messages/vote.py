@@ -1,4 +1,7 @@
-"""Vote (key 52): Vote"""
+"""Vote (key 52): candidate to voters of the metadata quorum (KIP-595).
+
+Versions: v1 voter and directory ids (KIP-853); v2 pre-vote (KIP-996).
+"""
 
 from protocol.primitives import boolean, int16, int32, int64, string, uint16, uuid
 from protocol.schema import Api, Array, Field, StructType

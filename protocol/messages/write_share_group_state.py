@@ -1,4 +1,7 @@
-"""WriteShareGroupState (key 85): WriteShareGroupState"""
+"""WriteShareGroupState (key 85): leader to share coordinator (KIP-932).
+
+Versions: v1 count of delivered records (KIP-1226).
+"""
 
 from protocol.primitives import int8, int16, int32, int64, string, uuid
 from protocol.schema import Api, Array, Field, StructType

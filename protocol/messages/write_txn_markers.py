@@ -1,4 +1,7 @@
-"""WriteTxnMarkers (key 27): WriteTxnMarkers"""
+"""WriteTxnMarkers (key 27): transaction coordinator to leaders: write commit and abort markers (KIP-98).
+
+Versions: v1 flexible; v2 transaction version (KIP-1228).
+"""
 
 from protocol.primitives import boolean, int8, int16, int32, int64, string
 from protocol.schema import Api, Array, Field, StructType

@@ -1,4 +1,4 @@
-"""Committed offsets in `__consumer_offsets`: record types 0 and 1 (0 is read only, written before offset commits had one timestamp)."""
+"""Committed offsets in `__consumer_offsets`: record types 0 and 1 (0: an old layout, read only)."""
 
 from protocol.primitives import int32, int64, string, uuid
 from protocol.schema import Field, Message
