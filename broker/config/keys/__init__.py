@@ -1,0 +1,42 @@
+"""The tables of all configuration keys, one row a key: the only place where a key is described.
+
+`BROKER_KEYS` may stand in server.properties, `TOPIC_KEYS` on topics, `GROUP_KEYS` on groups, `CLIENT_METRICS_KEYS` on
+client metrics subscriptions, `QUOTA_KEYS` on users, clients and addresses. `LEGACY_TOPIC_KEYS` are topic keys of
+former versions: refused as Kafka 4 refuses them, but no surprise in an old directory.
+"""
+
+from ..key import table
+from .group import GROUP_KEYS as _GROUP
+from .legacy import LEGACY_KEYS, OLDEST_KEYS
+from .log import LOG_KEYS
+from .network import NETWORK_KEYS
+from .node import NODE_KEYS
+from .own import OWN_KEYS
+from .replication import REPLICATION_KEYS
+from .resources import CLIENT_METRICS_KEYS as _CLIENT_METRICS
+from .resources import GROUP_RESOURCE_KEYS
+from .resources import QUOTA_KEYS as _QUOTA
+from .security import SECURITY_KEYS
+from .topic import LEGACY_TOPIC_KEYS as _LEGACY_TOPIC
+from .topic import TOPIC_KEYS as _TOPIC
+from .transaction import TRANSACTION_KEYS
+
+BROKER_KEYS = table(
+    NODE_KEYS,
+    NETWORK_KEYS,
+    LOG_KEYS,
+    _GROUP,
+    TRANSACTION_KEYS,
+    SECURITY_KEYS,
+    REPLICATION_KEYS,
+    OWN_KEYS,
+    LEGACY_KEYS,
+    OLDEST_KEYS,
+)
+TOPIC_KEYS = table(_TOPIC)
+LEGACY_TOPIC_KEYS = table(_LEGACY_TOPIC)
+GROUP_KEYS = table(GROUP_RESOURCE_KEYS)
+CLIENT_METRICS_KEYS = table(_CLIENT_METRICS)
+QUOTA_KEYS = table(_QUOTA)
+
+__all__ = ["BROKER_KEYS", "CLIENT_METRICS_KEYS", "GROUP_KEYS", "LEGACY_TOPIC_KEYS", "QUOTA_KEYS", "TOPIC_KEYS"]
