@@ -1,7 +1,8 @@
-"""Feature levels: which of them exist, what a new cluster starts with, and which record versions metadata.version allows.
+"""Feature levels: which of them exist, what a new cluster starts with, and which record versions metadata.version
+allows.
 
-A metadata log says in FeatureLevelRecords which features are on. metadata.version decides which versions of the records may be
-written, so that a broker of that release can still read them. Levels are those of Apache Kafka 4.3.
+A metadata log says in FeatureLevelRecords which features are on. metadata.version decides which versions of the
+records may be written, so that a broker of that release can still read them. Levels are those of Apache Kafka 4.3.
 """
 
 from __future__ import annotations

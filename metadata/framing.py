@@ -1,7 +1,9 @@
-"""One record of the metadata log as bytes: unsigned varints frame version, record type and version, then the body (KIP-631).
+"""One record of the metadata log as bytes: unsigned varints frame version, record type and version, then the body
+(KIP-631).
 
-A record type of a later release is kept as it came: it is written into the next snapshot again, and nothing is decided by it. A
-known type in a version that we do not know is refused, since skipping it could change what all later ones mean.
+A record type of a later release is kept as it came: it is written into the next snapshot again, and nothing is
+decided by it. A known type in a version that we do not know is refused, since skipping it could change what all
+later ones mean.
 """
 
 from __future__ import annotations
@@ -54,7 +56,10 @@ def encode_record(record: AnyRecord) -> bytes:
 
 
 def decode_record(data: bytes | memoryview) -> AnyRecord:
-    """The record in these bytes. Raises ProtocolError for another frame, a known type's unknown version, or bytes left over."""
+    """The record in these bytes.
+
+    Raises ProtocolError for another frame version, a known type in an unknown version, or bytes left over.
+    """
     frame_version, position = read_unsigned_varint(data, 0)
     if frame_version != FRAME_VERSION:
         raise ProtocolError(f"a metadata record of frame version {frame_version}, where only {FRAME_VERSION} is known")

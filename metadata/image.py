@@ -1,7 +1,7 @@
 """The cluster's state as the metadata log tells it: what all records read so far add up to.
 
-Only `metadata.replay` changes an image; everything else reads it. Secrets and tokens, ACLs and quotas are kept although nothing of
-this room decides by them: a snapshot has to hold all that the log held.
+Only `metadata.replay` changes an image; everything else reads it. Secrets and tokens, ACLs and quotas are kept
+although nothing of this room decides by them: a snapshot has to hold all that the log held.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to. BROKER with the name "" is the default of all brokers; BROKER_LOGGER is never stored."""
+    """What a configuration belongs to. BROKER with the name "" is all brokers' default; BROKER_LOGGER is never stored."""
 
     TOPIC = 2
     BROKER = 4

@@ -1,7 +1,8 @@
 """Reading a whole metadata log into an image: replay in order, with the log's transactions resolved (KIP-868).
 
-Records between BeginTransactionRecord and EndTransactionRecord count only once the end is there; AbortTransactionRecord drops
-them. A transaction still open at the end of the log is dropped too, and whoever leads next has to say so in the log.
+Records between BeginTransactionRecord and EndTransactionRecord count only once the end is there;
+AbortTransactionRecord drops them. A transaction still open at the end of the log is dropped too, and whoever leads
+next has to say so in the log.
 """
 
 from __future__ import annotations

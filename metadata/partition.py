@@ -7,7 +7,9 @@ from enum import IntEnum
 
 NO_LEADER = -1
 
-UNASSIGNED_DIRECTORY = bytes(16)  # the broker has not said yet in which of its log directories the replica lies (KIP-858)
+UNASSIGNED_DIRECTORY = bytes(
+    16
+)  # the broker has not said yet in which of its log directories the replica lies (KIP-858)
 LOST_DIRECTORY = bytes(15) + b"\x01"  # the replica lay in a log directory that failed
 
 
@@ -20,7 +22,7 @@ class LeaderRecoveryState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRegistration:
-    """One partition. Broker ids throughout; `directories` runs parallel to `replicas` (empty before metadata.version 3.7-IV2)."""
+    """One partition. Broker ids throughout; `directories` runs parallel to `replicas` (empty before 3.7-IV2)."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]

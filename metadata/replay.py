@@ -1,8 +1,8 @@
 """Applying records to the image: the one place where it changes, for live decisions and for loading alike.
 
-`replay` takes records in the order of the log. What follows outside of the image (directories to make, configurations to take
-over) is collected in a Delta. A record that does not fit (a partition of no topic) is a ReplayError: the log is damaged, or not
-ours to read.
+`replay` takes records in the order of the log. What follows outside of the image (directories to make,
+configurations to take over) is collected in a Delta. A record that does not fit (a partition of no topic) is a
+ReplayError: the log is damaged, or not ours to read.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def replay_partition(image: MetadataImage, value: Struct, delta: Delta) -> None:
 
 
 def replay_partition_change(image: MetadataImage, value: Struct, delta: Delta) -> None:
-    """Fields that are null, or have their default, change nothing; a leader, even the same one, begins a new leader epoch."""
+    """Fields that are null, or have their default, change nothing; a leader, even the same, begins a leader epoch."""
     topic = _topic(image, value)
     old = topic.partitions.get(value.partition_id)
     if old is None:

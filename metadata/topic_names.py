@@ -1,14 +1,16 @@
 """Which names a topic may have, and which topics are the broker's own.
 
-Names become directory names (`NAME-PARTITION`) and metric names: hence the length, the characters, and the rule that two topics
-may not differ in `.` and `_` alone.
+Names become directory names (`NAME-PARTITION`) and metric names: hence the length, the characters, and the rule that
+two topics may not differ in `.` and `_` alone.
 """
 
 from __future__ import annotations
 
 import re
 
-MAX_NAME_LENGTH = 249  # with "-" and five digits of a partition it is 255, the longest file name that common file systems take
+MAX_NAME_LENGTH = (
+    249  # with "-" and five digits of a partition it is 255, the longest file name that common file systems take
+)
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"

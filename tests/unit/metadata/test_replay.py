@@ -39,7 +39,14 @@ def record(message, **fields) -> MetadataRecord:
 
 
 def an_orders_topic() -> list[MetadataRecord]:
-    partition = {"topic_id": TOPIC_ID, "replicas": [1], "isr": [1], "leader": 1, "leader_epoch": 0, "partition_epoch": 0}
+    partition = {
+        "topic_id": TOPIC_ID,
+        "replicas": [1],
+        "isr": [1],
+        "leader": 1,
+        "leader_epoch": 0,
+        "partition_epoch": 0,
+    }
     return [
         record(TopicRecord, name="orders", topic_id=TOPIC_ID),
         record(PartitionRecord, partition_id=0, **partition),
@@ -59,20 +66,20 @@ def test_recorded_log_replays_to_what_the_cluster_was():
         loader.feed(each)
     image = loader.image
 
-    assert 30 == image.metadata_version
-    assert 2 == image.features["transaction.version"]
+    assert image.metadata_version == 30
+    assert image.features["transaction.version"] == 2
     assert 22 == len(image.topics_by_name) == len(image.topics_by_id)
-    assert {"min.insync.replicas": "1"} == image.config(ResourceType.BROKER, "")
-    assert {"index.interval.bytes": "100", "internal.segment.bytes": "2000"} == image.topic_config("plain")
-    assert 1000 == image.next_producer_id
-    assert 12 == image.brokers[1].broker_epoch
+    assert image.config(ResourceType.BROKER, "") == {"min.insync.replicas": "1"}
+    assert image.topic_config("plain") == {"index.interval.bytes": "100", "internal.segment.bytes": "2000"}
+    assert image.next_producer_id == 1000
+    assert image.brokers[1].broker_epoch == 12
     assert image.brokers[1].fenced
     assert image.brokers[1].in_controlled_shutdown
     assert not loader.in_transaction
     for topic in image.topics_by_name.values():
         for partition in topic.partitions.values():
-            assert (-1, 1, ()) == (partition.leader, partition.leader_epoch, partition.isr)
-            assert (1,) == partition.eligible_leader_replicas
+            assert (partition.leader, partition.leader_epoch, partition.isr) == (-1, 1, ())
+            assert partition.eligible_leader_replicas == (1,)
 
 
 def test_delta_names_what_has_to_follow(image: MetadataImage):
@@ -91,7 +98,9 @@ def config(name: str, value: str | None) -> MetadataRecord:
 
 def test_deleted_topic_leaves_nothing(image: MetadataImage):
     """A topic of the same name made later starts with its own id and without the old configuration."""
-    replay_all(image, [*an_orders_topic(), config("retention.ms", "1000"), record(RemoveTopicRecord, topic_id=TOPIC_ID)])
+    replay_all(
+        image, [*an_orders_topic(), config("retention.ms", "1000"), record(RemoveTopicRecord, topic_id=TOPIC_ID)]
+    )
 
     assert MetadataImage() == image
 
@@ -99,10 +108,10 @@ def test_deleted_topic_leaves_nothing(image: MetadataImage):
 def test_config_null_takes_the_setting_away(image: MetadataImage):
     """The last one to go takes the resource along."""
     replay_all(image, [config("a", "1"), config("b", "2"), config("a", None)])
-    assert {"b": "2"} == image.topic_config("orders")
+    assert image.topic_config("orders") == {"b": "2"}
 
     replay_all(image, [config("b", None)])
-    assert {} == image.configs
+    assert image.configs == {}
 
 
 @pytest.mark.parametrize(("leader", "epoch"), [(None, 0), (1, 1), (-1, 1)])
@@ -115,7 +124,7 @@ def test_any_leader_begins_a_leader_epoch(image: MetadataImage, leader: int | No
 
     assert (1 if leader is None else leader) == partition.leader
     assert (epoch, 1, ()) == (partition.leader_epoch, partition.partition_epoch, partition.isr)
-    assert [(TOPIC_ID, 1)] == list(delta.changed_partitions)
+    assert list(delta.changed_partitions) == [(TOPIC_ID, 1)]
 
 
 def test_clear_elr_touches_only_elr(image: MetadataImage):
@@ -125,7 +134,7 @@ def test_clear_elr_touches_only_elr(image: MetadataImage):
     replay_all(image, [record(ClearElrRecord, topic_name="")])
     partition = image.topics_by_name["orders"].partitions[0]
 
-    assert ((), (), 1) == (partition.eligible_leader_replicas, partition.last_known_elr, partition.partition_epoch)
+    assert (partition.eligible_leader_replicas, partition.last_known_elr, partition.partition_epoch) == ((), (), 1)
 
 
 def test_broker_registers_is_fenced_and_leaves(image: MetadataImage):
@@ -135,7 +144,7 @@ def test_broker_registers_is_fenced_and_leaves(image: MetadataImage):
 
     replay_all(image, [record(BrokerRegistrationChangeRecord, broker_id=1, broker_epoch=5, fenced=-1)])
     assert image.brokers[1].is_active
-    assert (TOPIC_ID,) == image.brokers[1].log_directories
+    assert image.brokers[1].log_directories == (TOPIC_ID,)
 
     replay_all(image, [record(BrokerRegistrationChangeRecord, broker_id=1, broker_epoch=5, in_controlled_shutdown=1)])
     assert not image.brokers[1].is_active
@@ -144,7 +153,7 @@ def test_broker_registers_is_fenced_and_leaves(image: MetadataImage):
     assert not image.brokers[1].fenced
 
     replay_all(image, [record(UnregisterBrokerRecord, broker_id=1, broker_epoch=5)])
-    assert {} == image.brokers
+    assert image.brokers == {}
 
 
 @pytest.mark.parametrize(
@@ -190,15 +199,18 @@ def test_features_quotas_and_producer_ids(image: MetadataImage):
             record(ClientQuotaRecord, value=5.0, **quota),
         ],
     )
-    assert {"group.version": 1} == image.features
-    assert 2000 == image.next_producer_id
-    assert {(("client-id", None), ("user", "u")): {"producer_byte_rate": 5.0}} == image.client_quotas
+    assert image.features == {"group.version": 1}
+    assert image.next_producer_id == 2000
+    assert image.client_quotas == {(("client-id", None), ("user", "u")): {"producer_byte_rate": 5.0}}
 
     replay_all(
         image,
-        [record(FeatureLevelRecord, name="group.version", feature_level=0), record(ClientQuotaRecord, remove=True, **quota)],
+        [
+            record(FeatureLevelRecord, name="group.version", feature_level=0),
+            record(ClientQuotaRecord, remove=True, **quota),
+        ],
     )
-    assert ({}, {}) == (image.features, image.client_quotas)
+    assert (image.features, image.client_quotas) == ({}, {})
 
 
 def test_unknown_records_are_kept(image: MetadataImage):
@@ -215,11 +227,11 @@ def test_transaction_counts_once_it_has_ended():
     for each in an_orders_topic():
         loader.feed(each)
     assert loader.in_transaction
-    assert {} == loader.image.topics_by_name
+    assert loader.image.topics_by_name == {}
 
     loader.feed(record(EndTransactionRecord))
     assert not loader.in_transaction
-    assert ["orders"] == list(loader.image.topics_by_name)
+    assert list(loader.image.topics_by_name) == ["orders"]
 
 
 def test_aborted_transaction_is_dropped():

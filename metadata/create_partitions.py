@@ -1,0 +1,86 @@
+"""Deciding about more partitions for topics that are there (KIP-195). There is no going back to fewer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Decision, Refused
+from metadata.framing import MetadataRecord
+from metadata.image import MetadataImage
+from metadata.placement import check_manual, new_partition, place
+from protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class MorePartitions:
+    """The number of partitions that a topic is to have, and the brokers of each new one where the client chose them."""
+
+    name: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MorePartitionsResult:
+    """What became of it."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+
+
+def create_partitions(image: MetadataImage, topics: Sequence[MorePartitions]) -> Decision[MorePartitionsResult]:
+    """Decide for each topic by itself. Names given twice are refused once, at the beginning, as Kafka does."""
+    times = Counter(topic.name for topic in topics)
+    decision: Decision[MorePartitionsResult] = Decision(
+        results=[
+            MorePartitionsResult(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            for name, count in times.items()
+            if count > 1
+        ]
+    )
+    for topic in topics:
+        if times[topic.name] > 1:
+            continue
+        try:
+            records = _more_partitions(image, topic, MAX_PARTITIONS_PER_REQUEST - len(decision.records))
+        except Refused as refusal:
+            decision.results.append(MorePartitionsResult(topic.name, refusal.error_code, refusal.message))
+        else:
+            decision.records.extend(records)
+            decision.results.append(MorePartitionsResult(topic.name))
+    return decision
+
+
+def _more_partitions(image: MetadataImage, wanted: MorePartitions, limit: int) -> list[MetadataRecord]:
+    topic = image.topic(wanted.name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    have = len(topic.partitions)
+    if wanted.count == have:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
+    if wanted.count < have:
+        message = f"The topic {wanted.name} currently has {have} partition(s); {wanted.count} would not be an increase."
+        raise Refused(ErrorCode.INVALID_PARTITIONS, message)
+    additional = wanted.count - have
+    if additional > limit:
+        raise Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+    factor = len(topic.partitions[0].replicas)
+    manual = wanted.assignments is not None
+    if wanted.assignments is None:
+        replicas = place(image, additional, factor, have)
+    elif len(wanted.assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only {len(wanted.assignments)} assignment(s)"
+            " were specified."
+        )
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    else:
+        replicas = list(wanted.assignments)
+        for each in replicas:
+            check_manual(image, each, factor)
+    return [
+        new_partition(image, topic.topic_id, have + index, each, manual=manual) for index, each in enumerate(replicas)
+    ]

@@ -1,0 +1,193 @@
+"""Deciding which of the topics that a client wants are made, and how (KIP-4; configurations in the answer: KIP-525).
+
+Error codes, and the order in which they are looked for, are those of Apache Kafka's controller: name, existing
+topic, null values, configurations, then numbers or assignments. Refused for the whole request: more than 10,000
+partitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from metadata.configs import alter_config
+from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Decision, Refused
+from metadata.framing import MetadataRecord, new_record
+from metadata.image import MetadataImage, ResourceType
+from metadata.placement import check_manual, new_partition, place
+from metadata.topic_names import CLUSTER_METADATA, collision_key, may_collide, name_problem
+from protocol.errors import ErrorCode
+from protocol.messages.cluster_metadata import TopicRecord
+
+USE_DEFAULT = -1
+
+ConfigCheck = Callable[[Mapping[str, str]], str | None]
+"""Says what is wrong with a topic's configuration, None if nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic as asked for. `num_partitions` and `replication_factor` of -1: the default, or what the assignments say."""
+
+    name: str
+    num_partitions: int = USE_DEFAULT
+    replication_factor: int = USE_DEFAULT
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()  # (partition index, broker ids)
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDefaults:
+    """What a topic gets that does not say: num.partitions and default.replication.factor."""
+
+    num_partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopicResult:
+    """A topic that was made, or why not. With an error all but the name and the message are meaningless."""
+
+    name: str
+    error_code: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    topic_id: bytes = bytes(16)
+    num_partitions: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+def create_topics(
+    image: MetadataImage,
+    topics: Sequence[NewTopic],
+    *,
+    defaults: TopicDefaults,
+    check_config: ConfigCheck,
+    new_topic_id: Callable[[], bytes],
+) -> Decision[NewTopicResult]:
+    """Decide for each topic by itself. Names given twice are refused once, at the end, as Kafka does."""
+    if _total_partitions(topics, defaults) > MAX_PARTITIONS_PER_REQUEST:
+        refusal = Refused(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+        return Decision(results=[_refused(topic.name, refusal) for topic in topics])
+    decision: Decision[NewTopicResult] = Decision()
+    late: list[NewTopicResult] = []
+    times = Counter(topic.name for topic in topics)
+    for topic in topics:
+        name = topic.name
+        if times[name] > 1:
+            duplicate = _refused(name, Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+            if duplicate not in late:
+                late.append(duplicate)
+        elif name == CLUSTER_METADATA:
+            message = f"Creation of internal topic {CLUSTER_METADATA} is prohibited."
+            late.append(_refused(name, Refused(ErrorCode.INVALID_REQUEST, message)))
+        else:
+            try:
+                records, result = _create_topic(image, topic, defaults, check_config, new_topic_id)
+            except Refused as refusal:
+                decision.results.append(_refused(name, refusal))
+            else:
+                decision.records.extend(records)
+                decision.results.append(result)
+    decision.results.extend(late)
+    return decision
+
+
+def _total_partitions(topics: Sequence[NewTopic], defaults: TopicDefaults) -> int:
+    return sum(
+        len(topic.assignments)
+        or (defaults.num_partitions if topic.num_partitions == USE_DEFAULT else max(topic.num_partitions, 0))
+        for topic in topics
+    )
+
+
+def _refused(name: str, refusal: Refused) -> NewTopicResult:
+    return NewTopicResult(name, refusal.error_code, refusal.message)
+
+
+def _create_topic(
+    image: MetadataImage,
+    topic: NewTopic,
+    defaults: TopicDefaults,
+    check_config: ConfigCheck,
+    new_topic_id: Callable[[], bytes],
+) -> tuple[list[MetadataRecord], NewTopicResult]:
+    _check_name(image, topic.name)
+    configs = _check_configs(topic, check_config)
+    topic_id = new_topic_id()
+    partitions = _partitions(image, topic, topic_id, defaults)
+    records = [
+        new_record(image.metadata_version, TopicRecord, name=topic.name, topic_id=topic_id),
+        *alter_config(image, ResourceType.TOPIC, topic.name, configs),
+        *partitions,
+    ]
+    factor = len(partitions[0].value.replicas)
+    return records, NewTopicResult(
+        topic.name,
+        topic_id=topic_id,
+        num_partitions=len(partitions),
+        replication_factor=factor,
+        configs=configs,
+    )
+
+
+def _check_name(image: MetadataImage, name: str) -> None:
+    if name in image.topics_by_name:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    problem = name_problem(name)
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if may_collide(name) and (others := image.colliding_names.get(collision_key(name))):
+        message = f"Topic '{name}' collides with existing topic: {min(others)}"
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+
+
+def _check_configs(topic: NewTopic, check_config: ConfigCheck) -> dict[str, str]:
+    nulls = [key for key, value in topic.configs.items() if value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        raise Refused(ErrorCode.INVALID_CONFIG, message)
+    configs = {key: value for key, value in topic.configs.items() if value is not None}
+    problem = check_config(configs)
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_CONFIG, problem)
+    return configs
+
+
+def _partitions(
+    image: MetadataImage, topic: NewTopic, topic_id: bytes, defaults: TopicDefaults
+) -> list[MetadataRecord]:
+    if topic.assignments:
+        return _assigned_partitions(image, topic, topic_id)
+    if topic.replication_factor < USE_DEFAULT or topic.replication_factor == 0:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    if topic.num_partitions < USE_DEFAULT or topic.num_partitions == 0:
+        message = "Number of partitions was set to an invalid non-positive value."
+        raise Refused(ErrorCode.INVALID_PARTITIONS, message)
+    count = defaults.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
+    factor = defaults.replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
+    replicas = place(image, count, factor, 0)
+    return [new_partition(image, topic_id, index, each, manual=False) for index, each in enumerate(replicas)]
+
+
+def _assigned_partitions(image: MetadataImage, topic: NewTopic, topic_id: bytes) -> list[MetadataRecord]:
+    prefix = "A manual partition assignment was specified, but "
+    if topic.replication_factor != USE_DEFAULT:
+        raise Refused(ErrorCode.INVALID_REQUEST, prefix + "replication factor was not set to -1.")
+    if topic.num_partitions != USE_DEFAULT:
+        raise Refused(ErrorCode.INVALID_REQUEST, prefix + "numPartitions was not set to -1.")
+    made: dict[int, MetadataRecord] = {}
+    factor: int | None = None
+    for index, replicas in topic.assignments:
+        if index in made:
+            message = f"Found multiple manual partition assignments for partition {index}"
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        check_manual(image, replicas, factor)
+        factor = len(replicas)
+        made[index] = new_partition(image, topic_id, index, replicas, manual=True)
+    if sorted(made) != list(range(len(made))):
+        message = "partitions should be a consecutive 0-based integer sequence"
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    return [made[index] for index in sorted(made)]
