@@ -1,0 +1,59 @@
+"""ApiVersions v0-v4: which APIs, versions and features this broker has.
+
+Versions: v3 brings the client's name and version (KIP-511) and features (KIP-584); v4 features whose lowest level is 0 (KIP-1022).
+A version from the future is answered by dispatch, with UNSUPPORTED_VERSION in version 0.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+
+from broker.dispatch import Reply, RequestContext, advertised_apis, handles
+from metadata.features import SUPPORTED_FEATURES
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import API_VERSIONS, FinalizedFeatureKey, SupportedFeatureKey
+from protocol.schema import Struct
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+# Clients already named in the log; bounded, as anyone can make up names.
+_seen: dict[tuple[str, str, str], None] = {}
+_SEEN_LIMIT = 1000
+
+
+@handles(API_VERSIONS)
+def api_versions(ctx: RequestContext, request: Struct) -> Reply:
+    if ctx.api_version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not _NAME.fullmatch(name) or not _NAME.fullmatch(version):
+            return API_VERSIONS.response(error_code=ErrorCode.INVALID_REQUEST)
+        _keep_client(ctx, name, version)
+    features = ctx.broker.features()
+    return API_VERSIONS.response(
+        api_keys=advertised_apis(ctx.broker.dispatcher.rows.values()),
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in SUPPORTED_FEATURES.items()
+            if lowest > 0 or ctx.api_version >= 4
+        ],
+        finalized_features_epoch=features.epoch,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in features.levels.items()
+        ],
+    )
+
+
+def _keep_client(ctx: RequestContext, name: str, version: str) -> None:
+    connection = ctx.connection
+    connection.client_software_name = name
+    connection.client_software_version = version
+    client = (connection.client_host, name, version)
+    if client not in _seen:
+        if len(_seen) >= _SEEN_LIMIT:
+            _seen.clear()
+        _seen[client] = None
+        log.info("Client %s %s at %s (client id %s)", name, version, connection.client_host, ctx.client_id)

@@ -1,0 +1,382 @@
+"""A client's connection: frames out of received bytes, answers in the order of the requests.
+
+Rules:
+1. Requests are started in order and answered in order. Nothing starts behind one that waits and mutes (as Kafka mutes the
+   channel); behind one that waits without muting later ones start, but their answers queue up behind its own.
+2. A frame is decoded where it was received. What cannot be served now (a frame not whole yet, requests behind one that waits)
+   is copied to the connection, and beyond a limit no more is received.
+3. A turn of the loop serves a bounded number of requests of one connection; while the client does not take its answers, none.
+4. Malformed bytes, frames beyond socket.request.max.bytes and requests that are not served end the connection, after
+   the answers before them.
+5. A client that hangs up takes its waiting requests along, also while nothing is received from it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from struct import Struct as Layout
+from typing import TYPE_CHECKING
+
+from broker.dispatch import CloseConnection, Waiting
+from broker.network.receive_buffer import LargeFrame
+from broker.network.transport import Transport
+from protocol.errors import ProtocolError
+from protocol.framing import FrameTooLarge
+from protocol.schema import Chunk
+
+if TYPE_CHECKING:
+    from broker.network.server import Server
+
+log = logging.getLogger(__name__)
+
+_size_at = Layout(">i").unpack_from
+
+# Requests of one connection served in one turn: enough for a full pipeline of every known client (5 to 1000 in flight,
+# but sent as they are made), few enough that the others wait well under a millisecond.
+TURN_REQUESTS = 32
+# Unsent answers of one connection above which no more of its requests are served.
+OUTPUT_LIMIT_BYTES = 1024 * 1024
+# Requests received behind one that waits, above which no more is received.
+REST_LIMIT_BYTES = 64 * 1024
+# A frame of more than this that is not whole is received into memory of its own, a smaller one again into the loop's buffer.
+LARGE_FRAME_BYTES = 16 * 1024
+# Requests that wait without muting, above which they mute.
+WAITING_LIMIT = 64
+
+# Why no request is started: reasons, or-ed.
+_MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED = 1, 2, 4, 8
+
+
+class Connection:
+    """One client. `transport` is set by whoever makes the connection, before the first byte arrives.
+
+    What handlers may look at: client_host, client_port, local_host, local_port (the address that the client used),
+    listener_name, security_protocol, principal, client_software_name, client_software_version.
+    """
+
+    __slots__ = (
+        "_dispatch",
+        "_eof",
+        "_hold",
+        "_large",
+        "_out",
+        "_receive",
+        "_rest",
+        "_rest_full",
+        "_saturated",
+        "_server",
+        "_waiting",
+        "active",
+        "client_host",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "idle_since_ms",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "principal",
+        "security_protocol",
+        "transport",
+    )
+
+    transport: Transport
+
+    def __init__(
+        self,
+        server: Server,
+        listener_name: str,
+        security_protocol: str,
+        client_address: tuple[str, int],
+        local_address: tuple[str, int],
+        principal: str = "User:ANONYMOUS",
+    ) -> None:
+        self._server = server
+        self._dispatch = server.dispatcher.dispatch
+        self._receive = server.receive_buffer
+        self._hold = 0
+        self._rest: bytes | bytearray = b""
+        self._large: LargeFrame | None = None
+        self._out: list[Chunk] = []
+        self._waiting: deque[Waiting | list[Chunk]] = deque()
+        self._eof = False
+        self._rest_full = False
+        self._saturated = False
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        self.client_host, self.client_port = client_address
+        self.local_host, self.local_port = local_address
+        self.principal = principal
+        # As Kafka calls clients older than KIP-511.
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+        self.active = True
+        self.idle_since_ms = 0
+
+    def __repr__(self) -> str:
+        return f"{self.client_host}:{self.client_port} on {self.listener_name}"
+
+    @property
+    def waiting_count(self) -> int:
+        """Requests that were started and are not answered yet."""
+        return sum(1 for each in self._waiting if isinstance(each, Waiting))
+
+    @property
+    def large_frame_under_way(self) -> bool:
+        """Whether part of a large request has arrived: such a connection is let go on when memory is short."""
+        return self._large is not None
+
+    # -- called by the transport -------------------------------------------------------------------------------------
+
+    def get_buffer(self, sizehint: int = -1) -> memoryview:
+        """Where to put received bytes; `buffer_updated` follows before anyone else asks."""
+        large = self._large
+        if large is not None and not large.complete:
+            if large.filled == len(large.view):
+                self._server.held(large.grow())
+            return large.room()
+        if self._rest and not self._hold:
+            return self._receive.room_behind(self._rest)
+        return self._receive.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes were received."""
+        self.active = True
+        large = self._large
+        if large is not None and not large.complete:
+            large.filled += nbytes
+            if large.complete and not self._hold:
+                self._serve_large(large)
+            return
+        receive = self._receive
+        start = receive.position
+        if not self._hold:
+            if self._rest:
+                nbytes += len(self._rest)
+                self._set_rest(b"")
+            receive.claim(nbytes)
+            self._serve(receive.view, start, start + nbytes)
+        elif not self._hold & _CLOSED:
+            self._set_rest(self._rest + receive.view[start : start + nbytes])
+            if len(self._rest) > REST_LIMIT_BYTES:
+                self._rest_full = True
+                self.transport.pause_reading()
+
+    def on_sent(self) -> None:
+        """All that was queued for the client has been sent."""
+        self.active = True
+        if self._hold & _OUTPUT_FULL:
+            self._release(_OUTPUT_FULL)
+
+    def on_eof(self) -> None:
+        """The client sends no more. It may still read: what it asked for before is answered, but not waited for."""
+        self._eof = True
+        if self._waiting:
+            self.transport.abort()
+        elif not self._hold:
+            self.transport.close_when_sent()
+
+    def on_lost(self) -> None:
+        """The connection is gone: take everything that waits for it along."""
+        self._drop()
+        self._server.forget(self)
+
+    # -- called by the server ----------------------------------------------------------------------------------------
+
+    def set_saturated(self, saturated: bool) -> None:
+        """Stop or go on receiving, because the broker as a whole has (no longer) more than enough to do."""
+        if saturated == self._saturated or self._hold & _CLOSED:
+            return
+        self._saturated = saturated
+        if saturated:
+            self.transport.pause_reading()
+        elif not self._rest_full and not self._eof:
+            self.transport.resume_reading()
+
+    def close(self, reason: str) -> None:
+        """End the connection after the answers that are ready; the reason goes to the log."""
+        self._server.closing_log.warning("Connection %s is closed: %s", self, reason)
+        self._close()
+
+    # -- serving -----------------------------------------------------------------------------------------------------
+
+    def _serve(self, view: memoryview, position: int, end: int) -> None:
+        """Serve what lies in `view[position:end]`; keep what has to wait."""
+        served = 0
+        dispatch = self._dispatch
+        try:
+            while end - position >= 4:
+                (size,) = _size_at(view, position)
+                start = position + 4
+                if not 0 <= size <= self._server.max_request_bytes:
+                    self._refuse_size(size)
+                if size > end - start:
+                    if size > LARGE_FRAME_BYTES:
+                        self._begin_large(size, view[position:end])
+                        position = end
+                    break
+                if served == TURN_REQUESTS:
+                    self._hold |= _TURN_OVER
+                    self._server.call_soon(self._next_turn)
+                    break
+                served += 1
+                position = start + size
+                answer = dispatch(self, view[start:position])
+                if answer is not None and self._take(answer):
+                    break
+        except (ProtocolError, CloseConnection) as error:
+            self._close_for(error)
+            return
+        except Exception:
+            log.exception("Connection %s is closed: serving it failed", self)
+            self._close()
+            return
+        if self._hold & _CLOSED:
+            return
+        if position < end:
+            self._set_rest(bytes(view[position:end]))
+        if self._out:
+            self._send_out()
+
+    def _serve_large(self, large: LargeFrame) -> None:
+        """Serve the request that `large` holds, now that it is whole."""
+        self._large = None
+        self._server.held(-large.held_bytes)
+        # The handler may look at its request until the turn is over.
+        self._server.turn.at_end(large.release)
+        self._serve(large.view, 0, large.size)
+
+    def _take(self, answer: list[Chunk] | Waiting) -> bool:
+        """Queue an answer in its place; True when no more requests may be started now."""
+        if type(answer) is list:
+            if self._waiting:
+                self._waiting.append(answer)
+                return False
+            self._out += answer
+            if len(answer) == 1:
+                return False
+            # Large, or from files: out at once, as it may be as much as the client is allowed to have queued.
+            self._send_out()
+            return self._hold != 0
+        assert isinstance(answer, Waiting)
+        self._waiting.append(answer)
+        if answer.deferred.mutes or len(self._waiting) >= WAITING_LIMIT:
+            self._hold |= _MUTED
+        answer.deferred.add_done_callback(self._on_done)
+        return self._hold != 0
+
+    def _send_out(self) -> None:
+        out, self._out = self._out, []
+        self.transport.send(out)
+        if self.transport.queued_bytes > OUTPUT_LIMIT_BYTES:
+            self._hold |= _OUTPUT_FULL
+
+    def _on_done(self, _: object) -> None:
+        self._server.turn.at_end(self._answer_waiting)
+
+    def _answer_waiting(self) -> None:
+        """Queue the answers that are done, up to the first that is not; then go on behind them."""
+        if self._hold & _CLOSED:
+            return
+        waiting = self._waiting
+        out = self._out
+        try:
+            while waiting:
+                first = waiting[0]
+                if isinstance(first, Waiting):
+                    if not first.deferred.done:
+                        break
+                    waiting.popleft()
+                    answer = self._server.dispatcher.finish(first)
+                    if answer is not None:
+                        out += answer
+                else:
+                    out += waiting.popleft()  # type: ignore[arg-type]
+        except CloseConnection as error:
+            self._close_for(error)
+            return
+        if out:
+            self.active = True
+            self._send_out()
+        if self._hold & _MUTED and not any(isinstance(each, Waiting) and each.deferred.mutes for each in waiting):
+            self._release(_MUTED)
+
+    def _next_turn(self) -> None:
+        self._release(_TURN_OVER)
+
+    def _release(self, reason: int) -> None:
+        """One reason less not to start requests: with none left, go on with what was received meanwhile."""
+        if self._hold & _CLOSED:
+            return
+        self._hold &= ~reason
+        if self._hold:
+            return
+        if self._large is not None and self._large.complete:
+            self._serve_large(self._large)
+        rest = self._rest
+        if rest and not self._hold:
+            self._set_rest(b"")
+            self._serve(memoryview(rest), 0, len(rest))
+        if self._eof and self._waiting:
+            self.transport.abort()
+        if self._hold:
+            return
+        if self._eof:
+            self.transport.close_when_sent()
+        elif self._rest_full:
+            self._rest_full = False
+            if not self._saturated:
+                self.transport.resume_reading()
+
+    # -- what is held --------------------------------------------------------------------------------------------------
+
+    def _set_rest(self, rest: bytes | bytearray) -> None:
+        self._server.held(len(rest) - len(self._rest))
+        self._rest = rest
+
+    def _begin_large(self, size: int, head: memoryview) -> None:
+        self._large = LargeFrame(size + 4, head, self._server.frame_buffers)
+        self._server.held(self._large.held_bytes)
+
+    # -- closing -------------------------------------------------------------------------------------------------------
+
+    def _refuse_size(self, size: int) -> None:
+        if size < 0:
+            raise ProtocolError(f"a request of {size} bytes")
+        raise FrameTooLarge(size, self._server.max_request_bytes)
+
+    def _close_for(self, error: Exception) -> None:
+        self.close(str(error) if isinstance(error, CloseConnection | FrameTooLarge) else f"malformed request: {error}")
+
+    def _close(self) -> None:
+        if self._hold & _CLOSED:
+            return
+        if self._out:
+            self._send_out()
+        self._drop()
+        self.transport.close_when_sent()
+
+    def _drop(self) -> None:
+        """Forget all that was received and all that waits."""
+        if self._hold & _CLOSED:
+            return
+        self._hold |= _CLOSED
+        waiting, self._waiting = self._waiting, deque()
+        for each in waiting:
+            if isinstance(each, Waiting):
+                each.deferred.cancel()
+            else:
+                _release_slices(each)
+        _release_slices(self._out)
+        self._out = []
+        self._set_rest(b"")
+        if self._large is not None:
+            self._server.held(-self._large.held_bytes)
+            self._large = None
+
+
+def _release_slices(chunks: list[Chunk]) -> None:
+    for chunk in chunks:
+        if not isinstance(chunk, bytes | bytearray | memoryview):
+            chunk.release()  # type: ignore[attr-defined]

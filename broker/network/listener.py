@@ -1,0 +1,191 @@
+"""Listeners: the sockets that clients connect to.
+
+`bind` takes the ports at the very start, so that a port that is taken stops the start before any file is touched;
+`listen` lets clients in once everything else is up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Callable
+
+from broker.network.connection_limits import CreationRate
+
+log = logging.getLogger(__name__)
+
+# Connections accepted in one turn: a burst of thousands is let in without holding up those that are served.
+_ACCEPTS_A_TURN = 128
+# After a failed accept (no file descriptors, no memory) the next is tried so much later, or when a connection ends.
+_RETRY_S = 0.5
+_OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+
+class CannotBind(Exception):
+    """A listener's address is not to be had."""
+
+
+def bind(host: str | None, port: int, receive_buffer_bytes: int) -> list[socket.socket]:
+    """Sockets bound to an address, not listening yet.
+
+    Args:
+        host: a name or address, bound wherever it resolves to; None for all interfaces, IPv6 and IPv4.
+        port: 0 takes any free one, the same for all sockets returned.
+        receive_buffer_bytes: SO_RCVBUF of the connections accepted; -1 leaves it to the system.
+
+    Raises CannotBind.
+    """
+    where = f"{host or '*'}:{port}"
+    try:
+        found = _addresses(host)
+    except OSError as error:
+        raise CannotBind(f"{where}: {error.strerror or error}") from None
+    sockets: list[socket.socket] = []
+    failure: OSError | None = None
+    for family, address in found:
+        sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host is not None))
+            if receive_buffer_bytes != -1:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+            sock.bind((address, sockets[0].getsockname()[1] if sockets else port))
+        except OSError as error:
+            sock.close()
+            if error.errno == errno.EADDRINUSE and port:
+                for each in sockets:
+                    each.close()
+                raise CannotBind(f"{where}: the port is in use") from None
+            failure = error  # such as ::1 of localhost where IPv6 is off: one address is enough
+            continue
+        sockets.append(sock)
+        if host is None:
+            break
+    if not sockets:
+        raise CannotBind(f"{where}: {failure.strerror if failure else 'no address'}")
+    return sockets
+
+
+def _addresses(host: str | None) -> list[tuple[socket.AddressFamily, str]]:
+    if host is None:
+        either = [(socket.AF_INET6, "::")] if socket.has_dualstack_ipv6() else []
+        return [*either, (socket.AF_INET, "0.0.0.0")]
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    unique = dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found)
+    return sorted(unique, key=lambda each: each[0] != socket.AF_INET)  # IPv4 first, as Java resolves
+
+
+class Listener:
+    """One named listener: accepts connections and hands them on."""
+
+    def __init__(
+        self,
+        name: str,
+        security_protocol: str,
+        sockets: list[socket.socket],
+        rate: CreationRate,
+    ) -> None:
+        self.name = name
+        self.security_protocol = security_protocol
+        self.rate = rate
+        self._sockets = sockets
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._accepted: Callable[[Listener, socket.socket], None] | None = None
+        self._is_full: Callable[[Listener], bool] = lambda _: False
+        self._paused = False
+        self._retry: asyncio.TimerHandle | None = None
+
+    @property
+    def port(self) -> int:
+        """The port it is bound to, also where 0 was asked for."""
+        port: int = self._sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def addresses(self) -> list[str]:
+        """What it is bound to, for people."""
+        names = [sock.getsockname()[:2] for sock in self._sockets]
+        return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in names]
+
+    def listen(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        backlog: int,
+        accepted: Callable[[Listener, socket.socket], None],
+        is_full: Callable[[Listener], bool],
+    ) -> None:
+        """Let clients in: `accepted(listener, socket)` for each. `is_full(listener)` is asked before each accept.
+
+        Raises CannotBind when another process was faster.
+        """
+        self._loop, self._accepted, self._is_full = loop, accepted, is_full
+        for sock in self._sockets:
+            try:
+                sock.listen(backlog)
+            except OSError as error:
+                raise CannotBind(f"{self.addresses[0]}: {error.strerror}") from None
+            loop.add_reader(sock.fileno(), self._on_readable, sock)
+
+    def resume(self) -> None:
+        """Accept again, after a connection has ended, if accepting had stopped."""
+        if not self._paused or self._loop is None:
+            return
+        self._paused = False
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry = None
+        for sock in self._sockets:
+            self._loop.add_reader(sock.fileno(), self._on_readable, sock)
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        if self._loop is not None:
+            self._stop_accepting()
+            if self._retry is not None:
+                self._retry.cancel()
+            self._loop = None
+        for sock in self._sockets:
+            sock.close()
+        self._sockets = []
+        self._paused = False
+
+    def _on_readable(self, sock: socket.socket) -> None:
+        assert self._accepted is not None
+        for _ in range(_ACCEPTS_A_TURN):
+            if self._is_full(self):
+                self._pause(None)
+                return
+            if delay_ms := self.rate.delay_ms():
+                self._pause(delay_ms / 1000)
+                return
+            try:
+                accepted, _address = sock.accept()
+            except (BlockingIOError, InterruptedError):
+                self.rate.give_back()
+                return
+            except ConnectionError:
+                self.rate.give_back()
+                continue  # gone before it was accepted
+            except OSError as error:
+                if error.errno not in _OUT_OF_RESOURCES:
+                    raise
+                log.warning("No more connections are accepted for now: %s", error.strerror)
+                self._pause(_RETRY_S)
+                return
+            self._accepted(self, accepted)
+
+    def _pause(self, seconds: float | None) -> None:
+        """Accept nothing for so long; None: until a connection ends."""
+        assert self._loop is not None
+        self._paused = True
+        self._stop_accepting()
+        if seconds is not None:
+            self._retry = self._loop.call_later(seconds, self.resume)
+
+    def _stop_accepting(self) -> None:
+        assert self._loop is not None
+        for sock in self._sockets:
+            self._loop.remove_reader(sock.fileno())

@@ -1,0 +1,208 @@
+"""Plaintext connections: a non-blocking socket of ours on the loop's readers and writers.
+
+uvloop's own transports have no sendfile and copy what they receive; with a socket of our own a request costs one recv into the
+loop's buffer and one send, and log data goes to the socket by sendfile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import select
+import socket
+
+from broker.network.connection import Connection
+from broker.network.output_queue import OutputQueue
+from protocol.schema import Chunk
+
+log = logging.getLogger(__name__)
+
+# Answers of at most this many bytes are joined into one send; longer ones go out by sendmsg, uncopied.
+_JOIN_BYTES = 64 * 1024
+
+
+class HangUps:
+    """Notices hang-ups of connections from which nothing is received: an epoll of its own for just these events."""
+
+    __slots__ = ("_epoll", "_loop", "_transports")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._epoll = select.epoll()
+        self._transports: dict[int, PlaintextTransport] = {}
+        loop.add_reader(self._epoll.fileno(), self._on_event)
+
+    def watch(self, fd: int, transport: PlaintextTransport) -> None:
+        """Abort the transport when its other side hangs up."""
+        self._epoll.register(fd, select.EPOLLRDHUP)  # EPOLLERR and EPOLLHUP are always reported
+        self._transports[fd] = transport
+
+    def unwatch(self, fd: int) -> None:
+        """Watch no more."""
+        if self._transports.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def close(self) -> None:
+        """Watch none any more."""
+        self._loop.remove_reader(self._epoll.fileno())
+        self._epoll.close()
+
+    def _on_event(self) -> None:
+        for fd, _ in self._epoll.poll(0):
+            transport = self._transports.get(fd)
+            if transport is not None:
+                transport.abort()
+
+
+class PlaintextTransport:
+    """Moves the bytes of one connection."""
+
+    __slots__ = (
+        "_closing",
+        "_connection",
+        "_fd",
+        "_hang_ups",
+        "_loop",
+        "_queue",
+        "_reading",
+        "_recv_into",
+        "_send",
+        "_sock",
+        "_writing",
+    )
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
+    ) -> None:
+        self._loop = loop
+        self._sock: socket.socket | None = sock
+        self._fd = sock.fileno()
+        self._recv_into = sock.recv_into
+        self._send = sock.send
+        self._connection = connection
+        self._hang_ups = hang_ups
+        self._queue = OutputQueue()
+        self._writing = False
+        self._closing = False
+        self._reading = True
+        connection.transport = self
+        loop.add_reader(self._fd, self._on_readable)
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes that the kernel has not taken yet."""
+        return self._queue.size_bytes
+
+    def send(self, chunks: list[Chunk]) -> None:
+        """Send now what the kernel takes, and the rest as it takes more."""
+        if self._sock is None or self._closing:
+            self._queue.put(chunks)
+            self._queue.clear()
+            return
+        if not self._writing:
+            if len(chunks) == 1 and type(chunks[0]) is bytes:
+                data = chunks[0]
+            elif all(type(chunk) is bytes for chunk in chunks) and sum(map(len, chunks)) <= _JOIN_BYTES:
+                data = b"".join(chunks)  # type: ignore[arg-type]
+            else:
+                self._queue.put(chunks)
+                self._send_queued()
+                return
+            try:
+                sent = self._send(data)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError:
+                self.abort()
+                return
+            if sent == len(data):
+                return
+            chunks = [memoryview(data)[sent:]]
+        self._queue.put(chunks)
+        self._want_writable()
+
+    def pause_reading(self) -> None:
+        """Receive no more until `resume_reading`; a hang-up is noticed all the same."""
+        if self._reading and self._sock is not None:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+            if not self._closing:
+                self._hang_ups.watch(self._fd, self)
+
+    def resume_reading(self) -> None:
+        """Receive again."""
+        if not self._reading and self._sock is not None and not self._closing:
+            self._reading = True
+            self._hang_ups.unwatch(self._fd)
+            self._loop.add_reader(self._fd, self._on_readable)
+
+    def close_when_sent(self) -> None:
+        """Receive no more, and close once all is sent."""
+        if self._sock is None:
+            return
+        self._closing = True
+        self._stop_reading()
+        if not self._writing:
+            self._close()
+
+    def abort(self) -> None:
+        """Close now, and drop what is queued."""
+        if self._sock is not None:
+            self._close()
+
+    def _on_readable(self) -> None:
+        try:
+            received = self._recv_into(self._connection.get_buffer())
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            self._close()
+            return
+        if received:
+            self._connection.buffer_updated(received)
+        else:
+            self._stop_reading()
+            self._connection.on_eof()
+
+    def _send_queued(self) -> None:
+        assert self._sock is not None
+        try:
+            empty = self._queue.send(self._sock)
+        except OSError as error:
+            log.debug("Connection %s broke while sending: %s", self._connection, error)
+            self._close()
+            return
+        if not empty:
+            self._want_writable()
+        elif self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+            if self._closing:
+                self._close()
+            else:
+                self._connection.on_sent()
+
+    def _want_writable(self) -> None:
+        if not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._fd, self._send_queued)
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._fd)
+        else:
+            self._hang_ups.unwatch(self._fd)
+
+    def _close(self) -> None:
+        sock, self._sock = self._sock, None
+        if sock is None:
+            return
+        self._stop_reading()
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+        self._queue.clear()
+        self._send = self._recv_into = None  # type: ignore[assignment]
+        sock.close()
+        self._connection.on_lost()

@@ -1,0 +1,148 @@
+"""Where received bytes land.
+
+`ReceiveBuffer`: one for all connections of a loop. Each read of a turn lands behind the one before, requests are decoded in
+place, and the next turn begins at the front again. So views of a request live to the end of the turn: what waits longer,
+copies.
+
+`LargeFrame`: a frame that one read did not bring whole. What is there is copied once, the rest is received right
+behind it. Its memory grows with the bytes that arrive, never by the size that the frame claims.
+"""
+
+from __future__ import annotations
+
+from broker.turn import Turn
+
+# Room that a read finds at least. Above what a socket holds with Kafka's default socket.receive.buffer.bytes, which the
+# kernel doubles.
+_ROOM_BYTES = 256 * 1024
+_BUFFER_BYTES = 2 * 1024 * 1024
+
+
+class ReceiveBuffer:
+    """The loop's buffer; `view[position:]` is free. Used in the order room, claim, as often as a turn needs."""
+
+    __slots__ = ("_buffers", "_next", "_rewinding", "_turn", "position", "view")
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._buffers = [memoryview(bytearray(_BUFFER_BYTES))]
+        self._next = 1
+        self._rewinding = False
+        self.view = self._buffers[0]
+        self.position = 0
+
+    def room(self) -> memoryview:
+        """Free room to receive into, at least 256 KiB of it."""
+        if self.position > _BUFFER_BYTES - _ROOM_BYTES:
+            self._change()
+        return self.view[self.position :] if self.position else self.view
+
+    def room_behind(self, head: bytes) -> memoryview:
+        """Put `head`, of less than 64 KiB, at the front of the free room; the room behind it."""
+        if self.position > _BUFFER_BYTES - _ROOM_BYTES:
+            self._change()
+        end = self.position + len(head)
+        self.view[self.position : end] = head
+        return self.view[end:]
+
+    def claim(self, size: int) -> None:
+        """The first `size` bytes of the free room are in use until the end of the turn."""
+        self.position += size
+        if not self._rewinding:
+            self._rewinding = True
+            self._turn.at_end(self._rewind)
+
+    def _change(self) -> None:
+        """Go on in another buffer: a turn that brings more than one holds is rare, so at most a few are made."""
+        if self._next == len(self._buffers):
+            self._buffers.append(memoryview(bytearray(_BUFFER_BYTES)))
+        self.view = self._buffers[self._next]
+        self._next += 1
+        self.position = 0
+
+    def _rewind(self) -> None:
+        self._rewinding = False
+        self.view = self._buffers[0]
+        self._next = 1
+        self.position = 0
+
+
+class FrameBuffers:
+    """Memory for large frames, by sizes that are powers of two; what a frame gives back serves the next.
+
+    New memory costs the kernel a page fault for each 4 KiB, which is as much as receiving into it does.
+    """
+
+    __slots__ = ("_free", "_kept_bytes")
+
+    _SMALLEST = 64 * 1024
+    _LARGEST_KEPT = 4 * 1024 * 1024
+    _KEPT_BYTES = 8 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[bytearray]] = {}
+        self._kept_bytes = 0
+
+    def take(self, wanted: int, allowed: int) -> bytearray:
+        """A buffer of `wanted` bytes or more if one is free, else a new one of `allowed` bytes or more."""
+        for size in (wanted, min(wanted, allowed)):
+            free = self._free.get(self._round_up(size))
+            if free:
+                buffer = free.pop()
+                self._kept_bytes -= len(buffer)
+                return buffer
+        return bytearray(self._round_up(min(wanted, allowed)))
+
+    def give_back(self, buffer: bytearray) -> None:
+        """Keep a buffer that nothing refers to any more, within limits."""
+        if len(buffer) <= self._LARGEST_KEPT and self._kept_bytes + len(buffer) <= self._KEPT_BYTES:
+            self._free.setdefault(len(buffer), []).append(buffer)
+            self._kept_bytes += len(buffer)
+
+    def _round_up(self, size: int) -> int:
+        return 1 << (max(size, self._SMALLEST) - 1).bit_length()
+
+
+class LargeFrame:
+    """A frame under way: `view[filled:]` is what the next bytes are received into."""
+
+    __slots__ = ("_buffer", "_buffers", "filled", "size", "view")
+
+    # As many times what has arrived may be set aside for what is to come.
+    _GROWTH = 8
+
+    def __init__(self, size: int, head: memoryview, buffers: FrameBuffers) -> None:
+        """Args: size: of the whole frame with its length; head: what has arrived of it, copied."""
+        self.size = size
+        self.filled = len(head)
+        self._buffers = buffers
+        self._buffer = buffers.take(size, self._GROWTH * self.filled)
+        self.view = memoryview(self._buffer)[:size]
+        self.view[: self.filled] = head
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it has arrived."""
+        return self.filled == self.size
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory set aside for it."""
+        return len(self._buffer)
+
+    def room(self) -> memoryview:
+        """Where to receive next: never beyond the frame's own end, empty only when `grow` is due or it is complete."""
+        return self.view[self.filled :]
+
+    def grow(self) -> int:
+        """Make room for more, once all there was is filled; how many bytes more are set aside now."""
+        small = self._buffer
+        self._buffer = self._buffers.take(self.size, self._GROWTH * self.filled)
+        self.view = memoryview(self._buffer)[: self.size]
+        self.view[: self.filled] = memoryview(small)[: self.filled]
+        self._buffers.give_back(small)
+        return len(self._buffer) - len(small)
+
+    def release(self) -> None:
+        """Give the memory back, once the turn is over in which the request was served."""
+        self._buffers.give_back(self._buffer)

@@ -1,0 +1,210 @@
+"""The network room's front: listeners, their connections, and what all of them share.
+
+One event loop owns all of it. Limits that may change while the broker runs are attributes; `broker.network.settings` keeps them
+as the configuration says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Iterable
+
+from broker.clock import Clock
+from broker.dispatch import Dispatcher
+from broker.log_limit import LimitedLog
+from broker.network.connection import Connection
+from broker.network.connection_limits import ConnectionLimits
+from broker.network.listener import Listener
+from broker.network.plaintext import HangUps, PlaintextTransport
+from broker.network.receive_buffer import FrameBuffers, ReceiveBuffer
+from broker.turn import Turn
+
+log = logging.getLogger(__name__)
+
+# Idle connections are looked for so many times in the idle time: one is closed at most this fraction of it late.
+_IDLE_SWEEPS = 8
+
+
+class Server:
+    """Connections of all listeners. `open` and `close` are its life."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, turn: Turn, dispatcher: Dispatcher) -> None:
+        self._loop = loop
+        self._clock = clock
+        self.turn = turn
+        self.dispatcher = dispatcher
+        self.call_soon: Callable[[Callable[[], None]], object] = loop.call_soon
+        self.receive_buffer = ReceiveBuffer(turn)
+        self.frame_buffers = FrameBuffers()
+        self.closing_log = LimitedLog(log)
+        self.limits = ConnectionLimits()
+        self.max_request_bytes = 100 * 1024 * 1024  # socket.request.max.bytes
+        self.max_idle_ms = 600_000  # connections.max.idle.ms; below 0 never
+        self.max_held_bytes = -1  # queued.max.request.bytes; -1 is no limit
+        self.max_queued_requests = 500  # queued.max.requests
+        self.send_buffer_bytes = -1  # socket.send.buffer.bytes
+        self.backlog = 1024  # socket.listen.backlog.size
+        self._listeners: list[Listener] = []
+        self._connections: dict[Connection, None] = {}
+        self._hang_ups: HangUps | None = None
+        self._held_bytes = 0
+        self._queued_requests = 0
+        self._saturated = False
+        self._sweep: asyncio.TimerHandle | None = None
+
+    @property
+    def connections(self) -> Iterable[Connection]:
+        """The open connections."""
+        return self._connections.keys()
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The open listeners."""
+        return tuple(self._listeners)
+
+    def port(self, listener_name: str) -> int | None:
+        """The port that a listener is bound to, None when there is none of that name."""
+        return next((each.port for each in self._listeners if each.name == listener_name), None)
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    def open(self, listeners: Iterable[Listener]) -> None:
+        """Let clients in. Raises CannotBind."""
+        self._listeners = list(listeners)
+        self._hang_ups = HangUps(self._loop)
+        for listener in self._listeners:
+            listener.listen(self._loop, self.backlog, self._accepted, self._is_full)
+        self.schedule_idle_sweep()
+
+    def stop_accepting(self) -> None:
+        """Close the listeners; connections go on."""
+        for listener in self._listeners:
+            listener.close()
+
+    def close(self) -> None:
+        """Close everything at once."""
+        self.stop_accepting()
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        for connection in list(self._connections):
+            connection.transport.abort()
+        if self._hang_ups is not None:
+            self._hang_ups.close()
+            self._hang_ups = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether answers are still waited for or on their way."""
+        return any(each.waiting_count or each.transport.queued_bytes for each in self._connections)
+
+    # -- connections ---------------------------------------------------------------------------------------------------
+
+    def forget(self, connection: Connection) -> None:
+        """A connection has ended."""
+        if connection not in self._connections:
+            return
+        del self._connections[connection]
+        self.limits.closed(connection.listener_name, connection.client_host)
+        log.debug("Connection %s ended", connection)
+        for listener in self._listeners:
+            listener.resume()
+
+    def _is_full(self, listener: Listener) -> bool:
+        return self.limits.listener_is_full(listener.name)
+
+    def _accepted(self, listener: Listener, sock: socket.socket) -> None:
+        try:
+            client, local = _plain_address(sock.getpeername()), _plain_address(sock.getsockname())
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.send_buffer_bytes != -1:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
+        except OSError:  # gone already
+            sock.close()
+            return
+        if self.limits.address_is_full(client[0]):
+            self.closing_log.warning("Connection from %s is refused: max.connections.per.ip are open from there", client[0])
+            sock.close()
+            return
+        assert self._hang_ups is not None
+        connection = Connection(self, listener.name, listener.security_protocol, client, local)
+        connection.idle_since_ms = self._clock.monotonic_ms()
+        PlaintextTransport(self._loop, sock, connection, self._hang_ups)
+        self._connections[connection] = None
+        self.limits.opened(listener.name, client[0])
+        if self._saturated:
+            connection.set_saturated(True)
+        log.debug("Connection %s", connection)
+        if self.limits.exceeded:
+            self._close_least_active()
+
+    def _close_least_active(self) -> None:
+        """Make room for a connection of the protected listener: another listener's that has been idle longest goes."""
+        others = (each for each in self._connections if each.listener_name != self.limits.protected_listener)
+        oldest = min(others, key=lambda each: (each.active, each.idle_since_ms), default=None)
+        if oldest is not None:
+            self.closing_log.warning("Connection %s is closed: max.connections are exceeded", oldest)
+            oldest.transport.abort()
+
+    # -- idle connections ----------------------------------------------------------------------------------------------
+
+    def schedule_idle_sweep(self) -> None:
+        """Look for idle connections from now on, as `max_idle_ms` says."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        if self.max_idle_ms >= 0:
+            interval_ms = max(self.max_idle_ms / _IDLE_SWEEPS, 10)
+            self._sweep = self._loop.call_later(interval_ms / 1000, self._sweep_idle)
+
+    def _sweep_idle(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for connection in list(self._connections):
+            if connection.active or connection.waiting_count:
+                connection.active = False
+                connection.idle_since_ms = now_ms
+            elif now_ms - connection.idle_since_ms >= self.max_idle_ms:
+                log.info("Connection %s is closed: idle for more than connections.max.idle.ms", connection)
+                connection.transport.abort()
+        self.schedule_idle_sweep()
+
+    # -- back-pressure -------------------------------------------------------------------------------------------------
+
+    def held(self, more_bytes: int) -> None:
+        """So many bytes more (or less) of requests are held until they can be served."""
+        self._held_bytes += more_bytes
+        if self.max_held_bytes > 0:
+            self._review()
+
+    def queued(self, more_requests: int) -> None:
+        """So many requests more (or less) wait for a worker thread."""
+        self._queued_requests += more_requests
+        self._review()
+
+    def _review(self) -> None:
+        """Receive from nobody while too much is held or queued; go on at half of it, so as not to flutter."""
+        held_limit = self.max_held_bytes if self.max_held_bytes > 0 else None
+        if not self._saturated:
+            by_memory = held_limit is not None and self._held_bytes > held_limit
+            if by_memory or self._queued_requests >= self.max_queued_requests:
+                self._saturated = True
+                for connection in list(self._connections):
+                    # One that is halfway through a large request has to finish it: that is what frees the memory.
+                    if not (by_memory and connection.large_frame_under_way):
+                        connection.set_saturated(True)
+        elif (held_limit is None or self._held_bytes <= held_limit // 2) and (
+            self._queued_requests <= self.max_queued_requests // 2
+        ):
+            self._saturated = False
+            for connection in list(self._connections):
+                connection.set_saturated(False)
+
+
+def _plain_address(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
+    """Host and port, IPv4 written as such where it came through an IPv6 socket."""
+    host, port = address[0], address[1]
+    return (host[7:] if host.startswith("::ffff:") and "." in host else host), port

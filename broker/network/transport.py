@@ -1,0 +1,36 @@
+"""The seam between what a connection says and how its bytes travel.
+
+A `Connection` finds requests in bytes and puts answers out as chunks; a `Transport` moves them: plaintext on sockets of
+ours, others (TLS) beside it. A transport drives its connection by the methods of asyncio's BufferedProtocol (get_buffer,
+buffer_updated) and by `on_sent`, `on_eof` and `on_lost`, so that asyncio's own transports fit behind a thin adapter.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from protocol.schema import Chunk
+
+
+class Transport(Protocol):
+    """What a connection asks of the way its bytes travel. Nothing here blocks or raises."""
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes taken by `send` that the kernel has not taken yet."""
+
+    def send(self, chunks: list[Chunk]) -> None:
+        """Send chunks in order; the transport owns them from now on, and releases file slices. Calls `on_sent` when the
+        queue, once it was not empty after a `send`, has become empty."""
+
+    def pause_reading(self) -> None:
+        """Receive no more until `resume_reading`. A hang-up of the other side is noticed all the same."""
+
+    def resume_reading(self) -> None:
+        """Receive again."""
+
+    def close_when_sent(self) -> None:
+        """Receive no more, and close once the queue is empty."""
+
+    def abort(self) -> None:
+        """Close now, and drop what is queued. `on_lost` has been called when this returns."""

@@ -1,0 +1,69 @@
+"""Work off the event loop: a small pool of threads (num.io.threads), results resolved on the loop.
+
+For what blocks in system calls or in native code that releases the GIL: cold reads, fsync, compression, password hashing. Python
+code that computes would hold the GIL, and the loop with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from broker.deferred import Deferred
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Offload:
+    """The pool. `queued_count` are the calls that were handed in and are not done."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, threads: int, on_queued: Callable[[int], None] = lambda change: None
+    ) -> None:
+        """Args: on_queued: told +1 and -1 as calls come and go, on the loop's thread: back-pressure."""
+        self._loop = loop
+        self._on_queued = on_queued
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="offload")
+        self.queued_count = 0
+
+    def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
+        """Run `function` in the pool. A cancel of the Deferred drops the result; the call itself is still made."""
+        deferred: Deferred[T] = Deferred()
+        self.queued_count += 1
+        self._on_queued(1)
+
+        def run() -> None:
+            try:
+                value, failure = function(*args, **kwargs), None
+            except BaseException as error:
+                value, failure = None, error  # type: ignore[assignment]
+            try:
+                self._loop.call_soon_threadsafe(settle, value, failure)
+            except RuntimeError:
+                log.debug("A result came after the loop had been closed")
+
+        def settle(value: T, failure: BaseException | None) -> None:
+            self.queued_count -= 1
+            self._on_queued(-1)
+            if failure is not None:
+                deferred.fail(failure)
+            else:
+                deferred.resolve(value)
+
+        self._pool.submit(run)
+        return deferred
+
+    def resize(self, threads: int) -> None:
+        """Use so many threads from now on; what was handed in before is still done."""
+        before, self._pool = self._pool, ThreadPoolExecutor(threads, thread_name_prefix="offload")
+        before.shutdown(wait=False)
+
+    def close(self) -> None:
+        """Finish what was handed in, and take no more."""
+        self._pool.shutdown(wait=True)
