@@ -1,0 +1,134 @@
+"""All schemas against Kafka's message definitions (rule 7)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from protocol.registry import API_BY_KEY
+from tests.support.schema_facts import FieldFact, MessageFact, all_fields, all_messages, load_facts, schema_facts
+
+MESSAGES = all_messages()
+CURRENT = {fact.name: fact for fact in load_facts().values()}
+OLD = {fact.name: fact for (_, module), fact in load_facts("message-schemas-3.9.1.tsv").items() if not module}
+
+DROPPED_FIELDS = {
+    ("ListOffsetsRequest", "topics.partitions.max_num_offsets"),
+    ("ListOffsetsResponse", "topics.partitions.old_style_offsets"),
+    ("OffsetCommitRequest", "topics.partitions.commit_timestamp"),
+    ("DescribeConfigsResponse", "results.configs.is_default"),
+    ("AlterPartitionRequest", "topics.topic_name"),
+    ("AlterPartitionResponse", "topics.topic_name"),
+}
+"""Fields of 3.9.1 that only dropped versions have, and that 4.3 does not declare any more."""
+
+
+def without_prefix(ours: FieldFact, expected: FieldFact) -> FieldFact:
+    """Our fact with Kafka's struct name, where request and response would clash (RequestTopicData -> TopicData)."""
+    name = expected.type.removeprefix("[]")
+    return replace(ours, type=expected.type) if name[0].isupper() and ours.type.endswith(name) else ours
+
+
+def test_messages_are_exactly_those_of_kafka():
+    """No message is missing and none is made up."""
+    assert set(MESSAGES) == set(CURRENT)
+
+
+@pytest.mark.parametrize("name", sorted(CURRENT))
+def test_schema_equals_kafkas_field_by_field(name: str):
+    """Field, type, versions, nullability, tag, default and ignorability, in wire order."""
+    expected = OLD[name] if not CURRENT[name].versions else CURRENT[name]
+    ours = [fact for fact in schema_facts(MESSAGES[name]) if (name, fact.path) not in DROPPED_FIELDS]
+
+    assert [fact.path for fact in ours] == [fact.path for fact in expected.fields]
+    for fact, wanted in zip(ours, expected.fields, strict=True):
+        assert without_prefix(fact, wanted) == wanted
+
+
+@pytest.mark.parametrize("name", sorted(CURRENT))
+def test_versions_and_flexible_versions_equal_kafkas(name: str):
+    """All versions that 4.3 has, plus those it dropped; flexible from the same version on."""
+    message, expected = MESSAGES[name], CURRENT[name]
+    if not expected.versions:
+        expected = OLD[name]
+
+    assert set(expected.versions) <= set(message.versions)
+    assert message.versions.max == expected.versions.max
+    assert message.flexible == expected.flexible
+    if message.key is not None:
+        assert message.key == expected.api_key
+
+
+def layout(fields: tuple[FieldFact, ...], version: int) -> list[tuple[str, str, bool, int | None]]:
+    """What is on the wire in one version: path, type and how it is written."""
+    present: list[tuple[str, str, bool, int | None]] = []
+    absent: tuple[str, ...] = ()
+    for fact in fields:
+        if version not in fact.versions or fact.path.startswith(absent):
+            absent = (*absent, f"{fact.path}.")
+            continue
+        kind = re.sub(r"[A-Z]\w*", "struct", fact.type)
+        present.append((fact.path, kind, version in fact.nullable, fact.tag))
+    return present
+
+
+RENAMED = {
+    "candidate_epoch": "replica_epoch",
+    "candidate_id": "replica_id",
+    "candidate_directory_id": "replica_directory_id",
+}
+"""Fields of VoteRequest with other names in 3.9.1."""
+
+
+@pytest.mark.parametrize("name", sorted(name for name in OLD if name in CURRENT and "Share" not in name))
+def test_versions_of_3_9_have_the_layout_of_3_9(name: str):
+    """What 4.x dropped is read and written as 3.9 did (share groups were only tried out then, and changed)."""
+    ours, old = tuple(schema_facts(MESSAGES[name])), OLD[name]
+    for version in set(old.versions) & set(MESSAGES[name].versions):
+        expected = layout(old.fields, version)
+        if name == "VoteRequest":
+            expected = [(".".join(RENAMED.get(p, p) for p in f[0].split(".")), *f[1:]) for f in expected]
+        assert layout(ours, version) == expected, f"v{version}"
+
+
+def test_dropped_versions_are_all_there():
+    """Every version of a client API that 3.9 had is described, but for early access versions."""
+    for name, old in OLD.items():
+        if name in MESSAGES and "Share" not in name:
+            assert set(old.versions) <= set(MESSAGES[name].versions), name
+
+
+def test_current_versions_are_those_of_kafka():
+    """Api.current: empty for retired APIs, and without a newest version that is not stable."""
+    for api in API_BY_KEY.values():
+        expected = CURRENT[f"{api.name}Request"].versions
+        if api.name == "InitProducerId":
+            assert (api.current.min, api.current.max) == (0, 5)
+        else:
+            assert api.current == expected, api.name
+
+
+def test_request_and_response_have_the_same_versions():
+    """A response is written in its request's version."""
+    for api in API_BY_KEY.values():
+        assert api.request.versions == api.response.versions == api.versions
+        assert api.request.flexible == api.response.flexible
+
+
+def test_tags_are_unique_and_only_in_flexible_versions():
+    """A tag in a version without tagged fields could not be sent."""
+    for message in MESSAGES.values():
+        for field in all_fields(message):
+            if field.tag is not None:
+                for version in message.versions:
+                    assert version not in field.versions or version in message.flexible, (message, field)
+
+
+def test_facts_are_those_of_a_message():
+    """The tables' reader itself: a known row."""
+    fact: MessageFact = CURRENT["ProduceRequest"]
+
+    assert fact.fields[0].path == "transactional_id"
+    assert fact.fields[0].default is None

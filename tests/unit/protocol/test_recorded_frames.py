@@ -1,0 +1,46 @@
+"""Frames between stock clients and Apache Kafka: decode, compare with Kafka's reading, encode to the same bytes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from protocol.errors import ProtocolError
+from tests.support.wire_frames import RecordedFrame, as_kafka_json, recorded_files, recorded_frames
+
+
+@pytest.mark.parametrize("file_name", recorded_files())
+def test_recorded_frames_decode_as_kafka_does_and_encode_to_the_same_bytes(file_name: str):
+    """Every frame of a client and scenario."""
+    for frame in recorded_frames(file_name):
+        value, end = frame.message.decode(frame.version, frame.data, frame.position)
+        text, _, remaining = frame.json.partition("!remaining=")
+
+        assert len(frame.data) - end == int(remaining or 0), frame.source
+        assert frame.message.encode(frame.version, value) == frame.data[frame.position : end], frame.source
+        if text and "omitted" not in (read := json.loads(text)):
+            assert as_kafka_json(value, frame.version) == read, frame.source
+
+
+def shortest_frames() -> dict[tuple[str, int], RecordedFrame]:
+    """The shortest frame of at least some length for each (message, version)."""
+    found: dict[tuple[str, int], RecordedFrame] = {}
+    for file_name in recorded_files():
+        for frame in recorded_frames(file_name):
+            key = (frame.message.name, frame.version)
+            if key not in found or len(frame.data) < len(found[key].data):
+                found[key] = frame
+    return found
+
+
+def test_truncated_and_continued_frames():
+    """Cut after any byte: ProtocolError (rule 1). With a tail: the same value, and the end is told (rule 3)."""
+    for frame in shortest_frames().values():
+        value, end = frame.message.decode(frame.version, frame.data, frame.position)
+        for cut in range(frame.position, min(end, frame.position + 600)):
+            with pytest.raises(ProtocolError):
+                frame.message.decode(frame.version, memoryview(frame.data)[:cut], frame.position)
+        tailed, tailed_end = frame.message.decode(frame.version, frame.data[:end] + b"\xff\x01tail", frame.position)
+
+        assert (tailed, tailed_end) == (value, end), frame.source
