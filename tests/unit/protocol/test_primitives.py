@@ -1,0 +1,66 @@
+"""Varints and tagged field sections."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.errors import ProtocolError
+from protocol.primitives import read_unsigned_varint, skip_tagged_fields, unsigned_varint
+from tests.support.scale import scaled
+
+KNOWN = [
+    (0, "00"),
+    (1, "01"),
+    (127, "7f"),
+    (128, "8001"),
+    (300, "ac02"),
+    (2**31 - 1, "ffffffff07"),
+    (2**32 - 1, "ffffffff0f"),
+]
+
+
+@pytest.mark.parametrize(("value", "encoded"), KNOWN)
+def test_varint_known_values(value: int, encoded: str):
+    """Seven bits a byte, lowest first."""
+    assert unsigned_varint(value) == bytes.fromhex(encoded)
+    assert read_unsigned_varint(bytes.fromhex(encoded), 0) == (value, len(encoded) // 2)
+
+
+@settings(max_examples=scaled(100))
+@given(st.integers(0, 2**32 - 1), st.binary(max_size=3), st.binary(max_size=3))
+def test_varint_round_trips_at_any_position(value: int, before: bytes, after: bytes):
+    """What is around it does not matter."""
+    encoded = unsigned_varint(value)
+
+    assert read_unsigned_varint(before + encoded + after, len(before)) == (value, len(before) + len(encoded))
+
+
+@pytest.mark.parametrize("encoded", ["", "80", "ffffffff", "ffffffff10", "ffffffffff01"])
+def test_varint_truncated_or_too_long_is_a_protocol_error(encoded: str):
+    """At most 32 bits, in at most five bytes (rule 1)."""
+    with pytest.raises(ProtocolError):
+        read_unsigned_varint(bytes.fromhex(encoded), 0)
+
+
+def test_skip_tagged_fields():
+    """Tags and sizes may be of any length; the contents are passed over."""
+    section = bytes.fromhex("0003aabbcc" + "ac02" + "00" + "05" + "8101") + bytes(129)
+
+    assert skip_tagged_fields(section, 0, 3, len(section)) == len(section)
+
+
+@pytest.mark.parametrize("section", ["", "00", "0005aabb", "00ffffffff0f"])
+def test_skip_tagged_fields_beyond_the_end_is_a_protocol_error(section: str):
+    """A size never leads out of the bytes that are there."""
+    data = bytes.fromhex(section)
+    with pytest.raises(ProtocolError):
+        skip_tagged_fields(data, 0, 1, len(data))
+
+
+def test_skip_tagged_fields_with_a_count_of_several_bytes():
+    """The count's first byte is handed over as it was read."""
+    section = b"\x01" + b"\x00\x00" * 128
+
+    assert skip_tagged_fields(section, 0, 0x80, len(section)) == len(section)

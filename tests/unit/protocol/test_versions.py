@@ -1,0 +1,43 @@
+"""Version ranges as in Kafka's message definitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.versions import NO_VERSIONS, VersionRange, parse_versions
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"), [("0", 0, 0), ("3-12", 3, 12), ("4+", 4, 0x7FFF), ("none", 0, -1), ("", 0, -1)]
+)
+def test_parse(text: str, first: int, last: int):
+    """One version, a closed range, an open one, none."""
+    assert parse_versions(text) == VersionRange(first, last)
+
+
+@pytest.mark.parametrize("text", ["x", "1-x", "+", "1,2"])
+def test_parse_refuses_what_is_no_range(text: str):
+    """A typing error in a schema does not pass."""
+    with pytest.raises(ValueError, match="invalid literal"):
+        parse_versions(text)
+
+
+@pytest.mark.parametrize("text", ["0", "3-12", "4+", "none"])
+def test_str_is_what_was_parsed(text: str):
+    """Ranges print as they are written."""
+    assert str(parse_versions(text)) == text
+    assert repr(parse_versions(text)) == f"VersionRange({text})"
+
+
+def test_membership_iteration_and_intersection():
+    """Both ends are included; an empty range is false."""
+    versions = parse_versions("2-4")
+
+    assert list(versions) == [2, 3, 4]
+    assert 4 in versions
+    assert 5 not in versions
+    assert versions & parse_versions("3+") == VersionRange(3, 4)
+    assert not versions & parse_versions("5+")
+    assert not NO_VERSIONS
+    assert versions != "2-4"
+    assert hash(versions) == hash(VersionRange(2, 4))
