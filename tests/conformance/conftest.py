@@ -1,0 +1,81 @@
+"""What conformance tests share: the two brokers under comparison, and one JVM that runs Java programs and tools.
+
+A test that takes `reference` runs twice: against pybroker ("ours") and against Apache Kafka ("kafka").
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import BROKERS, RunningBroker
+from tests.support.jars import kafka_jars
+from tests.support.java import JavaRunner, compile_java
+
+JAVA_SOURCES = Path(__file__).parent / "java"
+
+StartBroker = Callable[..., RunningBroker]
+
+
+@pytest.fixture(scope="session")
+def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """Return a function (kind, properties) that starts a broker of one's own; all are stopped at the end."""
+    started: list[RunningBroker] = []
+
+    def start(kind: str, properties: Mapping[str, str] | None = None) -> RunningBroker:
+        broker = BROKERS[kind](tmp_path_factory.mktemp(kind), properties)
+        started.append(broker)
+        return broker
+
+    yield start
+    for broker in started:
+        broker.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_broker(start_broker: StartBroker) -> Callable[[str], RunningBroker]:
+    """Return a function that gives the broker of a kind which all tests share, started at its first use."""
+    running: dict[str, RunningBroker] = {}
+
+    def get(kind: str) -> RunningBroker:
+        if kind not in running:
+            running[kind] = start_broker(kind)
+        return running[kind]
+
+    return get
+
+
+@pytest.fixture(scope="session", params=["ours", "kafka"])
+def reference(request: pytest.FixtureRequest, shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
+    """The broker that the test runs against; shared, so use names of your own for topics and groups."""
+    return shared_broker(request.param)
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name for a topic or group that no other test uses."""
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', request.node.name).strip('-').lower()}-{next(_numbers)}"
+
+
+@pytest.fixture(scope="session")
+def java_classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Our Java programs, compiled, before the jars of Apache Kafka."""
+    classes = tmp_path_factory.mktemp("classes")
+    compile_java(sorted(JAVA_SOURCES.glob("*.java")), kafka_jars(), classes)
+    return [classes, JAVA_SOURCES, *kafka_jars()]
+
+
+@pytest.fixture(scope="session")
+def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaRunner]:
+    """A JVM with Apache Kafka's jars and our Java programs in it."""
+    with (tmp_path_factory.mktemp("java") / "stderr.txt").open("wb") as log:
+        runner = JavaRunner(java_classpath, log)
+        yield runner
+        runner.close()

@@ -1,0 +1,220 @@
+"""Apache Kafka's console tools against our broker: what they print equals what they printed against a real one.
+
+The recorded steps run once, in their order, against a fresh broker; each test then compares one of them. Against
+Apache Kafka the same file shows that the steps, and not only the comparison, are right.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.conftest import StartBroker
+from tests.support.brokers import RunningBroker
+from tests.support.java import JavaRunner, Program
+from tests.support.tools import normalised, recorded, start_tool
+
+# What the recorded broker's properties had, and its answers show
+PROPERTIES = {
+    "log.cleaner.backoff.ms": "2000",
+    "log.cleaner.dedupe.buffer.size": "8388608",
+    "log.cleaner.threads": "1",
+    "log.initial.task.delay.ms": "2000",
+    "log.retention.check.interval.ms": "3000",
+    "num.partitions": "1",
+    "offsets.retention.check.interval.ms": "600000",
+    "offsets.topic.num.partitions": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "2000",
+    "transaction.max.timeout.ms": "900000",
+    "transaction.state.log.num.partitions": "1",
+}
+
+# Keys that tell where the recorded broker lived, and its authorizer: another broker's are its own
+OWN_KEYS = (
+    r"(advertised\.listeners|allow\.everyone.*|authorizer\.class\.name|broker\.id|controller\.\S+|inter\.broker\.\S+|"
+    r"listener\.security\.protocol\.map|listeners|log\.dirs?|metadata\.log\.dir|node\.id|process\.roles|pybroker\.\S+|super\.users)="
+)
+
+STEPS = [
+    *("01-topics-create", "02-topics-create-exists", "03-topics-create-if-not-exists", "04-topics-create-dot"),
+    *("05-topics-create-bad-name", "06-topics-create-bad-config", "07-topics-create-small-segment"),
+    *("08-topics-create-rf2", "09-topics-create-compact", "10-topics-list", "11-topics-describe"),
+    *("12-topics-describe-one", "13-topics-describe-missing", "14-topics-describe-under-replicated"),
+    *("15-topics-describe-overrides", "16-topics-alter", "17-topics-alter-fewer"),
+    *("18-console-producer", "19-console-producer-demo", "20-console-producer-headers", "21-console-producer-keys"),
+    *("22-console-producer-autocreate", "23-console-consumer", "24-console-consumer-all-props"),
+    *("25-console-consumer-partition-offset", "26-console-consumer-timeout", "27-console-consumer-group"),
+    *("29-console-consumer-read-committed", "32-consumer-groups-list", "33-consumer-groups-list-state"),
+    *("34-consumer-groups-list-type", "35-consumer-groups-describe", "37-consumer-groups-describe-state"),
+    *("38-consumer-groups-describe-missing", "39-consumer-groups-describe-all", "40-consumer-groups-describe-live"),
+    *("41-consumer-groups-describe-live-members", "42-consumer-groups-describe-live-state"),
+    *("43-consumer-groups-reset-live", "44-consumer-groups-delete-live", "45-consumer-groups-reset-dry"),
+    *("46-consumer-groups-reset-execute", "47-consumer-groups-reset-shift", "48-consumer-groups-reset-datetime"),
+    *("49-consumer-groups-export", "50-consumer-groups-delete-offsets", "51-consumer-groups-delete"),
+    *("52-consumer-groups-delete-missing", "53-configs-describe-topic", "54-configs-describe-topic-all"),
+    *("55-configs-alter-topic", "56-configs-alter-list", "57-configs-alter-bad", "58-configs-alter-delete"),
+    *("59-configs-describe-after", "60-configs-describe-broker-all", "61-configs-alter-broker"),
+    *("62-configs-alter-broker-default", "63-configs-alter-broker-readonly", "64-configs-describe-broker"),
+    *("65-configs-describe-broker-defaults", "73-get-offsets", "74-get-offsets-earliest"),
+    *("75-get-offsets-max-timestamp", "76-get-offsets-timestamp", "77-get-offsets-earliest-local", "78-log-dirs"),
+    *("79-delete-records", "92-leader-election", "93-leader-election-all", "94-reassign-generate"),
+    *("97-reassign-list", "98-producer-perf-test", "100-consumer-perf-test", "101-consumer-perf-test-detailed"),
+    *("103-broker-api-versions", "104-cluster-id", "105-cluster-endpoints", "113-topics-delete"),
+    *("114-topics-delete-missing", "115-topics-list-internal", "116-topics-list-exclude-internal"),
+]
+
+# Steps that do not depend on each other: they wait for messages that do not come, all at the same time
+TOGETHER = {step for step in STEPS if re.match(r"2[3-9]-", step)}
+
+# The steps between which a member of the group "live" is there
+LIVE = ("40-consumer-groups-describe-live", "45-consumer-groups-reset-dry")
+
+# Arguments that a recorded command line cannot say, or that had another effect on the day of the recording
+ARGUMENTS: Mapping[str, Callable[[list[str]], list[str]]] = {
+    "05-topics-create-bad-name": lambda given: [*given[:-2], "bad name!"],
+    "19-console-producer-demo": lambda given: [*given, *_producer("partitioner.class=PinnedPartitioner", "pinned.partition=1")],
+    "24-console-consumer-all-props": lambda given: ["4" if value == "6" else value for value in given],
+}
+STDIN = {"20-console-producer-headers": "h1:v1,h2:v2\tk1\tval1\n"}
+
+# What other steps of the recorded broker had left behind: groups of newer kinds, transactions, a second run of a step
+ELSEWHERE: Mapping[str, list[tuple[str, str]]] = {
+    "24-console-consumer-all-props": [
+        (r".*Partition:0.*\n|.*Offset:4.*\n", ""),
+        ("total of 6 messages", "total of 4 messages"),
+    ],
+    "32-consumer-groups-list": [(r"g848\n", "")],
+    "33-consumer-groups-list-state": [(r"g848 .*\n", "")],
+    "34-consumer-groups-list-type": [(r"g848 .*\n", "")],
+    "39-consumer-groups-describe-all": [(r"^g848 .*\n|^Consumer group 'g848'.*|\nGROUP.*(?=\ng848)", "")],
+    "60-configs-describe-broker-all": [(rf" {OWN_KEYS}.*\n", "")],
+    "115-topics-list-internal": [(r"__(share_group|transaction)_state\n", "")],
+}
+
+# What is another figure in each run
+FIGURES: Mapping[str, list[tuple[str, str]]] = {
+    "60-configs-describe-broker-all": [(rf" {OWN_KEYS}.*\n", "")],
+    "78-log-dirs": [(r'"size":[1-9]\d*', '"size":<bytes>')],
+    "98-producer-perf-test": [(r"[\d.]+", "<n>")],
+    "100-consumer-perf-test": [(r"[\d.]+(?!\w)", "<n>")],
+    "101-consumer-perf-test-detailed": [(r"[\d.]+(?!\w)", "<n>"), (r"(<time>.*\n?)+$", "")],
+    "104-cluster-id": [(r"Cluster ID: \S+", "Cluster ID: <id>")],
+}
+
+# Steps whose lines stand in the order of a hash table
+UNORDERED = {
+    *("32-consumer-groups-list", "33-consumer-groups-list-state", "34-consumer-groups-list-type"),
+    *("39-consumer-groups-describe-all", "79-delete-records"),
+}
+
+FILES = {
+    "del.json": {
+        "partitions": [
+            {"topic": "demo", "partition": 1, "offset": 2},
+            {"topic": "comp", "partition": 0, "offset": 1},
+        ],
+        "version": 1,
+    },
+    "mv.json": {"topics": [{"topic": "demo"}], "version": 1},
+}
+
+
+def _producer(*properties: str) -> list[str]:
+    return [argument for value in properties for argument in ("--command-property", value)]
+
+
+@pytest.fixture(scope="module", params=["ours", "kafka"])
+def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> RunningBroker:
+    """A fresh broker of each kind."""
+    return start_broker(request.param, PROPERTIES)
+
+
+@pytest.fixture(scope="module")
+def transcript(
+    broker: RunningBroker, java: JavaRunner, tmp_path_factory: pytest.TempPathFactory
+) -> Mapping[str, Program]:
+    """Every step run, in order."""
+    files = tmp_path_factory.mktemp("files")
+    for name, content in FILES.items():
+        (files / name).write_text(json.dumps(content))
+    ran: dict[str, Program] = {}
+    for step in STEPS:
+        if step not in TOGETHER:
+            for program in ran.values():
+                program.wait()
+        if step == LIVE[0]:
+            live = _live_member(java, broker)
+        if step == LIVE[1]:
+            live.stop()
+        ran[step] = _start(step, java, broker, files)
+    ran[STEPS[-1]].wait()
+    return ran
+
+
+def _start(step: str, java: JavaRunner, broker: RunningBroker, files: Path) -> Program:
+    run = recorded(step)
+    arguments = ARGUMENTS.get(step, list)(list(run.arguments))
+    arguments = [str(files / value) if value in FILES else value for value in arguments]
+    if "--timeout-ms" in arguments:
+        arguments[arguments.index("--timeout-ms") + 1] = "3000"
+    return start_tool(java, broker.bootstrap, run.tool, *arguments, stdin=STDIN.get(step, run.stdin))
+
+
+def _live_member(java: JavaRunner, broker: RunningBroker) -> Program:
+    """Start a consumer of the group "live" and wait until it has committed."""
+    arguments = ["--topic", "demo", "--group", "live", "--from-beginning"]
+    commits = ["--command-property", "auto.commit.interval.ms=100"]
+    member = start_tool(java, broker.bootstrap, "kafka-console-consumer", *arguments, *commits)
+    member.wait_for_output("val1")
+    deadline = time.monotonic() + 20
+    while not re.search(r"live demo 1 4 4", _described(java, broker)) and time.monotonic() < deadline:
+        pass
+    return member
+
+
+def _described(java: JavaRunner, broker: RunningBroker) -> str:
+    described = start_tool(java, broker.bootstrap, "kafka-consumer-groups", "--describe", "--group", "live").wait()
+    return normalised(described.stdout)
+
+
+def _edited(text: str, edits: list[tuple[str, str]], *, unordered: bool) -> list[str]:
+    text += "\n"
+    for pattern, replacement in edits:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    lines = [line for line in text.splitlines() if line]
+    return sorted(lines) if unordered else lines
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_console_tool_prints_what_was_recorded(step: str, broker: RunningBroker, transcript: Mapping[str, Program]) -> None:
+    """The tool's output and exit code are those against a real Kafka, but for ids, times, paths and figures."""
+    run, now = recorded(step), transcript[step]
+    edits = {"unordered": step in UNORDERED}
+    for then, got in ((run.stdout, now.stdout), (run.stderr, now.stderr)):
+        expected = _edited(normalised(then), ELSEWHERE.get(step, []) + FIGURES.get(step, []), **edits)
+        assert expected == _edited(normalised(got, broker.bootstrap, broker.log_dir), FIGURES.get(step, []), **edits)
+    assert run.exit_code == now.exit_code
+
+
+def test_configs_describe_and_alter_broker_loggers(broker: RunningBroker, java: JavaRunner) -> None:
+    """kafka-configs shows the broker's loggers in Kafka's form, and sets the level of one (KIP-412)."""
+    logger = ["--entity-type", "broker-loggers", "--entity-name", "1"]
+
+    described = start_tool(java, broker.bootstrap, "kafka-configs", "--describe", *logger).wait()
+    head, *lines = described.stdout.splitlines()
+    name = lines[-1].strip().partition("=")[0]
+    altered = start_tool(java, broker.bootstrap, "kafka-configs", "--alter", *logger, "--add-config", f"{name}=DEBUG").wait()
+    again = start_tool(java, broker.bootstrap, "kafka-configs", "--describe", *logger).wait()
+
+    assert head == "Dynamic configs for broker-logger 1 are:"
+    assert all(re.fullmatch(r"  \S+=[A-Z]+ sensitive=false synonyms=\{\}", line) for line in lines)
+    assert altered.stdout == "Completed updating config for broker-logger 1.\n"
+    assert f"  {name}=DEBUG sensitive=false synonyms={{}}" in again.stdout.splitlines()

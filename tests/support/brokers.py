@@ -1,0 +1,162 @@
+"""Brokers that tests talk to, each a process of its own on loopback: ours, and Apache Kafka as the reference.
+
+Both are started from the same few properties, so that a test says once what it needs and runs against either.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from abc import ABC, abstractmethod
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.support.jars import kafka_jars
+from tests.support.java import QUICK, java_command
+
+HOST = "127.0.0.1"
+
+# ApiVersions v0, correlation id 0, no client id: what any broker that is up answers
+_ARE_YOU_UP = bytes.fromhex("0000000a00120000000000000000")
+
+_COMMON = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+
+
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+class RunningBroker(ABC):
+    """A broker in `directory`: its properties file, its output, its log directory. Started by the constructor."""
+
+    kind: str
+    node_id = 1
+    start_timeout_s: float
+
+    def __init__(self, directory: Path, properties: Mapping[str, str] | None = None, *, port: int | None = None) -> None:
+        self.directory = directory
+        self.log_dir = directory / "logs"
+        self.port = port or free_port()
+        self._properties = {**_COMMON, **(properties or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        self.start()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients take as bootstrap.servers."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        """What it has printed, of all its starts."""
+        return (self.directory / "output.txt").read_text(errors="replace")
+
+    def start(self, *, port: int | None = None) -> None:
+        """Start it, again perhaps and on another port, and wait until it answers."""
+        self.port = port or self.port
+        config = self.directory / "server.properties"
+        lines = {**self._own_properties(), "log.dirs": str(self.log_dir), **self._properties}
+        config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+        with (self.directory / "output.txt").open("ab") as output:
+            self._process = subprocess.Popen(
+                self._command(config), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory
+            )
+        deadline = time.monotonic() + self.start_timeout_s
+        while not self._answers():
+            assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
+            assert time.monotonic() < deadline, f"the broker does not answer:\n{self.output}"
+            time.sleep(0.01)
+
+    def stop(self, timeout_s: float = 30) -> int:
+        """Let it shut down as on SIGTERM; return its exit code."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.terminate()
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed, nothing is marked clean."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((HOST, self.port), timeout=5) as connection:
+                connection.sendall(_ARE_YOU_UP)
+                return len(connection.recv(4)) == 4
+        except OSError:
+            return False
+
+    @abstractmethod
+    def _own_properties(self) -> dict[str, str]:
+        """Properties which only this kind of broker needs."""
+
+    @abstractmethod
+    def _command(self, config: Path) -> list[str]:
+        """The command line that starts it."""
+
+
+class OurBroker(RunningBroker):
+    """pybroker, as its console command starts it."""
+
+    kind = "ours"
+    start_timeout_s = 20
+
+    def _own_properties(self) -> dict[str, str]:
+        listener = f"PLAINTEXT://{HOST}:{self.port}"
+        return {"node.id": str(self.node_id), "listeners": listener, "pybroker.legacy.versions": "false"}
+
+    def _command(self, config: Path) -> list[str]:
+        return [sys.executable, "-m", "pybroker", str(config)]
+
+
+class KafkaBroker(RunningBroker):
+    """Apache Kafka, one node that is broker and controller (KRaft)."""
+
+    kind = "kafka"
+    start_timeout_s = 90
+
+    def _own_properties(self) -> dict[str, str]:
+        quorum = free_port()
+        return {
+            "node.id": str(self.node_id),
+            "process.roles": "broker,controller",
+            "controller.quorum.voters": f"{self.node_id}@{HOST}:{quorum}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{quorum}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+        }
+
+    def _command(self, config: Path) -> list[str]:
+        options = (*QUICK, "-Xmx768m")
+        if not (self.log_dir / "meta.properties").exists():
+            cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            tool = ["format", "--cluster-id", cluster_id, "--config", str(config)]
+            subprocess.run(java_command("kafka.tools.StorageTool", tool, kafka_jars(), options=options), check=True, capture_output=True)
+        return java_command("kafka.Kafka", [str(config)], kafka_jars(), options=options)
+
+
+BROKERS: dict[str, type[RunningBroker]] = {broker.kind: broker for broker in (OurBroker, KafkaBroker)}

@@ -1,0 +1,23 @@
+"""The jars that tests run: Apache Kafka, its clients and its console tools."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from pybroker.pipeline.jars import Artifact, resolve
+
+KAFKA_VERSION = "4.3.1"
+
+_KAFKA = (
+    Artifact("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    Artifact("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+    Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+    Artifact("org.apache.logging.log4j", "log4j-core", "2.25.4"),
+)
+
+
+@functools.cache
+def kafka_jars() -> tuple[Path, ...]:
+    """Apache Kafka with everything that it stands on."""
+    return tuple(resolve(f"kafka-{KAFKA_VERSION}", _KAFKA, transitive=True))

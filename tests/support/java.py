@@ -1,0 +1,133 @@
+"""Java for tests: compile sources, run programs, each in a JVM of its own or many in one that stays up (`JavaRunner`).
+
+A JVM for every command would cost one to two seconds of two cores each; in one JVM the same tool takes some 50 ms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from pybroker.pipeline.jars import Artifact, resolve
+from pybroker.pipeline.java import find_java
+
+# Short runs: no second compiler, no threads that collect garbage
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-XX:-UsePerfData")
+
+_COMPILER = (
+    Artifact("org.eclipse.jdt", "ecj", "3.43.0", "c786468c65e906498e7e36ece4e0d04c6d3dd34c9a61b34a3a5b512801911a82"),
+)
+
+
+def java_command(
+    main: str, arguments: Sequence[str], classpath: Sequence[Path], *, options: Sequence[str] = QUICK
+) -> list[str]:
+    """Return the command line of a JVM that runs `main`."""
+    java = find_java()
+    paths = os.pathsep.join(str(path) for path in classpath)
+    return [str(java.executable), *java.options, *options, "-cp", paths, main, *arguments]
+
+
+def compile_java(sources: Sequence[Path], classpath: Sequence[Path], into: Path) -> None:
+    """Compile `sources` into the folder `into`: by the JDK's compiler, or by Eclipse's where there is only a JRE."""
+    java = find_java()
+    if java.has_module("jdk.compiler"):
+        compiler = ["-m", "jdk.compiler/com.sun.tools.javac.Main", "--release", "17", "-nowarn"]
+    else:
+        compiler = ["-jar", str(resolve("ecj", _COMPILER)[0]), "-17", "-nowarn"]
+    paths = os.pathsep.join(str(path) for path in classpath)
+    command = [str(java.executable), *compiler, "-cp", paths, "-d", str(into)]
+    done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@dataclass(slots=True)
+class Program:
+    """A main class that runs, or ran, in a `JavaRunner`: what it has printed so far, and its exit code at the end."""
+
+    name: str
+    _stop: object = field(repr=False)
+    _lock: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+
+    def wait(self, timeout_s: float = 60) -> Program:
+        """Wait until it has ended; return itself."""
+        with self._lock:
+            ended = self._lock.wait_for(lambda: self.exit_code is not None, timeout_s)
+        assert ended, f"{self.name} still runs after {timeout_s} s; so far:\n{self.stdout}\n{self.stderr}"
+        return self
+
+    def wait_for_output(self, text: str, timeout_s: float = 30) -> Program:
+        """Wait until `text` is in what it has printed to stdout; return itself."""
+        with self._lock:
+            seen = self._lock.wait_for(lambda: text in self.stdout or self.exit_code is not None, timeout_s)
+        assert seen, f"{self.name} has not printed {text!r} in {timeout_s} s; so far:\n{self.stdout}\n{self.stderr}"
+        assert text in self.stdout, f"{self.name} ended without {text!r}:\n{self.stdout}\n{self.stderr}"
+        return self
+
+    def stop(self, timeout_s: float = 30) -> Program:
+        """Let it end as SIGTERM would: its shutdown hooks run; return itself."""
+        self._stop()  # type: ignore[operator]
+        return self.wait(timeout_s)
+
+    def on_event(self, event: dict[str, object]) -> None:
+        """Take what the runner tells of this program."""
+        with self._lock:
+            self.stdout += str(event.get("out", ""))
+            self.stderr += str(event.get("err", ""))
+            if "exit" in event:
+                self.exit_code = int(str(event["exit"]))
+            self._lock.notify_all()
+
+
+class JavaRunner:
+    """One JVM that runs main classes on request, several at a time, each with streams and an exit code of its own."""
+
+    def __init__(self, classpath: Sequence[Path], log: IO[bytes] | int | None = None) -> None:
+        command = java_command("Runner", [], classpath, options=(*QUICK, "-Xmx512m"))
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        self._programs: dict[int, Program] = {}
+        self._ids = itertools.count()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def start(self, main: str, *arguments: str, stdin: str = "") -> Program:
+        """Start the main class `main`; it reads `stdin` and then the end of file."""
+        number = next(self._ids)
+        program = Program(main, lambda: self._send({"id": number, "stop": True}))
+        self._programs[number] = program
+        self._send({"id": number, "main": main, "args": arguments, "stdin": stdin})
+        return program
+
+    def run(self, main: str, *arguments: str, stdin: str = "", timeout_s: float = 60) -> Program:
+        """Run the main class `main` to its end."""
+        return self.start(main, *arguments, stdin=stdin).wait(timeout_s)
+
+    def close(self) -> None:
+        """End the JVM."""
+        self._process.terminate()
+        self._process.wait(30)
+        self._reader.join()
+
+    def _send(self, request: dict[str, object]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            event = json.loads(line)
+            self._programs[event["id"]].on_event(event)
+        for program in self._programs.values():
+            if program.exit_code is None:
+                program.on_event({"err": "the JVM ended\n", "exit": -1})

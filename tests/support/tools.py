@@ -1,0 +1,97 @@
+"""Apache Kafka's console tools: their main classes, and what recorded runs of them printed (tests/data/tools).
+
+A recorded run is `$ tool arguments`, then sections stdin, stdout, stderr, and the exit code. `normalised` takes out what
+differs from run to run: ids, times, paths, ports and figures of speed.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.java import JavaRunner, Program
+
+RECORDED = Path(__file__).resolve().parent.parent / "data" / "tools"
+_RECORDED_BOOTSTRAP = "127.0.0.1:29192"
+
+MAIN_CLASSES = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+
+_VARYING = [
+    (re.compile(r"^\s+at \S+\(.*\n|^\t\.\.\. \d+ more\n", re.MULTILINE), ""),
+    (re.compile(r"^The consumer rebalance protocol \(KIP-848\) is production-ready!.*\n", re.MULTILINE), ""),
+    (re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\]"), "[<time>]"),
+    (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"), "<time>"),
+    (re.compile(r"(CreateTime|LogAppendTime):\d{13}"), r"\1:<time>"),
+    (re.compile(r"TopicId: [\w-]{22}"), "TopicId: <id>"),
+    (re.compile(r"Cluster ID: [\w-]{22}"), "Cluster ID: <id>"),
+    (re.compile(r"console-consumer-([0-9a-f-]{36}|\d+)"), "console-consumer-<id>"),
+    (re.compile(r"adminclient-\d+"), "adminclient-<n>"),
+    (re.compile(r"(TimeoutException): null"), r"\1"),
+    (re.compile(r" +"), " "),
+    (re.compile(r"[ \t]+$", re.MULTILINE), ""),
+    (re.compile(r"\n{2,}"), "\n"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a console tool."""
+
+    tool: str
+    arguments: tuple[str, ...]
+    stdin: str
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+def recorded(name: str) -> Run:
+    """Read the recorded run `name`, for example "01-topics-create"."""
+    text = (RECORDED / f"{name}.txt").read_text(encoding="utf-8")
+    command, _, rest = text.removeprefix("$ ").partition("\n")
+    sections = {"stdin": "", "stdout": "", "stderr": ""}
+    parts = re.split(r"^--- (stdin|stdout|stderr|exit \d+)\n", rest + "\n", flags=re.MULTILINE)[1:]
+    exit_code = 0
+    for title, body in zip(parts[::2], parts[1::2], strict=True):
+        if title in sections:
+            sections[title] = body
+        else:
+            exit_code = int(title.removeprefix("exit "))
+    tool, *arguments = shlex.split(command)
+    return Run(tool, tuple(arguments), **sections, exit_code=exit_code)
+
+
+def start_tool(runner: JavaRunner, bootstrap: str, tool: str, *arguments: str, stdin: str = "") -> Program:
+    """Start a console tool; where `arguments` name the recorded broker's address, it is `bootstrap` instead."""
+    own = [argument.replace(_RECORDED_BOOTSTRAP, bootstrap) for argument in arguments]
+    if own == list(arguments):
+        own += ["--bootstrap-server", bootstrap]
+    return runner.start(MAIN_CLASSES[tool], *own, stdin=stdin)
+
+
+def normalised(text: str, bootstrap: str = _RECORDED_BOOTSTRAP, log_dir: Path | str = "<log.dir>") -> str:
+    """Return `text` without what is another one in each run."""
+    host, port = bootstrap.split(":")
+    text = text.replace(bootstrap, "<broker>").replace(f"{host} {port}", "<broker>").replace(str(log_dir), "<log.dir>")
+    for pattern, replacement in _VARYING:
+        text = pattern.sub(replacement, text)
+    return text.strip()
