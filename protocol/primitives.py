@@ -1,8 +1,8 @@
 """The types that fields are made of, and the two variable-length encodings that the generated code calls.
 
 All numbers are big-endian. Strings and byte strings carry their length in front: int16 (string) or int32 (bytes) in the
-old encoding, an unsigned varint of length + 1 in the compact one of flexible versions (KIP-482). null is length -1, or 0
-compact.
+old encoding, an unsigned varint of length + 1 in the compact one of flexible versions (KIP-482). null is length -1,
+or 0 compact.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from keyword import iskeyword
 
 import pytest
 
@@ -124,6 +125,15 @@ def test_tags_are_unique_and_only_in_flexible_versions():
             if field.tag is not None:
                 for version in message.versions:
                     assert version not in field.versions or version in message.flexible, (message, field)
+
+
+def test_field_names_are_attributes():
+    """No field is a keyword of Python, nor hides what values have of their own."""
+    for message in MESSAGES.values():
+        for field in all_fields(message):
+            assert field.name.isidentifier(), field
+            assert not iskeyword(field.name), field
+            assert field.name != "struct_type", message
 
 
 def test_facts_are_those_of_a_message():

@@ -65,6 +65,13 @@ def test_new_is_calling():
     assert Leader.new(id=1) == Leader(id=1)
 
 
+def test_a_field_may_be_called_value():
+    """As those of configuration records are."""
+    entry = StructType("Entry", Field("name", string), Field("value", string, nullable="0+"), Field("make", int16))
+
+    assert (entry(value="v").value, entry(value=None).value, entry().value, entry(make=3).make) == ("v", None, "", 3)
+
+
 def test_unknown_fields_are_refused():
     """In construction and in assignment."""
     with pytest.raises(TypeError, match="idd"):
