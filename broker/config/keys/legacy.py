@@ -20,7 +20,7 @@ from ..key import (
     ConfigKey,
 )
 from ..validators import ListOf, Range
-from .rules import RELEASES
+from .special import RELEASES
 from .why_inert import NO_JVM, NO_OTHER_BROKERS, NO_ZOOKEEPER, ONE_REPLICA, OWN_CONTROLLER
 
 # fmt: off

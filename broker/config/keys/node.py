@@ -16,7 +16,7 @@ from ..key import (
     ConfigKey,
 )
 from ..validators import ListOf, OneOf, Range
-from .rules import BOOTSTRAP_SERVERS, VOTERS
+from .special import BOOTSTRAP_SERVERS, VOTERS
 from .why_inert import NO_JVM, NO_SUCH_THREADS, OWN_CONTROLLER
 
 # fmt: off

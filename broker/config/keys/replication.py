@@ -2,7 +2,7 @@
 
 from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, HIGH, INT, LONG, LONG_MAX, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
 from ..validators import Range
-from .rules import NON_EMPTY
+from .special import NON_EMPTY
 from .why_inert import NO_SUCH_THREADS, NOT_TIERED, ONE_REPLICA
 
 # fmt: off

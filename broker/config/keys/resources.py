@@ -2,7 +2,7 @@
 
 from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, INT, LIST, LONG, LONG_MAX, MEDIUM, STRING, ConfigKey
 from ..validators import ListOf, OneOf, Range
-from .rules import OFFSET_RESET
+from .special import OFFSET_RESET
 
 # fmt: off
 GROUP_RESOURCE_KEYS = (

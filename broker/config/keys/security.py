@@ -18,7 +18,7 @@ from ..key import (
     ConfigKey,
 )
 from ..validators import ListOf, OneOf, Range
-from .rules import NON_NULL
+from .special import NON_NULL
 from .why_inert import NO_JVM, NO_OTHER_BROKERS, OWN_CONTROLLER
 
 # fmt: off

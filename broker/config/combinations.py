@@ -1,0 +1,170 @@
+"""Rules that several of the broker's keys must keep together, as Kafka 4.3 checks them at start and at every change.
+
+Left out are Kafka's rules about quorums of controllers and about remote nodes: there are none here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from .errors import Problem, rule
+from .values import ConfigValue
+
+Values = Mapping[str, ConfigValue]
+
+_AT_LEAST = "greater than or equal to"
+_AT_MOST = "less than or equal to"
+_BELOW = "less than"
+_TESTS: dict[str, Callable[[int, int], bool]] = {
+    _AT_LEAST: int.__ge__,
+    _AT_MOST: int.__le__,
+    _BELOW: int.__lt__,
+}
+
+
+def _member_rules(kind: str) -> list[tuple[str, str, str]]:
+    """The rules that consumer, share and streams groups have alike."""
+    prefix = f"group.{kind}."
+    rules = []
+    for value in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
+        rules.append((f"{prefix}max.{value}", _AT_LEAST, f"{prefix}min.{value}"))
+        rules.append((f"{prefix}{value}", _AT_LEAST, f"{prefix}min.{value}"))
+        rules.append((f"{prefix}{value}", _AT_MOST, f"{prefix}max.{value}"))
+    rules.append((f"{prefix}heartbeat.interval.ms", _BELOW, f"{prefix}session.timeout.ms"))
+    return rules
+
+
+ORDERED = (
+    *_member_rules("consumer"),
+    *_member_rules("share"),
+    ("group.share.max.record.lock.duration.ms", _AT_LEAST, "group.share.record.lock.duration.ms"),
+    ("group.share.record.lock.duration.ms", _AT_LEAST, "group.share.min.record.lock.duration.ms"),
+    ("group.share.max.delivery.count.limit", _AT_LEAST, "group.share.delivery.count.limit"),
+    ("group.share.delivery.count.limit", _AT_LEAST, "group.share.min.delivery.count.limit"),
+    ("group.share.max.partition.max.record.locks", _AT_LEAST, "group.share.partition.max.record.locks"),
+    ("group.share.partition.max.record.locks", _AT_LEAST, "group.share.min.partition.max.record.locks"),
+    ("group.share.max.share.sessions", _AT_LEAST, "group.share.max.size"),
+    *_member_rules("streams"),
+    ("group.streams.num.standby.replicas", _AT_MOST, "group.streams.max.standby.replicas"),
+)
+"""Pairs of whole numbers: (key, how it must compare, with which other key)."""
+
+CODECS = range(5)
+"""Numbers of codecs that the keys of internal topics may name: none, gzip, snappy, lz4, zstd."""
+
+_JAVA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+ASSIGNORS = {
+    "group.consumer.assignors": (
+        "uniform",
+        "range",
+        f"{_JAVA_ASSIGNORS}UniformAssignor",
+        f"{_JAVA_ASSIGNORS}RangeAssignor",
+    ),
+    "group.share.assignors": ("simple", f"{_JAVA_ASSIGNORS}SimpleAssignor"),
+}
+"""Assignors by name, and by the class names under which Kafka has them."""
+
+
+def problems(values: Values) -> Iterator[Problem]:
+    """All broken rules, given the typed values of all keys."""
+    number = _numbers(values)
+    for key, comparison, other in ORDERED:
+        if not _TESTS[comparison](number(key), number(other)):
+            yield rule(f"{key} must be {comparison} {other}", key)
+    if retention_ms(values) == 0:
+        yield rule("log.retention.ms must be unlimited (-1) or, greater than or equal to 1", "log.retention.ms")
+    if roll_ms(values) < 1:
+        yield rule("log.roll.ms must be greater than or equal to 1", "log.roll.ms")
+    if roll_jitter_ms(values) < 0:
+        yield rule("log.roll.jitter.ms must be greater than or equal to 0", "log.roll.jitter.ms")
+    if number("log.cleaner.dedupe.buffer.size") <= max(number("log.cleaner.threads"), 1) << 20:
+        key = "log.cleaner.dedupe.buffer.size"
+        yield rule(f"{key} must be at least 1MB per cleaner thread.", key)
+    if number("replica.fetch.wait.max.ms") > number("replica.socket.timeout.ms"):
+        key = "replica.socket.timeout.ms"
+        yield rule(
+            f"{key} should always be at least replica.fetch.wait.max.ms to prevent unnecessary socket timeouts", key
+        )
+    if 0 < number("queued.max.request.bytes") < number("socket.request.max.bytes"):
+        key = "queued.max.request.bytes"
+        yield rule(f"{key} must be larger or equal to socket.request.max.bytes", key)
+    yield from _connections(values)
+    for key in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec"):
+        if number(key) not in CODECS:
+            yield Problem(key, str(number(key)), "unknown codec", "0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")
+    protocols = values["group.coordinator.rebalance.protocols"]
+    assert isinstance(protocols, tuple)
+    if "classic" not in protocols:
+        yield rule("Disabling the 'classic' protocol is not supported.", "group.coordinator.rebalance.protocols")
+    for key, known in ASSIGNORS.items():
+        given = values[key]
+        assert isinstance(given, tuple)
+        for name in given:
+            if name not in known:
+                yield Problem(key, name, "no such assignor", ", ".join(known))
+    yield from _log_dirs(values)
+
+
+def _connections(values: Values) -> Iterator[Problem]:
+    number = _numbers(values)
+    key = "max.connections.per.ip"
+    overrides = str(values[f"{key}.overrides"] or "")
+    if number(key) == 0 and not overrides:
+        yield rule(f"{key} can be set to zero only if {key}.overrides property is set.", key)
+    for entry in filter(None, map(str.strip, overrides.split(","))):
+        host, _, limit = entry.rpartition(":")
+        if not host or not limit.isdecimal():
+            yield Problem(f"{key}.overrides", entry, "not a limit for an address", "host:number, with commas between")
+    idle_ms, delay_ms = number("connections.max.idle.ms"), number("connection.failed.authentication.delay.ms")
+    if 0 <= idle_ms <= delay_ms:
+        key = "connection.failed.authentication.delay.ms"
+        yield rule(
+            f"{key}={delay_ms} should always be less than connections.max.idle.ms={idle_ms}"
+            " to prevent failed authentication responses from timing out",
+            key,
+        )
+
+
+def _log_dirs(values: Values) -> Iterator[Problem]:
+    cordoned, used = values["cordoned.log.dirs"], values["log.dirs"] or values["log.dir"]
+    assert isinstance(cordoned, tuple)
+    assert isinstance(used, tuple)
+    missing = [directory for directory in cordoned if directory not in used]
+    if missing and cordoned != ("*",):
+        key = "cordoned.log.dirs"
+        sentence = (
+            f"All entries in {key} must be present in log.dirs or log.dir. Missing entries : {', '.join(missing)}"
+        )
+        yield rule(sentence, key)
+
+
+def retention_ms(values: Values) -> int:
+    """For how long records are kept, -1 for ever: milliseconds before minutes before hours."""
+    kept_ms = _first(
+        values, ("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)
+    )
+    return -1 if kept_ms < 0 else kept_ms
+
+
+def roll_ms(values: Values) -> int:
+    """Age at which a segment is closed."""
+    return _first(values, ("log.roll.ms", 1), ("log.roll.hours", 3_600_000))
+
+
+def roll_jitter_ms(values: Values) -> int:
+    """Longest lead by which a segment is closed early."""
+    return _first(values, ("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000))
+
+
+def _first(values: Values, *sources: tuple[str, int]) -> int:
+    """The first value that is not null, in the unit of the result. The last source always has one."""
+    return next(value * unit for key, unit in sources if isinstance(value := values[key], int))
+
+
+def _numbers(values: Values) -> Callable[[str], int]:
+    def number(key: str) -> int:
+        value = values[key]
+        assert isinstance(value, int)
+        return value
+
+    return number

@@ -1,0 +1,111 @@
+"""Where the broker listens and what it tells clients, from the whole of the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .errors import ConfigError, Problem, rule
+from .listeners import (
+    Listener,
+    check_advertised,
+    default_protocols,
+    derive_advertised,
+    parse_listeners,
+    parse_protocol_map,
+)
+from .setting import Settings
+from .values import ConfigValue
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Listeners to open, listeners to tell clients, the name of the one between brokers, and those left closed."""
+
+    opened: tuple[Listener, ...]
+    advertised: tuple[Listener, ...]
+    inter_broker_name: str
+    controllers: tuple[Listener, ...]
+
+
+def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Listening:
+    """Raises ConfigError for what Kafka 4.3 refuses, with the key to look at."""
+    entries = _texts(values, "listeners")
+    controller_names = {name.upper() for name in _texts(values, "controller.listener.names")}
+    if "listener.security.protocol.map" in settings:
+        protocols = parse_protocol_map(_texts(values, "listener.security.protocol.map"))
+    else:
+        protocols = default_protocols(controller_names, (entry.partition(":")[0] for entry in entries))
+    listeners = parse_listeners("listeners", entries, protocols, unique_ports=True)
+    _check_controller_names(controller_names, listeners, values)
+    opened = tuple(listener for listener in listeners if listener.name not in controller_names)
+
+    advertised = derive_advertised(opened)
+    if values["advertised.listeners"] is not None:
+        told = parse_listeners(
+            "advertised.listeners", _texts(values, "advertised.listeners"), protocols, unique_ports=False
+        )
+        advertised = tuple(listener for listener in told if listener.name not in controller_names)
+    inter_broker_name = _inter_broker_name(settings, values, protocols)
+    check_advertised(advertised, opened, inter_broker_name)
+    _check_early_start(values, listeners, controller_names)
+    return Listening(
+        opened,
+        tuple(_as_told(listener) for listener in advertised),
+        inter_broker_name,
+        tuple(listener for listener in listeners if listener.name in controller_names),
+    )
+
+
+def _as_told(listener: Listener) -> Listener:
+    """`::` can no more be connected to than no host at all: the address that the client came in on is told instead."""
+    if listener.host in ("::", "0:0:0:0:0:0:0:0"):
+        return Listener(listener.name, listener.security_protocol, None, listener.port)
+    return listener
+
+
+def _check_controller_names(
+    names: set[str], listeners: tuple[Listener, ...], values: Mapping[str, ConfigValue]
+) -> None:
+    """As Kafka has it: a controller's listeners are all open, a mere broker has none of them."""
+    key = "controller.listener.names"
+    roles, opened = _texts(values, "process.roles"), {listener.name for listener in listeners}
+    if "controller" in roles and not names <= opened:
+        sentence = f"{key} must only contain values appearing in the 'listeners' configuration"
+        raise ConfigError(
+            Problem(key, ",".join(sorted(names - opened)), sentence, ", ".join(sorted(opened)), sentence=sentence)
+        )
+    if roles == ("broker",) and names & opened:
+        raise ConfigError(
+            rule(
+                f"{key} must not contain a value appearing in 'listeners' where there is no controller role",
+                key,
+            )
+        )
+
+
+def _inter_broker_name(settings: Settings, values: Mapping[str, ConfigValue], protocols: dict[str, str]) -> str:
+    key = "inter.broker.listener.name"
+    if key not in settings:
+        return str(values["security.inter.broker.protocol"])
+    if "security.inter.broker.protocol" in settings:
+        raise ConfigError(rule(f"Only one of {key} and security.inter.broker.protocol should be set.", key))
+    name = str(values[key]).upper()
+    if name not in protocols:
+        sentence = f"Listener with name {name} defined in {key} not found in listener.security.protocol.map."
+        raise ConfigError(Problem(key, name, sentence, ", ".join(protocols), sentence=sentence))
+    return name
+
+
+def _check_early_start(
+    values: Mapping[str, ConfigValue], listeners: tuple[Listener, ...], controller_names: set[str]
+) -> None:
+    known = {listener.name for listener in listeners} | controller_names
+    for name in _texts(values, "early.start.listeners"):
+        if name.upper() not in known:
+            raise ConfigError(Problem("early.start.listeners", name, "not a listener here", ", ".join(sorted(known))))
+
+
+def _texts(values: Mapping[str, ConfigValue], key: str) -> tuple[str, ...]:
+    value = values[key]
+    return value if isinstance(value, tuple) else ()

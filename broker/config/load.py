@@ -1,0 +1,172 @@
+"""From a file, the environment and the command line to a `BrokerConfig`: everything read, checked and explained once.
+
+Later sources win: defaults, file, environment, overrides. All problems are collected, so that one start shows them all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .broker_config import BrokerConfig
+from .combinations import problems as broken_rules
+from .environ import read_environment
+from .errors import ConfigError, Problem
+from .former import translate
+from .keys import BROKER_KEYS
+from .listening import Listening, read_listening
+from .properties import parse_properties
+from .setting import Setting, Settings
+from .topics import declared_topics
+from .unknown import row_of, unknown_key_reason
+from .values import ConfigValue
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+DEFAULT_NODE_ID = 1
+
+
+def load(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    overrides: Mapping[str, str] = NOTHING,
+    environ: Mapping[str, str] = NOTHING,
+    strict: bool = False,
+) -> BrokerConfig:
+    """Read and check a configuration; without `path` and the rest it is all defaults.
+
+    Raises ConfigError with every problem found (see errors.py), OSError when the file can not be read. Unknown keys
+    become warnings of the result, or problems if `strict`. Warnings and notices are for the log, once there is one.
+    """
+    warnings: list[str] = []
+    notices: list[str] = []
+    problems: list[Problem] = []
+
+    settings = _read_file(path, warnings) if path is not None else {}
+    settings.update(read_environment(environ))
+    settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
+    for key, setting in settings.items():
+        _remark(key, setting, strict, warnings, problems)
+    translate(settings)
+    _settle_node_id(settings, notices, problems)
+    values = _read_values(settings, problems)
+    _check_roles(settings, values, notices, problems)
+    listening = Listening((), (), "PLAINTEXT", ())
+    if not problems:
+        problems += (_with_origin(problem, settings) for problem in broken_rules(values))
+        try:
+            listening = read_listening(settings, values)
+        except ConfigError as error:
+            problems += (_with_origin(problem, settings) for problem in error.problems)
+    if problems:
+        raise ConfigError(*problems)
+
+    if listening.controllers:
+        names = ", ".join(str(listener) for listener in listening.controllers)
+        notices.append(f"the controller listener {names} is not opened: the broker is its own controller")
+    if "log.dirs" not in settings and "log.dir" not in settings:
+        notices.append("log.dirs is not set: data goes to /tmp/kafka-logs, which many systems empty when they start")
+    config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
+    config.warnings, config.notices = tuple(warnings), tuple(notices)
+    try:
+        config.declared_topics = declared_topics(config)
+    except ConfigError as error:
+        raise ConfigError(*(_with_origin(problem, settings) for problem in error.problems)) from None
+    return config
+
+
+def _read_file(path: str | os.PathLike[str], warnings: list[str]) -> Settings:
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        entries = parse_properties(file.read(), name)
+    settings: Settings = {}
+    for entry in entries:
+        former = settings.get(entry.key)
+        if former is not None:
+            warnings.append(
+                f"{name}:{entry.line}: {entry.key} is given again; the value at {former.origin} does not count"
+            )
+        settings[entry.key] = Setting(entry.value, f"{name}:{entry.line}")
+    return settings
+
+
+def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], problems: list[Problem]) -> None:
+    """Say what there is to say about a key that was given: unknown, of former versions, or without effect."""
+    row = row_of(key)
+    if row is None:
+        reason = unknown_key_reason(key)
+        if reason is None:
+            return
+        if strict:
+            problems.append(Problem(key, None, reason, "keys that are known", setting.origin))
+        else:
+            warnings.append(f"{setting.origin}: {key}: {reason}; it has no effect")
+    elif row.inert:
+        warnings.append(f"{setting.origin}: {key} has no effect here: {row.inert}")
+    elif row.replaced_by:
+        warnings.append(
+            f"{setting.origin}: {key} is a key of former versions; today it is {' and '.join(row.replaced_by)}"
+        )
+    elif row.removed:
+        warnings.append(f"{setting.origin}: {key} is a key of former versions")
+
+
+def _settle_node_id(settings: Settings, notices: list[str], problems: list[Problem]) -> None:
+    """Make node.id and broker.id one: either gives the other; -1 asks for one that nobody chose."""
+    node, broker = settings.get("node.id"), settings.get("broker.id")
+    if broker is not None and broker.text.strip() == "-1" and node is None:
+        generate = settings.get("broker.id.generation.enable")
+        if generate is not None and generate.text.strip().lower() == "false":
+            allowed = "0 or more, or broker.id.generation.enable=true"
+            problems.append(Problem("broker.id", "-1", "no id is made up", allowed, broker.origin))
+            return
+        reserved = settings.get("reserved.broker.max.id", Setting("1000", ""))
+        if reserved.text.strip().isdecimal():  # else its own row says what is wrong
+            broker = Setting(str(int(reserved.text) + 1), broker.origin)
+            notices.append(f"broker.id=-1: the node id is {broker.text}")
+    if node is not None and broker is not None and node.text.strip() != broker.text.strip():
+        reason = "You must set `node.id` to the same value as `broker.id`."
+        problems.append(Problem("node.id", node.text, reason, broker.text, node.origin, sentence=reason))
+    either = node or broker or Setting(str(DEFAULT_NODE_ID), "")
+    settings["node.id"], settings["broker.id"] = node or either, broker or either
+
+
+def _read_values(settings: Settings, problems: list[Problem]) -> dict[str, ConfigValue]:
+    """Typed values of all keys of the table; settings with a listener's prefix are checked, too."""
+    values: dict[str, ConfigValue] = {key: row.default for key, row in BROKER_KEYS.items()}
+    for key, setting in settings.items():
+        row = row_of(key)
+        if row is None or (key == "broker.id" and settings["node.id"].text == setting.text):
+            continue
+        value = row.read(setting.text)
+        if isinstance(value, Problem):
+            problems.append(_placed(value, key, setting.origin))
+        elif key in values:
+            values[key] = value
+    values["broker.id"] = values["node.id"]
+    return values
+
+
+def _check_roles(
+    settings: Settings, values: dict[str, ConfigValue], notices: list[str], problems: list[Problem]
+) -> None:
+    """The process must be a broker. It is always its own controller, so one elsewhere is not listened to."""
+    roles = values["process.roles"]
+    setting = settings.get("process.roles")
+    if setting is None or not isinstance(roles, tuple):
+        return
+    if "broker" not in roles:
+        reason = "a controller without a broker is not served"
+        problems.append(Problem("process.roles", setting.text, reason, "broker or broker,controller", setting.origin))
+    elif "controller" not in roles:
+        notices.append("process.roles has no controller: the broker keeps the metadata itself and joins no cluster")
+
+
+def _placed(problem: Problem, key: str, origin: str) -> Problem:
+    return Problem(key, problem.value, problem.reason, problem.allowed, origin, problem.sentence)
+
+
+def _with_origin(problem: Problem, settings: Settings) -> Problem:
+    setting = settings.get(problem.key)
+    return _placed(problem, problem.key, setting.origin) if setting is not None else problem

@@ -1,0 +1,157 @@
+"""Topics' own configuration: its checks, what a log makes of it, and topics that the broker's file declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from metadata.topic_names import INTERNAL_TOPICS, name_problem
+from storage.log_config import LogConfig
+
+from .combinations import retention_ms, roll_jitter_ms, roll_ms
+from .errors import ConfigError, Problem, UnknownKeyError, rule
+from .key import ConfigKey
+from .keys import LEGACY_TOPIC_KEYS, TOPIC_KEYS
+from .values import ConfigValue
+
+if TYPE_CHECKING:
+    from .broker_config import BrokerConfig
+
+SMALLEST_TEST_SEGMENT = "internal.segment.bytes"
+_FIELD_KEYS = {field.name: key for field in fields(LogConfig) if (key := field.name.replace("_", ".")) in TOPIC_KEYS}
+"""Fields of LogConfig that are a topic key with underscores, and that key."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredTopic:
+    """A topic of `pybroker.topics`, with its configuration as texts."""
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+
+
+def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """Typed values of all topic keys: the topic's own, else the broker's, else the default.
+
+    Overrides that are not in the table, or that can not be read, do not count: an old directory may hold either.
+    """
+    values = broker_defaults(config)
+    for key, text in overrides.items():
+        row = TOPIC_KEYS.get(key)
+        if row is not None and not isinstance(value := row.read(text), Problem):
+            values[key] = value
+    return values
+
+
+def broker_defaults(config: BrokerConfig) -> dict[str, ConfigValue]:
+    """What a topic without configuration of its own has."""
+    values = {key: _broker_value(config, row) for key, row in TOPIC_KEYS.items()}
+    values["retention.ms"] = retention_ms(config.values)
+    values["segment.ms"] = roll_ms(config.values)
+    values["segment.jitter.ms"] = roll_jitter_ms(config.values)
+    return values
+
+
+def _broker_value(config: BrokerConfig, row: ConfigKey) -> ConfigValue:
+    for name, _ in row.synonyms:
+        value = config.get(name)
+        if value is not None:
+            return value
+    return row.default
+
+
+def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """The values that a topic's logs work with."""
+    values = topic_values(config, overrides)
+    chosen: dict[str, Any] = {field: values[key] for field, key in _FIELD_KEYS.items()}
+    chosen["cleanup_policy"] = frozenset(chosen["cleanup_policy"])
+    chosen["record_validation"] = config.get_str("pybroker.record.validation")
+    if values[SMALLEST_TEST_SEGMENT] is not None:
+        chosen["segment_bytes"] = values[SMALLEST_TEST_SEGMENT]
+    return LogConfig(**chosen)
+
+
+def validate_topic_config(
+    config: BrokerConfig, overrides: Mapping[str, str | None], existing: Mapping[str, str]
+) -> None:
+    """Raises ConfigError as Kafka 4.3's LogConfig does, in its order: nulls, unknown keys, values, combinations."""
+    nulls = sorted(key for key, text in overrides.items() if text is None)
+    if nulls:
+        raise ConfigError(rule(f"Null value not supported for topic configs: {','.join(nulls)}", nulls[0]))
+    texts = {key: text for key, text in overrides.items() if text is not None}
+    for key in texts:
+        if key not in TOPIC_KEYS:
+            reason = "a topic key of former versions" if key in LEGACY_TOPIC_KEYS else "unknown topic key"
+            sentence = f"Unknown topic config name: {key}"
+            raise UnknownKeyError(Problem(key, None, reason, "keys of topics", sentence=sentence))
+    values = topic_values(config, {key: text for key, text in existing.items() if key not in texts})
+    for key, text in texts.items():
+        value = TOPIC_KEYS[key].read(text)
+        if isinstance(value, Problem):
+            raise ConfigError(value)
+        values[key] = value
+    _check_combinations(values, texts)
+
+
+def _check_combinations(values: Mapping[str, ConfigValue], texts: Mapping[str, str]) -> None:
+    least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+    assert isinstance(least, int)
+    assert isinstance(most, int)
+    if least > most:
+        sentence = f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        raise ConfigError(rule(sentence, "min.compaction.lag.ms"))
+    if "remote.storage.enable" in texts and values["remote.storage.enable"]:
+        sentence = (
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+        raise ConfigError(rule(sentence, "remote.storage.enable"))
+
+
+def declared_topics(config: BrokerConfig) -> tuple[DeclaredTopic, ...]:
+    """The topics of `pybroker.topics`: `name[:partitions[:key=value]...]`, parted by semicolons.
+
+    A piece without `=` belongs to the value before it, as values may hold colons. Without a number of partitions the
+    topic has num.partitions. Raises ConfigError for what could not be created.
+    """
+    declared: dict[str, DeclaredTopic] = {}
+    for entry in filter(None, map(str.strip, (config.get_str("pybroker.topics") or "").split(";"))):
+        topic = _declared_topic(config, entry)
+        if topic.name in declared:
+            raise ConfigError(_undeclarable(entry, "the topic stands twice"))
+        declared[topic.name] = topic
+    return tuple(declared.values())
+
+
+def _declared_topic(config: BrokerConfig, entry: str) -> DeclaredTopic:
+    name, *rest = (piece.strip() for piece in entry.split(":"))
+    reason = name_problem(name)
+    if reason is None and name in INTERNAL_TOPICS:
+        reason = "an internal topic can not be declared"
+    if reason is not None:
+        raise ConfigError(_undeclarable(entry, reason))
+    partitions = config.get_int("num.partitions")
+    if rest and "=" not in rest[0]:
+        count = rest.pop(0)
+        if not count.isdecimal() or int(count) < 1:
+            raise ConfigError(_undeclarable(entry, f"{count or 'nothing'} is no number of partitions"))
+        partitions = int(count)
+    configs: dict[str, str] = {}
+    key = ""
+    for piece in rest:
+        if "=" in piece:
+            key, _, configs[key] = (part.strip() for part in piece.partition("="))
+        else:
+            configs[key] += f":{piece}"
+    try:
+        config.validate_topic_config(configs)
+    except ConfigError as error:
+        raise ConfigError(_undeclarable(entry, str(error))) from None
+    return DeclaredTopic(name, partitions, MappingProxyType(configs))
+
+
+def _undeclarable(entry: str, reason: str) -> Problem:
+    return Problem("pybroker.topics", entry, reason, "name:partitions:key=value, with semicolons between topics")
