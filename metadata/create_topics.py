@@ -28,7 +28,7 @@ ConfigCheck = Callable[[Mapping[str, str]], str | None]
 
 @dataclass(frozen=True, slots=True)
 class NewTopic:
-    """A topic as asked for. `num_partitions` and `replication_factor` of -1: the default, or what the assignments say."""
+    """A topic as asked for. Numbers of -1: the default, or what the manual assignments say."""
 
     name: str
     num_partitions: int = USE_DEFAULT

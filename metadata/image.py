@@ -22,7 +22,7 @@ NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to. BROKER with the name "" is all brokers' default; BROKER_LOGGER is never stored."""
+    """What a configuration belongs to. BROKER of name "" is all brokers' default; BROKER_LOGGER is never stored."""
 
     TOPIC = 2
     BROKER = 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metadata.decision import Refused
+from metadata.features import DIRECTORIES_LEVEL
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
 from metadata.partition import UNASSIGNED_DIRECTORY
@@ -92,10 +93,12 @@ def new_partition(
         leader=isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=[_default_directory(image, broker) for broker in replicas],
+        directories=_default_directories(image, replicas),
     )
 
 
-def _default_directory(image: MetadataImage, broker_id: int) -> bytes:
-    directories = image.brokers[broker_id].log_directories
-    return directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY
+def _default_directories(image: MetadataImage, replicas: Sequence[int]) -> list[bytes]:
+    if image.metadata_version < DIRECTORIES_LEVEL:
+        return []
+    available = [image.brokers[broker].log_directories for broker in replicas]
+    return [directories[0] if len(directories) == 1 else UNASSIGNED_DIRECTORY for directories in available]

@@ -1,0 +1,74 @@
+"""Deciding about more partitions. Codes and texts are those of Apache Kafka 4.3.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from metadata.create_partitions import MorePartitions, create_partitions
+from metadata.create_topics import NewTopic
+from metadata.image import MetadataImage
+from metadata.replay import replay_all
+from protocol.errors import ErrorCode
+from tests.support.images import cluster, with_topics
+
+
+@pytest.fixture
+def image() -> MetadataImage:
+    return with_topics(cluster(), NewTopic("pa", 2, 1))
+
+
+def test_partitions_are_added_at_the_end(image: MetadataImage):
+    """Those that were there stay as they are."""
+    before = dict(image.topics_by_name["pa"].partitions)
+    decision = create_partitions(image, [MorePartitions("pa", 4)])
+    replay_all(image, decision.records)
+
+    assert list(image.topics_by_name["pa"].partitions) == [0, 1, 2, 3]
+    assert before.items() <= image.topics_by_name["pa"].partitions.items()
+    assert decision.results[0].error_code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code", "message"),
+    [
+        (MorePartitions("pa", 2), "INVALID_PARTITIONS", "Topic already has 2 partition(s)."),
+        (
+            MorePartitions("pa", 1),
+            "INVALID_PARTITIONS",
+            "The topic pa currently has 2 partition(s); 1 would not be an increase.",
+        ),
+        (MorePartitions("nope", 3), "UNKNOWN_TOPIC_OR_PARTITION", None),
+        (
+            MorePartitions("pa", 4, ((1,),)),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "Attempted to add 2 additional partition(s), but only 1 assignment(s) were specified.",
+        ),
+        (
+            MorePartitions("pa", 3, ((9,),)),
+            "INVALID_REPLICA_ASSIGNMENT",
+            "The manual partition assignment includes broker 9, but no such broker is registered.",
+        ),
+        (MorePartitions("pa", 10_003), "POLICY_VIOLATION", "Excessively large number of partitions per request."),
+    ],
+)
+def test_refused_partitions(image: MetadataImage, wanted: MorePartitions, code: str, message: str | None):
+    """Each kind of refusal; nothing is written."""
+    decision = create_partitions(image, [wanted])
+
+    assert [(r.error_code.name, r.error_message) for r in decision.results] == [(code, message)]
+    assert decision.records == []
+
+
+def test_duplicates_are_refused_once(image: MetadataImage):
+    """They come first in the answer."""
+    decision = create_partitions(image, [MorePartitions("nope", 3), MorePartitions("pa", 3), MorePartitions("pa", 4)])
+
+    assert [r.name for r in decision.results] == ["pa", "nope"]
+    assert decision.results[0].error_message == "Duplicate topic name."
+
+
+def test_manual_assignment(image: MetadataImage):
+    """One list of brokers a new partition."""
+    decision = create_partitions(image, [MorePartitions("pa", 4, ((1,), (1,)))])
+
+    assert [r.value.replicas for r in decision.records] == [[1], [1]]

@@ -1,0 +1,103 @@
+"""Elections and reassignments. Codes and texts are those of Apache Kafka 4.3.1."""
+
+from __future__ import annotations
+
+import pytest
+
+from metadata.create_topics import NewTopic
+from metadata.elections import ElectionType, alter_reassignments, elect_leaders
+from metadata.image import MetadataImage
+from metadata.lifecycle import leave
+from metadata.replay import replay_all
+from protocol.errors import ErrorCode
+from tests.support.images import cluster, with_topics
+
+
+@pytest.fixture
+def image() -> MetadataImage:
+    return with_topics(cluster(), NewTopic("pa", 1, 1))
+
+
+@pytest.fixture
+def pair() -> MetadataImage:
+    return with_topics(cluster(brokers=2), NewTopic("pa", 1, 2))
+
+
+@pytest.mark.parametrize("election_type", ElectionType)
+def test_election_that_is_not_needed(image: MetadataImage, election_type: ElectionType):
+    """The preferred replica leads already, or anybody does; unmentioned when all were asked for."""
+    (result,) = elect_leaders(image, election_type, [("pa", 0)]).results
+
+    assert result.error_code is ErrorCode.ELECTION_NOT_NEEDED
+    assert result.error_message == "Leader election not needed for topic partition."
+    assert elect_leaders(image, election_type, None).results == []
+
+
+@pytest.mark.parametrize(
+    ("partition", "message"), [(("nope", 0), "No such topic as nope"), (("pa", -1), "No such partition as pa--1")]
+)
+def test_election_of_what_is_not_there(image: MetadataImage, partition: tuple[str, int], message: str):
+    """By topic and by partition."""
+    (result,) = elect_leaders(image, ElectionType.PREFERRED, [partition]).results
+
+    assert result.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert result.error_message == message
+
+
+def test_preferred_leader_takes_over(pair: MetadataImage):
+    """Once the order of the replicas has changed, the first of them is elected on request."""
+    reordered = alter_reassignments(pair, [("pa", 0, (2, 1))])
+    assert [r.error_code for r in reordered.results] == [ErrorCode.NONE]
+    replay_all(pair, reordered.records)
+    replay_all(pair, elect_leaders(pair, ElectionType.PREFERRED, None).records)
+    partition = pair.topics_by_name["pa"].partitions[0]
+
+    assert (partition.leader, partition.leader_epoch, partition.replicas) == (2, 1, (2, 1))
+
+
+def test_nobody_to_elect(image: MetadataImage):
+    """The only replica is gone."""
+    replay_all(image, leave(image, 1))
+
+    (preferred,) = elect_leaders(image, ElectionType.PREFERRED, None).results
+    (unclean,) = elect_leaders(image, ElectionType.UNCLEAN, None).results
+    assert preferred.error_code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    assert unclean.error_code is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+def test_unclean_election_takes_whoever_lives(pair: MetadataImage):
+    """Broker 1 is gone, and was the only one in sync."""
+    partition = pair.topics_by_name["pa"].partitions[0]
+    pair.topics_by_name["pa"].partitions[0] = type(partition)((1, 2), (1,), 1, 0, 0)
+    replay_all(pair, leave(pair, 1))
+    replay_all(pair, elect_leaders(pair, ElectionType.UNCLEAN, [("pa", 0)]).records)
+    partition = pair.topics_by_name["pa"].partitions[0]
+
+    assert (partition.leader, partition.isr) == (2, (2,))
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        (("pa", 0, None), "NO_REASSIGNMENT_IN_PROGRESS"),
+        (("pa", 0, (1,)), "NONE"),
+        (("pa", 0, (5,)), "INVALID_REPLICA_ASSIGNMENT"),
+        (("pa", 0, ()), "INVALID_REPLICA_ASSIGNMENT"),
+        (("nope", 0, (1,)), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("pa", 9, (1,)), "UNKNOWN_TOPIC_OR_PARTITION"),
+    ],
+)
+def test_reassignment(image: MetadataImage, target: tuple[str, int, tuple[int, ...] | None], code: str):
+    """With one broker there is nothing to move: the same replicas again are fine, all else is refused."""
+    decision = alter_reassignments(image, [target])
+
+    assert [r.error_code.name for r in decision.results] == [code]
+    assert decision.records == []
+
+
+def test_reassignment_to_other_brokers_is_refused():
+    """Replication is not served: a promise to copy would never be kept."""
+    image = with_topics(cluster(brokers=2), NewTopic("pa", 1, 1))
+    (result,) = alter_reassignments(image, [("pa", 0, (2,))]).results
+
+    assert result.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT

@@ -1,0 +1,99 @@
+"""Images as records, and the rule that replaying is all there is."""
+
+from __future__ import annotations
+
+import copy
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from metadata.configs import alter_config
+from metadata.create_partitions import create_partitions
+from metadata.delete_topics import delete_topics
+from metadata.elections import ElectionType, elect_leaders
+from metadata.framing import UnknownRecord, decode_record, encode_record
+from metadata.image import MetadataImage
+from metadata.lifecycle import leave, unfence_broker
+from metadata.loading import MetadataLoader
+from metadata.replay import replay_all
+from metadata.snapshot import image_records
+from tests.support.images import cluster, config_changes, decide_topics, more_partitions, new_topics, references
+from tests.support.metadata_log import CLEAN_SHUTDOWN, stored_records
+from tests.support.scale import scaled
+
+
+def reloaded(image: MetadataImage) -> MetadataImage:
+    """The image that the records of its snapshot give, by way of their bytes."""
+    loader = MetadataLoader()
+    for record in image_records(image):
+        loader.feed(decode_record(encode_record(record)))
+    return loader.image
+
+
+def test_snapshot_of_a_real_cluster_gives_the_same_image():
+    """Features, registrations, topics, configurations and producer ids of the recorded cluster."""
+    loader = MetadataLoader()
+    for record in stored_records(CLEAN_SHUTDOWN / "__cluster_metadata-0" / "00000000000000000000.log"):
+        loader.feed(record)
+
+    assert reloaded(loader.image) == loader.image
+
+
+def test_metadata_version_comes_first():
+    """A reader has to know it before anything else."""
+    record = next(iter(image_records(cluster())))
+
+    assert record.value.name == "metadata.version"  # type: ignore[union-attr]
+
+
+def test_unknown_records_come_along():
+    """They are all that is left of a later release's state."""
+    image = cluster()
+    image.unknown_records.append(UnknownRecord(200, 1, b"body"))
+
+    assert reloaded(image) == image
+
+
+steps = st.one_of(
+    st.tuples(st.just("create"), new_topics),
+    st.tuples(st.just("partitions"), more_partitions),
+    st.tuples(st.just("delete"), references),
+    st.tuples(st.just("config"), config_changes),
+    st.tuples(st.just("restart"), st.booleans()),
+)
+
+
+def decide(image: MetadataImage, kind: str, wanted):
+    """The records of one step."""
+    if kind == "create":
+        return decide_topics(image, *wanted).records
+    if kind == "partitions":
+        return create_partitions(image, wanted).records
+    if kind == "delete":
+        return delete_topics(image, wanted).records
+    if kind == "config":
+        return alter_config(image, 2, "orders", wanted) if image.topic("orders") else []
+    if wanted:
+        return leave(image, 1)
+    return [*elect_leaders(image, ElectionType.PREFERRED, None).records, *unfence_broker(image, 1)]
+
+
+@settings(max_examples=scaled(60), deadline=None)
+@given(st.lists(steps, max_size=8))
+def test_live_image_equals_the_replayed_one(script):
+    """Whatever was decided: deciding changes nothing, the log alone gives the same image, and so does a snapshot."""
+    image = cluster()
+    start = copy.deepcopy(image)
+    written: list[bytes] = []
+    for kind, wanted in script:
+        before = copy.deepcopy(image)
+        records = decide(image, kind, wanted)
+        assert image == before
+        written.extend(encode_record(record) for record in records)
+        replay_all(image, records)
+    loader = MetadataLoader(start)
+    for data in written:
+        loader.feed(decode_record(data))
+
+    assert loader.image == image
+    assert reloaded(image) == image
