@@ -1,7 +1,8 @@
 """The two clocks of the broker.
 
-Timestamps in records, files and answers come from the wall clock; timers, sessions and deadlines from the monotonic one, so that
-a wall clock set backwards changes timestamps only. Everything that needs the time is handed a `Clock`; tests hand in their own.
+Timestamps in records, files and answers come from the wall clock; timers, sessions and deadlines from the monotonic
+one, so that a wall clock set backwards changes timestamps only. Everything that needs the time is handed a `Clock`;
+tests hand in their own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Deferred: a reply that comes later.
 
-A handler that cannot answer at once returns a `Deferred` and resolves it when it can, always on the event loop's thread. It is
-less than an asyncio future on purpose: callbacks run inside `resolve`, nothing is scheduled, nothing is awaited, and a client that
-hangs up cancels it.
+A handler that cannot answer at once returns a `Deferred` and resolves it when it can, always on the event loop's
+thread. It is less than an asyncio future on purpose: callbacks run inside `resolve`, nothing is scheduled, nothing is
+awaited, and a client that hangs up cancels it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ class Deferred(Generic[T]):
     """One value or one error, some time from now.
 
     Args:
-        mutes: nothing of the same connection is started before this is done, as in Kafka, which mutes the channel. False lets
+        mutes: nothing of the same connection is started before this is done, as in Kafka, which mutes the channel.
+        False lets
             later requests start, for work whose order is already settled; their answers still wait for this one.
     """
 
-    __slots__ = ("_cancel_callbacks", "_callbacks", "_error", "_state", "_value", "mutes")
+    __slots__ = ("_callbacks", "_cancel_callbacks", "_error", "_state", "_value", "mutes")
 
     def __init__(self, mutes: bool = True) -> None:
         self.mutes = mutes

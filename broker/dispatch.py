@@ -3,9 +3,9 @@
     @handles(HEARTBEAT)                         # in broker/handlers/heartbeat.py
     def heartbeat(ctx: RequestContext, request: Struct) -> Reply: ...
 
-header -> row of the API -> version gate -> decode -> handler -> encode. What ApiVersions answers is read from the same rows.
-As Apache Kafka does, an API or version that is not served closes the connection, but for ApiVersions itself, which answers
-UNSUPPORTED_VERSION in version 0 (KIP-35, KIP-511); so do bytes that do not decode.
+header -> row of the API -> version gate -> decode -> handler -> encode. What ApiVersions answers is read from the
+same rows. As Apache Kafka does, an API or version that is not served closes the connection, but for ApiVersions
+itself, which answers UNSUPPORTED_VERSION in version 0 (KIP-35, KIP-511); so do bytes that do not decode.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from broker.deferred import Deferred
 from broker.error_map import error_code_of
 from broker.error_reply import error_reply
 from protocol.errors import ErrorCode, ProtocolError
-from protocol.framing import encode_response
+from protocol.framing import encode_response, response_encoder
 from protocol.headers import decode_request_header
 from protocol.messages.api_versions import API_VERSIONS, ApiVersion
 from protocol.primitives import skip_tagged_fields
@@ -39,7 +39,7 @@ Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
 H = TypeVar("H", bound=Callable[..., object])
 
-_HEADER = Layout(">hhih")  # API key, version, correlation id, size of the client id
+_HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
 
 
 class CloseConnection(Exception):
@@ -68,26 +68,30 @@ class RequestContext:
         self.client_id = client_id
 
 
+class Codec:
+    """What it takes to read a request and write its answer in one version of one API, looked up once."""
+
+    __slots__ = ("api", "decode", "encode", "handler", "tagged", "version")
+
+    def __init__(self, row: Row, version: int) -> None:
+        self.api = row.api
+        self.version = version
+        self.handler = row.handler
+        self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.api.request.decoder(version)
+        self.encode: Callable[[int, Struct], list[Chunk]] = response_encoder(row.api, version)
+        self.tagged = row.api.request_header_version(version) == 2
+
+
 class Row:
     """An API that is served: its handler, the versions served, and those advertised (more, where Kafka does so)."""
 
-    __slots__ = ("advertised", "api", "decoders", "handler", "served")
+    __slots__ = ("advertised", "api", "handler", "served")
 
     def __init__(self, api: Api, handler: Handler, served: VersionRange, advertised: VersionRange) -> None:
         self.api = api
         self.handler = handler
         self.served = served
         self.advertised = advertised
-        # version -> (decode, whether the header has tagged fields); filled as versions are first asked for.
-        self.decoders: dict[int, tuple[Callable[[ReadBuffer, int], tuple[Struct, int]], bool]] = {}
-
-    def prepare(self, version: int) -> tuple[Callable[[ReadBuffer, int], tuple[Struct, int]], bool] | None:
-        """Compile the decoder for a version on its first use; None for a version that is not served."""
-        if version not in self.served:
-            return None
-        prepared = (self.api.request.decoder(version), self.api.request_header_version(version) == 2)
-        self.decoders[version] = prepared
-        return prepared
 
 
 _declared: dict[int, Row] = {}
@@ -137,11 +141,10 @@ def advertised_apis(rows: Iterable[Row]) -> list[Struct]:
 class Waiting:
     """A request whose handler answered with a Deferred; `Dispatcher.finish` makes its frame once that is done."""
 
-    __slots__ = ("correlation_id", "deferred", "request", "row", "version")
+    __slots__ = ("codec", "correlation_id", "deferred", "request")
 
-    def __init__(self, row: Row, version: int, correlation_id: int, request: Struct, deferred: Deferred[Struct]) -> None:
-        self.row = row
-        self.version = version
+    def __init__(self, codec: Codec, correlation_id: int, request: Struct, deferred: Deferred[Struct]) -> None:
+        self.codec = codec
         self.correlation_id = correlation_id
         self.request = request
         self.deferred = deferred
@@ -150,10 +153,11 @@ class Waiting:
 class Dispatcher:
     """Frames of requests in, frames of answers out. Knows nothing of sockets."""
 
-    __slots__ = ("_broker", "rows")
+    __slots__ = ("_broker", "_codecs", "rows")
 
     def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
         self._broker = broker
+        self._codecs: dict[int, Codec] = {}  # by the first four bytes of a request: API key << 16 | version
         self.rows = dict(rows)
 
     def dispatch(self, connection: Connection, frame: memoryview) -> list[Chunk] | Waiting | None:
@@ -163,12 +167,10 @@ class Dispatcher:
         Raises ProtocolError for malformed bytes and CloseConnection for what is not served: the connection then ends.
         """
         try:
-            api_key, version, correlation_id, client_id_size = _HEADER.unpack_from(frame)
-            row = self.rows[api_key]
-            prepared = row.decoders.get(version) or row.prepare(version)
-            if prepared is None:
+            key_and_version, correlation_id, client_id_size = _HEADER(frame)
+            codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
+            if codec is None:
                 return self._refuse(frame)
-            decode, tagged = prepared
             if client_id_size >= 0:
                 position = 10 + client_id_size
                 if position > len(frame):
@@ -177,55 +179,58 @@ class Dispatcher:
             else:
                 position = 10
                 client_id = None
-            if tagged:
+            if codec.tagged:
                 tags = frame[position]
                 position += 1
                 if tags:
                     position = skip_tagged_fields(frame, position, tags, len(frame))
-        except KeyError:
-            return self._refuse(frame)
         except (layout_error, IndexError, UnicodeDecodeError) as error:
             raise ProtocolError(f"request header: {error}") from None
-        request = decode(frame, position)[0]
-        ctx = RequestContext(self._broker, connection, row.api, version, correlation_id, client_id)
+        request = codec.decode(frame, position)[0]
         try:
-            reply = row.handler(ctx, request)
+            ctx = RequestContext(self._broker, connection, codec.api, codec.version, correlation_id, client_id)
+            reply = codec.handler(ctx, request)
             if type(reply) is Deferred:
                 if not reply.done:
-                    return Waiting(row, version, correlation_id, request, reply)
+                    return Waiting(codec, correlation_id, request, reply)
                 reply = reply.result()
-            if reply is None:
-                return None
-            return encode_response(row.api, version, correlation_id, reply)
+            return None if reply is None else codec.encode(correlation_id, reply)  # type: ignore[arg-type]
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(row, version, correlation_id, request, error)
+            return self._failed(codec, correlation_id, request, error)
 
     def finish(self, waiting: Waiting) -> list[Chunk] | None:
         """The frame of an answer that came later; None when none is to be sent. Raises CloseConnection."""
         try:
             reply = waiting.deferred.result()
-            if reply is None:
-                return None
-            return encode_response(waiting.row.api, waiting.version, waiting.correlation_id, reply)
+            return None if reply is None else waiting.codec.encode(waiting.correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(waiting.row, waiting.version, waiting.correlation_id, waiting.request, error)
+            return self._failed(waiting.codec, waiting.correlation_id, waiting.request, error)
 
-    def _failed(self, row: Row, version: int, correlation_id: int, request: Struct, error: Exception) -> list[Chunk]:
-        """The answer for a request whose handler raised: the error in the shape of the API, or the connection closes."""
+    def _prepare(self, key_and_version: int) -> Codec | None:
+        """Compile an API's version on its first use; None when it is not served."""
+        key, version = key_and_version >> 16, key_and_version & 0xFFFF
+        row = self.rows.get(key)
+        if row is None or version not in row.served:
+            return None
+        codec = self._codecs[key_and_version] = Codec(row, version)
+        return codec
+
+    def _failed(self, codec: Codec, correlation_id: int, request: Struct, error: Exception) -> list[Chunk]:
+        """The answer where a handler raised: the error in the shape of the API; else the connection closes."""
         code = error_code_of(error)
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            log.error("Serving %s v%d failed", row.api.name, version, exc_info=error)
+            log.error("Serving %s v%d failed", codec.api.name, codec.version, exc_info=error)
         try:
-            reply = error_reply(row.api, request, code)
+            reply = error_reply(codec.api, request, code)
             if reply is not None:
-                return encode_response(row.api, version, correlation_id, reply)
+                return codec.encode(correlation_id, reply)
         except Exception:
-            log.exception("The error answer of %s v%d could not be made", row.api.name, version)
-        raise CloseConnection(f"{row.api.name} failed with {code.name}") from None
+            log.exception("The error answer of %s v%d could not be made", codec.api.name, codec.version)
+        raise CloseConnection(f"{codec.api.name} failed with {code.name}") from None
 
     def _refuse(self, frame: memoryview) -> list[Chunk]:
         """Answer an API or version that is not served: close, but for ApiVersions."""

@@ -1,7 +1,7 @@
 """What the exceptions of the rooms below mean to a client: one table from exception to error code.
 
-The rooms raise their own exceptions, with fields; only here are they turned into Kafka's codes. Subclasses follow their nearest
-listed ancestor.
+The rooms raise their own exceptions, with fields; only here are they turned into Kafka's codes. Subclasses follow
+their nearest listed ancestor.
 """
 
 from __future__ import annotations

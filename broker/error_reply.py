@@ -1,8 +1,8 @@
 """The answer to a request that failed as a whole, in the shape of its API.
 
-Where a response has an error code of its own, that is set. Where it has one per topic or partition, the topics and partitions
-of the request are repeated, each with the error, as Kafka's `getErrorResponse` methods do. What a response needs beyond
-that has its default.
+Where a response has an error code of its own, that is set. Where it has one per topic or partition, the topics and
+partitions of the request are repeated, each with the error, as Kafka's `getErrorResponse` methods do. What a response
+needs beyond that has its default.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ def _fill(target: Struct, kind: StructType, source: Struct, code: ErrorCode) -> 
 def _holds_error(kind: StructType) -> bool:
     return any(
         field.name == "error_code"
-        or (isinstance(field.type, Array) and isinstance(field.type.element, StructType) and _holds_error(field.type.element))
+        or (
+            isinstance(field.type, Array)
+            and isinstance(field.type.element, StructType)
+            and _holds_error(field.type.element)
+        )
         for field in kind.fields
     )
 
@@ -67,7 +71,9 @@ def _copy_identity(target: Struct, kind: StructType, source: object) -> None:
         for field in kind.fields:
             if field.name in theirs and not isinstance(field.type, Array):
                 setattr(target, field.name, getattr(source, field.name))
-            elif field.name in _PARTITION_NUMBER and (name := next((n for n in _PARTITION_NUMBER if n in theirs), None)):
+            elif field.name in _PARTITION_NUMBER and (
+                name := next((n for n in _PARTITION_NUMBER if n in theirs), None)
+            ):
                 setattr(target, field.name, getattr(source, name))
     else:
         setattr(target, kind.fields[0].name if kind.fields[0].name != "error_code" else kind.fields[1].name, source)

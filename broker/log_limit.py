@@ -12,7 +12,9 @@ class LimitedLog:
 
     __slots__ = ("_began", "_left_out", "_log", "_monotonic", "_per_second", "_written")
 
-    def __init__(self, log: logging.Logger, per_second: int = 10, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, log: logging.Logger, per_second: int = 10, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._log = log
         self._per_second = per_second
         self._monotonic = monotonic

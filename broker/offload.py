@@ -1,7 +1,7 @@
 """Work off the event loop: a small pool of threads (num.io.threads), results resolved on the loop.
 
-For what blocks in system calls or in native code that releases the GIL: cold reads, fsync, compression, password hashing. Python
-code that computes would hold the GIL, and the loop with it.
+For what blocks in system calls or in native code that releases the GIL: cold reads, fsync, compression, password
+hashing. Python code that computes would hold the GIL, and the loop with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Purgatory: requests that wait for something to happen, with a deadline.
 
-A waiter is kept under every key it waits for (a partition, a group); whoever changes what stands behind a key checks that key, and
-only its waiters are asked whether they are content now. The name is Kafka's (DelayedOperationPurgatory).
+A waiter is kept under every key it waits for (a partition, a group); whoever changes what stands behind a key checks
+that key, and only its waiters are asked whether they are content now. The name is Kafka's
+(DelayedOperationPurgatory).
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ class Waiter:
 class Purgatory:
     """Waiters by key, and their deadlines."""
 
-    __slots__ = ("_count", "_timers", "_touched", "_turn", "_waiters")
+    __slots__ = ("_all", "_timers", "_touched", "_turn", "_waiters")
 
     def __init__(self, timers: Timers, turn: Turn) -> None:
         self._timers = timers
         self._turn = turn
         self._waiters: dict[Hashable, dict[Waiter, None]] = {}
         self._touched: dict[Hashable, None] = {}
-        self._count = 0
+        self._all: dict[Waiter, None] = {}
 
     def __len__(self) -> int:
         """How many wait."""
-        return self._count
+        return len(self._all)
 
     def watch(
         self,
@@ -71,8 +72,8 @@ class Purgatory:
     ) -> Waiter:
         """Wait until `try_complete()` says True on a check of one of `keys`, or until the deadline.
 
-        `try_complete` has done its work (resolved its Deferred) when it answers True, and is then not asked again. It is not
-        called here: a caller tries first and waits only if that failed.
+        `try_complete` has done its work (resolved its Deferred) when it answers True, and is then not asked again. It
+        is not called here: a caller tries first and waits only if that failed.
 
         Args:
             keys: what to be asked about again; none is allowed, then only the deadline ends it.
@@ -87,7 +88,7 @@ class Purgatory:
             at_key[waiter] = None
         if deadline_ms is not None:
             waiter._timer = self._timers.call_at(deadline_ms, waiter._expire)
-        self._count += 1
+        self._all[waiter] = None
         return waiter
 
     def check(self, key: Hashable) -> int:
@@ -113,9 +114,8 @@ class Purgatory:
 
     def expire_all(self) -> None:
         """Answer everybody as if the deadlines had come: what a shutdown does first."""
-        waiters = dict.fromkeys(waiter for at_key in self._waiters.values() for waiter in at_key)
-        for waiter in waiters:
-            if waiter._purgatory is not None:
+        for waiter in list(self._all):
+            if waiter.active:
                 waiter.cancel()
                 waiter._on_timeout()
 
@@ -126,7 +126,7 @@ class Purgatory:
 
     def _remove(self, waiter: Waiter) -> None:
         waiter._purgatory = None
-        self._count -= 1
+        del self._all[waiter]
         if waiter._timer is not None:
             waiter._timer.cancel()
             waiter._timer = None

@@ -1,7 +1,8 @@
 """Timers: one heap of deadlines on one timer of the event loop.
 
-A loop's own timer costs an allocation and a heap entry inside the loop for each call, and cancelled ones stay there until due.
-Here a waiter is a tuple in one heap; the loop knows only the earliest; cancelled entries are swept once they are the majority.
+A loop's own timer costs an allocation and a heap entry inside the loop for each call, and cancelled ones stay there
+until due. Here a waiter is a tuple in one heap; the loop knows only the earliest; cancelled entries are swept once
+they are the majority.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Timers:
         return len(self._heap) - self._cancelled
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call `callback()` once `clock.monotonic_ms()` has reached `deadline_ms`, and in a later turn of the loop than this."""
+        """Call `callback()` in the first turn after this one in which `clock.monotonic_ms()` has reached `deadline_ms`."""
         timer = Timer(self, deadline_ms, callback)
         self._sequence += 1
         heappush(self._heap, (deadline_ms, self._sequence, timer))

@@ -1,7 +1,8 @@
 """The end of a turn of the event loop: where work that gains by being joined is done.
 
-A turn is what the loop does between two waits: all sockets found ready are served, and then what was put here. Appends of many
-connections wake a parked fetch once, answers of one connection leave in one send, and receive buffers are used anew.
+A turn is what the loop does between two waits: all sockets found ready are served, and then what was put here.
+Appends of many connections wake a parked fetch once, answers of one connection leave in one send, and receive buffers
+are used anew.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ log = logging.getLogger(__name__)
 class Turn:
     """Calls put off to the end of this turn, in the order they were put.
 
-    What a call puts here while they run still belongs to this turn, once; what those put belongs to the next, so that two
-    parties that wake each other do not keep the loop from its sockets.
+    What a call puts here while they run still belongs to this turn, once; what those put belongs to the next, so that
+    two parties that wake each other do not keep the loop from its sockets.
     """
 
     __slots__ = ("_call_soon", "_calls", "_scheduled")

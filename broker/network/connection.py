@@ -1,11 +1,14 @@
 """A client's connection: frames out of received bytes, answers in the order of the requests.
 
 Rules:
-1. Requests are started in order and answered in order. Nothing starts behind one that waits and mutes (as Kafka mutes the
+1. Requests are started in order and answered in order. Nothing starts behind one that waits and mutes (as Kafka mutes
+   the
    channel); behind one that waits without muting later ones start, but their answers queue up behind its own.
-2. A frame is decoded where it was received. What cannot be served now (a frame not whole yet, requests behind one that waits)
+2. A frame is decoded where it was received. What cannot be served now (a frame not whole yet, requests behind one
+   that waits)
    is copied to the connection, and beyond a limit no more is received.
-3. A turn of the loop serves a bounded number of requests of one connection; while the client does not take its answers, none.
+3. A turn of the loop serves a bounded number of requests of one connection; while the client does not take its
+   answers, none.
 4. Malformed bytes, frames beyond socket.request.max.bytes and requests that are not served end the connection, after
    the answers before them.
 5. A client that hangs up takes its waiting requests along, also while nothing is received from it.
@@ -39,7 +42,8 @@ TURN_REQUESTS = 32
 OUTPUT_LIMIT_BYTES = 1024 * 1024
 # Requests received behind one that waits, above which no more is received.
 REST_LIMIT_BYTES = 64 * 1024
-# A frame of more than this that is not whole is received into memory of its own, a smaller one again into the loop's buffer.
+# A frame of more than this that is not whole is received into memory of its own, a smaller one again into the loop's
+# buffer.
 LARGE_FRAME_BYTES = 16 * 1024
 # Requests that wait without muting, above which they mute.
 WAITING_LIMIT = 64
@@ -329,7 +333,8 @@ class Connection:
             if not self._saturated:
                 self.transport.resume_reading()
 
-    # -- what is held --------------------------------------------------------------------------------------------------
+    # -- what is held
+    # --------------------------------------------------------------------------------------------------
 
     def _set_rest(self, rest: bytes | bytearray) -> None:
         self._server.held(len(rest) - len(self._rest))
@@ -339,7 +344,8 @@ class Connection:
         self._large = LargeFrame(size + 4, head, self._server.frame_buffers)
         self._server.held(self._large.held_bytes)
 
-    # -- closing -------------------------------------------------------------------------------------------------------
+    # -- closing
+    # -------------------------------------------------------------------------------------------------------
 
     def _refuse_size(self, size: int) -> None:
         if size < 0:

@@ -1,8 +1,9 @@
-"""How many connections there may be: max.connections, max.connections.per.ip, max.connection.creation.rate (KIP-402, KIP-612).
+"""How many connections there may be: max.connections, max.connections.per.ip, max.connection.creation.rate (KIP-402,
+KIP-612).
 
-As in Apache Kafka: an address that has its share is turned away; a listener that is full, or too fast, makes its clients wait in
-the listen queue; the inter-broker listener, where there are others beside it, is let in above max.connections, and
-a connection of another listener goes instead.
+As in Apache Kafka: an address that has its share is turned away; a listener that is full, or too fast, makes its
+clients wait in the listen queue; the inter-broker listener, where there are others beside it, is let in above
+max.connections, and a connection of another listener goes instead.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class CreationRate:
         if self.per_second >= UNLIMITED:
             return 0
         now_ms = self._monotonic_ms()
-        self._tokens = min(self._tokens + (now_ms - self._at_ms) * self.per_second / 1000, float(max(self.per_second, 1)))
+        self._tokens = min(
+            self._tokens + (now_ms - self._at_ms) * self.per_second / 1000, float(max(self.per_second, 1))
+        )
         self._at_ms = now_ms
         if self._tokens >= 1:
             self._tokens -= 1

@@ -1,7 +1,7 @@
 """Output: the bytes and file slices of a connection's answers on their way into its socket.
 
-Bytes go by send or sendmsg; a slice of a log file goes by sendfile, from the page cache to the socket without passing through
-this process, and the bytes before it are held back by MSG_MORE so that header and data share packets.
+Bytes go by send or sendmsg; a slice of a log file goes by sendfile, from the page cache to the socket without passing
+through this process, and the bytes before it are held back by MSG_MORE so that header and data share packets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FileSlice(Protocol):
 
 
 class FileEndedEarly(OSError):
-    """A file was shorter than a slice of it whose length had been sent: nothing sensible can follow on the connection."""
+    """A file ended within a slice whose length had been sent already: nothing sensible can follow it."""
 
 
 class OutputQueue:

@@ -1,7 +1,7 @@
 """Plaintext connections: a non-blocking socket of ours on the loop's readers and writers.
 
-uvloop's own transports have no sendfile and copy what they receive; with a socket of our own a request costs one recv into the
-loop's buffer and one send, and log data goes to the socket by sendfile.
+uvloop's own transports have no sendfile and copy what they receive; with a socket of our own a request costs one recv
+into the loop's buffer and one send, and log data goes to the socket by sendfile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where received bytes land.
 
-`ReceiveBuffer`: one for all connections of a loop. Each read of a turn lands behind the one before, requests are decoded in
-place, and the next turn begins at the front again. So views of a request live to the end of the turn: what waits longer,
-copies.
+`ReceiveBuffer`: one for all connections of a loop. Each read of a turn lands behind the one before, requests are
+decoded in place, and the next turn begins at the front again. So views of a request live to the end of the turn: what
+waits longer, copies.
 
 `LargeFrame`: a frame that one read did not bring whole. What is there is copied once, the rest is received right
 behind it. Its memory grows with the bytes that arrive, never by the size that the frame claims.
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from broker.turn import Turn
 
-# Room that a read finds at least. Above what a socket holds with Kafka's default socket.receive.buffer.bytes, which the
-# kernel doubles.
+# Room that a read finds at least. Above what a socket holds with Kafka's default socket.receive.buffer.bytes, which
+# the kernel doubles.
 _ROOM_BYTES = 256 * 1024
 _BUFFER_BYTES = 2 * 1024 * 1024
 

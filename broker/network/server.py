@@ -1,7 +1,7 @@
 """The network room's front: listeners, their connections, and what all of them share.
 
-One event loop owns all of it. Limits that may change while the broker runs are attributes; `broker.network.settings` keeps them
-as the configuration says.
+One event loop owns all of it. Limits that may change while the broker runs are attributes; `broker.network.settings`
+keeps them as the configuration says.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Server:
         """The port that a listener is bound to, None when there is none of that name."""
         return next((each.port for each in self._listeners if each.name == listener_name), None)
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- life
+    # ----------------------------------------------------------------------------------------------------------
 
     def open(self, listeners: Iterable[Listener]) -> None:
         """Let clients in. Raises CannotBind."""
@@ -100,7 +101,8 @@ class Server:
         """Whether answers are still waited for or on their way."""
         return any(each.waiting_count or each.transport.queued_bytes for each in self._connections)
 
-    # -- connections ---------------------------------------------------------------------------------------------------
+    # -- connections
+    # ---------------------------------------------------------------------------------------------------
 
     def forget(self, connection: Connection) -> None:
         """A connection has ended."""
@@ -127,7 +129,9 @@ class Server:
             sock.close()
             return
         if self.limits.address_is_full(client[0]):
-            self.closing_log.warning("Connection from %s is refused: max.connections.per.ip are open from there", client[0])
+            self.closing_log.warning(
+                "Connection from %s is refused: max.connections.per.ip are open from there", client[0]
+            )
             sock.close()
             return
         assert self._hang_ups is not None
@@ -150,7 +154,8 @@ class Server:
             self.closing_log.warning("Connection %s is closed: max.connections are exceeded", oldest)
             oldest.transport.abort()
 
-    # -- idle connections ----------------------------------------------------------------------------------------------
+    # -- idle connections
+    # ----------------------------------------------------------------------------------------------
 
     def schedule_idle_sweep(self) -> None:
         """Look for idle connections from now on, as `max_idle_ms` says."""
@@ -172,7 +177,8 @@ class Server:
                 connection.transport.abort()
         self.schedule_idle_sweep()
 
-    # -- back-pressure -------------------------------------------------------------------------------------------------
+    # -- back-pressure
+    # -------------------------------------------------------------------------------------------------
 
     def held(self, more_bytes: int) -> None:
         """So many bytes more (or less) of requests are held until they can be served."""

@@ -1,0 +1,122 @@
+"""From a configuration to a broker that serves, and from a signal to a clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from typing import NoReturn
+
+from broker import logs
+from broker.broker import Broker, CannotStart
+from broker.config import BrokerConfig
+
+log = logging.getLogger(__name__)
+
+# Young objects of requests die by reference count; what the collector would look for are cycles, which are rare here.
+# A collection of the young costs the loop 10 us or so for each thousand objects, one of everything tens of
+# milliseconds.
+_GC_THRESHOLDS = (20_000, 20, 100)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        log.warning("uvloop is not installed: asyncio's own event loop is used, at about half the speed")
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def run(config: BrokerConfig) -> int:
+    """Run a broker until a signal ends it; returns the exit code of the process."""
+    return _Run(config).run()
+
+
+class _Run:
+    """One life of a broker in this process."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+        self._loop = new_event_loop()
+        self._ended = self._loop.create_future()
+        self._signalled = False
+
+    def run(self) -> int:
+        loop = self._loop
+        asyncio.set_event_loop(loop)
+        loop.set_exception_handler(_on_loop_exception)
+        threading.excepthook = self._on_thread_exception
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal, number)
+        logs.install_signals(loop)
+        try:
+            return loop.run_until_complete(self._serve())
+        except Exception:
+            log.critical("The broker ends because of an error that it did not expect", exc_info=True)
+            return 1
+        finally:
+            loop.close()
+
+    async def _serve(self) -> int:
+        try:
+            broker = Broker(self._config, self._loop)
+            await broker.start()
+        except CannotStart as error:
+            print(f"pybroker: {error}", file=sys.stderr)
+            return 1
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
+        exit_code: int = await self._ended
+        began = time.monotonic()
+        await broker.stop()
+        log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)
+        return exit_code
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        if self._signalled:
+            log.warning("%s again: ending at once", number.name)
+            _end_at_once(128 + number)
+        self._signalled = True
+        log.info("%s: shutting down", number.name)
+        self._end(0)
+
+    def _end(self, exit_code: int) -> None:
+        if not self._ended.done():
+            self._ended.set_result(exit_code)
+
+    def _on_thread_exception(self, arguments: threading.ExceptHookArgs) -> None:
+        """A thread of ours has died: what it was there for is not done any more, so the process ends too."""
+        if arguments.exc_type is SystemExit:
+            return
+        error = arguments.exc_value
+        log.critical(
+            "Thread %s failed: the broker shuts down", arguments.thread and arguments.thread.name, exc_info=error
+        )
+        self._loop.call_soon_threadsafe(self._end, 1)
+
+
+def _on_loop_exception(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    error = context.get("exception")
+    log.error("%s", context.get("message"), exc_info=error if isinstance(error, BaseException) else None)
+
+
+def _end_at_once(exit_code: int) -> NoReturn:
+    logging.shutdown()
+    os._exit(exit_code)
+
+
+def _process_age_ms() -> float:
+    """Milliseconds since this process was started, the interpreter's own start included."""
+    with open("/proc/self/stat") as stat:
+        start_ticks = int(stat.read().rpartition(")")[2].split()[19])
+    return (time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / os.sysconf("SC_CLK_TCK")) * 1000

@@ -1,0 +1,122 @@
+"""The broker's process: `python -I -m broker.main FILE [--override KEY=VALUE]...`.
+
+Exit codes: 0 after a shutdown by SIGTERM or SIGINT; 2 for a bad command line or configuration, each problem on a line
+of its own; 1 for what else stops the start (a port or directory that is not to be had) and for a failure later; 128 +
+the signal when a second one asks for an end at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+USAGE = """\
+usage: pybroker [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
+
+Start the broker with the properties of FILE; without one, with defaults.
+
+  --override KEY=VALUE  a property that wins over FILE and environment (PYBROKER_<KEY_WITH_UNDERSCORES>)
+  --strict              an unknown key is an error, not a warning
+  --log-level LEVEL     debug, info (the default), warning, error; SIGUSR1 shows more, SIGUSR2 less
+  --log-format FORMAT   text (the default) or json, one object a line"""
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(slots=True)
+class Arguments:
+    """A command line, understood."""
+
+    path: str | None = None
+    overrides: dict[str, str] = field(default_factory=dict)
+    strict: bool = False
+    log_level: str = "info"
+    log_format: str = "text"
+
+
+class UsageError(Exception):
+    """A command line that makes no sense."""
+
+
+def parse_arguments(argv: Sequence[str]) -> Arguments:
+    """Understand a command line. (argparse would be a tenth of the start.) Raises UsageError."""
+    arguments = Arguments()
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word == "--strict":
+            arguments.strict = True
+        elif word.startswith("--"):
+            option, equals, value = word.partition("=")
+            if option not in ("--override", "--log-level", "--log-format"):
+                raise UsageError(f"unknown option {option}")
+            if not equals:
+                if not rest:
+                    raise UsageError(f"{option} needs a value")
+                value = rest.pop(0)
+            _set_option(arguments, option, value)
+        elif arguments.path is not None:
+            raise UsageError(f"one FILE only, not also {word}")
+        else:
+            arguments.path = word
+    return arguments
+
+
+def _set_option(arguments: Arguments, option: str, value: str) -> None:
+    if option == "--override":
+        key, equals, setting = value.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--override takes KEY=VALUE, not {value}")
+        arguments.overrides[key.strip()] = setting.strip()
+    elif option == "--log-level":
+        if value.lower() not in _LEVELS:
+            raise UsageError(f"--log-level is one of {', '.join(_LEVELS)}, not {value}")
+        arguments.log_level = value.lower()
+    else:
+        if value not in ("text", "json"):
+            raise UsageError(f"--log-format is text or json, not {value}")
+        arguments.log_format = value
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a broker until a signal ends it; returns the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    if "-h" in argv or "--help" in argv:
+        print(USAGE)
+        return 0
+    try:
+        arguments = parse_arguments(argv)
+    except UsageError as error:
+        print(f"pybroker: {error}\n\n{USAGE}", file=sys.stderr)
+        return 2
+
+    from broker import logs
+    from broker.config import ConfigError, load
+
+    logs.setup(arguments.log_level.upper(), json=arguments.log_format == "json")
+    try:
+        config = load(arguments.path, overrides=arguments.overrides, environ=os.environ, strict=arguments.strict)
+    except ConfigError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return 2
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        print(f"pybroker: {arguments.path}: {reason}", file=sys.stderr)
+        return 2
+    log = logging.getLogger("broker.main")
+    for line in config.warnings:
+        log.warning("%s", line)
+    for line in config.notices:
+        log.info("%s", line)
+
+    from broker.lifecycle import run
+
+    return run(config)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

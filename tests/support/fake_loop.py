@@ -1,0 +1,82 @@
+"""Doubles of the clock and of the event loop: time passes when a test says so, and calls run when it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.clock import Clock
+
+
+class FakeClock(Clock):
+    """Both clocks stand still until `advance`, and go together."""
+
+    __slots__ = ("_monotonic_ms", "_now_ms")
+
+    def __init__(self, now_ms: int = 1_700_000_000_000, monotonic_ms: int = 5_000) -> None:
+        self._now_ms = now_ms
+        self._monotonic_ms = monotonic_ms
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def monotonic_ms(self) -> int:
+        return self._monotonic_ms
+
+    def advance(self, milliseconds: int) -> None:
+        self._now_ms += milliseconds
+        self._monotonic_ms += milliseconds
+
+
+class FakeHandle:
+    """What call_later answers."""
+
+    def __init__(self, due_ms: int, callback: Callable[[], object]) -> None:
+        self.due_ms = due_ms
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class FakeLoop:
+    """`call_soon` and `call_later` of an event loop; `turn()` and `advance()` run what is due."""
+
+    def __init__(self, clock: FakeClock | None = None) -> None:
+        self.clock = clock or FakeClock()
+        self.handles: list[FakeHandle] = []
+        self._soon: list[Callable[[], object]] = []
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        self._soon.append(callback)
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> FakeHandle:
+        handle = FakeHandle(self.clock.monotonic_ms() + round(delay * 1000), callback)
+        self.handles.append(handle)
+        return handle
+
+    def turn(self) -> None:
+        """Run what was put off to the end of this turn; what that puts off waits for the next."""
+        soon, self._soon = self._soon, []
+        for callback in soon:
+            callback()
+
+    def settle(self) -> None:
+        """Run turns until nothing is left to do at this moment."""
+        while self._soon:
+            self.turn()
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, and the timers that fall due go off at their times."""
+        end_ms = self.clock.monotonic_ms() + milliseconds
+        while True:
+            due = [each for each in self.handles if each.callback is not None and each.due_ms <= end_ms]
+            if not due:
+                break
+            first = min(due, key=lambda each: each.due_ms)
+            self.clock.advance(max(0, first.due_ms - self.clock.monotonic_ms()))
+            self.handles.remove(first)
+            assert first.callback is not None
+            first.callback()
+            self.settle()
+        self.handles = [each for each in self.handles if each.callback is not None]
+        self.clock.advance(end_ms - self.clock.monotonic_ms())

@@ -1,0 +1,94 @@
+"""Timers: deadlines on one timer of the loop."""
+
+from broker.timers import Timers
+from tests.support.fake_loop import FakeLoop
+
+
+def timers_and_loop():
+    loop = FakeLoop()
+    return Timers(loop, loop.clock), loop
+
+
+def test_calls_come_in_the_order_of_their_deadlines():
+    """Those of one deadline in the order they were made."""
+    timers, loop = timers_and_loop()
+    seen = []
+    for name, delay_ms in (("c", 30), ("a", 10), ("b1", 20), ("b2", 20)):
+        timers.call_later(delay_ms, lambda name=name: seen.append((name, loop.clock.monotonic_ms())))
+    start_ms = loop.clock.monotonic_ms()
+
+    loop.advance(100)
+
+    assert [("a", start_ms + 10), ("b1", start_ms + 20), ("b2", start_ms + 20), ("c", start_ms + 30)] == seen
+    assert len(timers) == 0
+
+
+def test_the_loop_has_one_timer_however_many_there_are():
+    """Thousands of waiters are thousands of heap entries, not timers of the loop."""
+    timers, loop = timers_and_loop()
+
+    for delay_ms in range(1000, 0, -1):
+        timers.call_later(delay_ms, lambda: None)
+
+    assert sum(handle.callback is not None for handle in loop.handles) == 1
+    assert len(timers) == 1000
+
+
+def test_cancelled_calls_are_not_made_and_their_entries_are_swept():
+    """Sessions are renewed far more often than they end: what was cancelled does not pile up."""
+    timers, loop = timers_and_loop()
+    seen = []
+    kept = timers.call_later(50_000, lambda: seen.append("kept"))
+    for _ in range(10_000):
+        timers.call_later(30_000, lambda: seen.append("cancelled")).cancel()
+
+    assert len(timers) == 1
+    assert len(timers._heap) < 1000
+
+    loop.advance(60_000)
+    kept.cancel()
+    assert seen == ["kept"]
+
+
+def test_a_call_may_cancel_another_of_the_same_deadline_and_make_new_ones():
+    """What is due together is still asked one by one."""
+    timers, loop = timers_and_loop()
+    seen = []
+
+    def first():
+        seen.append("first")
+        second.cancel()
+        timers.call_later(0, lambda: seen.append("new"))
+
+    timers.call_later(10, first)
+    second = timers.call_later(10, lambda: seen.append("second"))
+
+    loop.advance(20)
+
+    assert seen == ["first", "new"]
+
+
+def test_a_call_that_fails_does_not_stop_the_others(caplog):
+    """It is logged."""
+    timers, loop = timers_and_loop()
+    seen = []
+    timers.call_later(10, lambda: 1 // 0)
+    timers.call_later(10, lambda: seen.append("second"))
+    timers.call_later(20, lambda: seen.append("third"))
+
+    loop.advance(20)
+
+    assert seen == ["second", "third"]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_an_earlier_deadline_is_met_after_a_later_one_was_set():
+    """The loop's timer is set anew."""
+    timers, loop = timers_and_loop()
+    seen = []
+    timers.call_later(1000, lambda: seen.append("late"))
+    timers.call_later(10, lambda: seen.append("early"))
+
+    loop.advance(10)
+
+    assert seen == ["early"]
