@@ -6,6 +6,7 @@ Nothing here reads or writes; frames are found in, and views of, bytes that the 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from protocol.errors import ProtocolError
 from protocol.headers import encode_response_header
@@ -57,18 +58,32 @@ def next_frame(view: memoryview, position: int, end: int, limit: int) -> tuple[m
 
 def encode_response(api: Api, version: int, correlation_id: int, response: Struct) -> list[Chunk]:
     """A response's frame in pieces: size, header and body; record data stands in it as it is. Raises EncodeError."""
-    chunks = api.response.encode_chunks(version, response)
+    return response_encoder(api, version)(correlation_id, response)
+
+
+def response_encoder(api: Api, version: int) -> Callable[[int, Struct], list[Chunk]]:
+    """`encode_response` for one API and version: a function (correlation id, response) -> pieces."""
+    encode = api.response.encoder(version)
     tagged = api.response_header_version(version)
-    size = 4 + tagged
-    for chunk in chunks:
-        size += len(chunk)
-    head = (_WITH_TAGS if tagged else _SIZE_AND_CORRELATION_ID).pack(size, correlation_id)
-    first = chunks[0] if chunks else b""
-    if type(first) is bytes and len(first) < 4096:  # a copy of little costs less than one more piece to send
-        chunks[:1] = (head + first,)
-    else:
-        chunks.insert(0, head)
-    return chunks
+    pack_head = (_WITH_TAGS if tagged else _SIZE_AND_CORRELATION_ID).pack
+    header_size = 4 + tagged
+
+    def encode_frame(correlation_id: int, response: Struct) -> list[Chunk]:
+        chunks = encode(response)
+        first = chunks[0] if chunks else b""
+        if len(chunks) < 2:
+            size = header_size + len(first)
+        else:
+            size = header_size
+            for chunk in chunks:
+                size += len(chunk)
+        if type(first) is bytes and len(first) < 4096:  # a copy of little costs less than one more piece to send
+            chunks[:1] = (pack_head(size, correlation_id) + first,)
+        else:
+            chunks.insert(0, pack_head(size, correlation_id))
+        return chunks
+
+    return encode_frame
 
 
 def frame(*chunks: bytes) -> bytes:
@@ -85,4 +100,5 @@ __all__ = [
     "frame",
     "frame_size",
     "next_frame",
+    "response_encoder",
 ]
