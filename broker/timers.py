@@ -73,7 +73,7 @@ class Timers:
         return len(self._heap) - self._cancelled
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
-        """Call `callback()` in the first turn after this one in which `clock.monotonic_ms()` has reached `deadline_ms`."""
+        """Call `callback()` in a later turn, the first in which `clock.monotonic_ms()` has reached `deadline_ms`."""
         timer = Timer(self, deadline_ms, callback)
         self._sequence += 1
         heappush(self._heap, (deadline_ms, self._sequence, timer))
