@@ -1,0 +1,66 @@
+"""The file `quorum-state` beside the metadata log: which leader epoch the node has seen, and who led in it (KIP-595).
+
+Two layouts: version 0 with the voters of controller.quorum.voters (kraft.version 0), version 1 without them
+(kraft.version 1, KIP-853, where the voters stand in the log). Both are read; what was found is written again in the
+same version. A JSON object in one line, replaced and synced before the leader's first record, so that an epoch is
+never used twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass, replace
+
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+
+FILE_NAME = "quorum-state"
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """`voters` are node ids in version 0 and None in version 1."""
+
+    version: int
+    leader_id: int = NOBODY
+    leader_epoch: int = 0
+    voters: tuple[int, ...] | None = None
+
+    def elected(self, node_id: int) -> QuorumState:
+        """The state in which the node, as the only voter, has elected itself in the next epoch."""
+        voters = None if self.version else (node_id,)
+        return replace(self, leader_id=node_id, leader_epoch=self.leader_epoch + 1, voters=voters)
+
+
+def read_quorum_state(fs: FileSystem, directory: str) -> QuorumState | None:
+    """The state in a directory, None without the file. Raises CorruptFile for what is no such file."""
+    path = f"{directory}/{FILE_NAME}"
+    try:
+        fields = json.loads(fs.read_file(path))
+        version = int(fields["data_version"])
+        if version not in (0, 1):
+            raise CorruptFile(path, f"version {version} is not known")
+        voters = None
+        if version == 0:
+            voters = tuple(int(voter["voterId"]) for voter in fields["currentVoters"] or ())
+        return QuorumState(version, int(fields["leaderId"]), int(fields["leaderEpoch"]), voters)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFile(path, f"not a quorum state: {error}") from None
+
+
+def write_quorum_state(fs: FileSystem, directory: str, state: QuorumState) -> None:
+    """Replace the file; on return the state is on the disk. Fields and their order are Kafka's."""
+    fields: dict[str, object] = {} if state.version else {"clusterId": ""}
+    fields |= {"leaderId": state.leader_id, "leaderEpoch": state.leader_epoch, "votedId": NOBODY}
+    if state.version:
+        fields["votedDirectoryId"] = base64.urlsafe_b64encode(bytes(16)).decode().rstrip("=")
+    else:
+        fields["appliedOffset"] = 0
+        fields["currentVoters"] = [{"voterId": voter} for voter in state.voters or ()]
+    fields["data_version"] = state.version
+    data = json.dumps(fields, separators=(",", ":")).encode()
+    fs.replace_file(f"{directory}/{FILE_NAME}", data, sync=True)
