@@ -1,0 +1,263 @@
+"""Incremental fetch sessions (KIP-227): what a consumer or follower reads is remembered between its fetches.
+
+A full fetch (epoch 0) may open a session; later ones name only what changes, and are answered only with partitions
+that have something to say: records, an error, or a high watermark or log start offset that the client has not been
+told. Epoch -1 closes. Versions: v7 on; from v13 on partitions are known by topic id, and one session never mixes both
+(FETCH_SESSION_TOPIC_ID_ERROR). Sessions live in one bounded cache (max.incremental.fetch.session.cache.slots);
+followers' are worth more than consumers', bigger ones more than smaller, and what was unused for two minutes goes
+first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import randrange
+
+from protocol.errors import ErrorCode
+from protocol.schema import Struct
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+NO_SESSION = 0
+
+#: A session has this long before another may take its place, as in Kafka (FetchSession.scala).
+EVICTION_MS = 120_000
+#: A search for a session to evict that found none is not made again for this long.
+_SEARCH_AGAIN_MS = 1_000
+
+Key = tuple[bytes | str, int]
+
+
+class FetchedPartition:
+    """One partition of a fetch: what the client asks for, and in a session what it was last told.
+
+    `topic` is None for a topic id that is not known (yet). `high_watermark` and `log_start_offset` are -1 before the
+    first answer.
+    """
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "index",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str | None, topic_id: bytes, requested: Struct) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index: int = requested.partition
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.fetch_offset: int = requested.fetch_offset
+        self.max_bytes: int = requested.partition_max_bytes
+        self.current_leader_epoch: int = requested.current_leader_epoch
+        self.last_fetched_epoch: int = requested.last_fetched_epoch
+
+    def update(self, requested: Struct) -> None:
+        """Take over what an incremental fetch asks for anew."""
+        self.fetch_offset = requested.fetch_offset
+        self.max_bytes = requested.partition_max_bytes
+        self.current_leader_epoch = requested.current_leader_epoch
+        self.last_fetched_epoch = requested.last_fetched_epoch
+
+    def note_answer(self, data: Struct) -> bool:
+        """Whether this answer has to be sent in an incremental response; notes what the client thereby knows."""
+        must_send = len(data.records) > 0
+        if self.high_watermark != data.high_watermark:
+            must_send = True
+            self.high_watermark = data.high_watermark
+        if self.log_start_offset != data.log_start_offset:
+            must_send = True
+            self.log_start_offset = data.log_start_offset
+        if data.error_code:
+            # So that the partition is sent again once its error is gone.
+            self.high_watermark = -1
+            must_send = True
+        return must_send or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0
+
+
+class FetchSession:
+    """What one client fetches, in the order in which it is to be served: those served last stand last."""
+
+    __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
+
+    def __init__(
+        self, id: int, partitions: dict[Key, FetchedPartition], uses_topic_ids: bool, privileged: bool, now_ms: int
+    ) -> None:
+        self.id = id
+        self.epoch = 1
+        self.partitions = partitions
+        self.uses_topic_ids = uses_topic_ids
+        self.privileged = privileged
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+
+
+class FetchContext:
+    """How one fetch is to be served and answered. `error_code` set: it is not to be served at all."""
+
+    __slots__ = ("_create", "_epoch", "error_code", "partitions", "session")
+
+    def __init__(
+        self,
+        partitions: dict[Key, FetchedPartition],
+        session: FetchSession | None = None,
+        create: Callable[[dict[Key, FetchedPartition]], int] | None = None,
+        error_code: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self.partitions = partitions
+        self.session = session
+        self.error_code = error_code
+        self._create = create
+        self._epoch = session.epoch if session is not None else 0
+
+    def answer(
+        self, answers: list[tuple[FetchedPartition, Struct]]
+    ) -> tuple[int, int, list[tuple[FetchedPartition, Struct]]]:
+        """(error code, session id, what is sent of `answers`).
+
+        Makes the new session, or leaves out what the client of an old one knows.
+        """
+        session = self.session
+        if session is not None:
+            if session.epoch != self._epoch:
+                # Another request of the session overtook this one while it waited.
+                return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.id, []
+            sent = []
+            partitions = session.partitions
+            for answer in answers:
+                wanted, data = answer
+                if wanted.note_answer(data):
+                    sent.append(answer)
+                    if len(data.records) and len(partitions) > 1:
+                        key = (wanted.topic_id if session.uses_topic_ids else wanted.topic or "", wanted.index)
+                        if partitions.pop(key, None) is not None:
+                            partitions[key] = wanted
+            return ErrorCode.NONE, session.id, sent
+        if self._create is not None:
+            for wanted, data in answers:
+                wanted.high_watermark = data.high_watermark
+                wanted.log_start_offset = data.log_start_offset
+            return ErrorCode.NONE, self._create(self.partitions), answers
+        return ErrorCode.NONE, NO_SESSION, answers
+
+
+class FetchSessions:
+    """All open sessions of the broker.
+
+    Args:
+        slots: how many there may be; 0 for none.
+        topic_name: the name that belongs to a topic id, or None.
+        now_ms: the monotonic clock.
+    """
+
+    __slots__ = ("_no_room_until_ms", "_now_ms", "_sessions", "_topic_name", "slots")
+
+    def __init__(self, slots: int, topic_name: Callable[[bytes], str | None], now_ms: Callable[[], int]) -> None:
+        self.slots = slots
+        self._topic_name = topic_name
+        self._now_ms = now_ms
+        #: Least recently used first.
+        self._sessions: dict[int, FetchSession] = {}
+        self._no_room_until_ms = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, version: int, request: Struct, from_follower: bool = False) -> FetchContext:
+        """The context of a Fetch request.
+
+        Its error: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        epoch: int = request.session_epoch
+        uses_topic_ids = version >= 13
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if request.session_id != NO_SESSION:
+                self._remove(request.session_id)
+            partitions: dict[Key, FetchedPartition] = {}
+            self._merge(partitions, request.topics, uses_topic_ids)
+            if epoch == FINAL_EPOCH:
+                return FetchContext(partitions)
+            return FetchContext(partitions, create=lambda served: self._create(served, uses_topic_ids, from_follower))
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchContext({}, error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return FetchContext({}, error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return FetchContext({}, error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if request.topics:
+            self._merge(session.partitions, request.topics, uses_topic_ids)
+        for topic in request.forgotten_topics_data:
+            name = topic.topic_id if uses_topic_ids else topic.topic
+            for index in topic.partitions:
+                session.partitions.pop((name, index), None)
+        if not session.partitions:
+            self._remove(session.id)
+            return FetchContext({})
+        session.last_used_ms = self._now_ms()
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        session.epoch = epoch + 1 if epoch < 0x7FFFFFFF else 1
+        return FetchContext(session.partitions, session)
+
+    def _merge(self, partitions: dict[Key, FetchedPartition], topics: Iterable[Struct], uses_topic_ids: bool) -> None:
+        for topic in topics:
+            topic_id = topic.topic_id
+            name: str | None = self._topic_name(topic_id) if uses_topic_ids else topic.topic
+            for requested in topic.partitions:
+                key = (topic_id if uses_topic_ids else topic.topic, requested.partition)
+                known = partitions.get(key)
+                if known is None:
+                    partitions[key] = FetchedPartition(name, topic_id, requested)
+                else:
+                    known.topic = name
+                    known.update(requested)
+
+    def resolve(self, wanted: FetchedPartition) -> str | None:
+        """The name of a topic that was not known when its id was first asked for."""
+        wanted.topic = self._topic_name(wanted.topic_id)
+        return wanted.topic
+
+    def _create(self, partitions: dict[Key, FetchedPartition], uses_topic_ids: bool, privileged: bool) -> int:
+        """The id of a new session, or 0 where there is no room for it."""
+        now_ms = self._now_ms()
+        if len(self._sessions) >= self.slots and not self._evict_for(privileged, len(partitions), now_ms):
+            return NO_SESSION
+        session_id = randrange(1, 0x7FFFFFFF)
+        while session_id in self._sessions:
+            session_id = randrange(1, 0x7FFFFFFF)
+        self._sessions[session_id] = FetchSession(session_id, partitions, uses_topic_ids, privileged, now_ms)
+        return session_id
+
+    def _evict_for(self, privileged: bool, size: int, now_ms: int) -> bool:
+        """Make room for a session of `size` partitions: close one unused for long, else the least of those of age."""
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.last_used_ms > EVICTION_MS:
+            self._remove(oldest.id)
+            return True
+        if now_ms < self._no_room_until_ms:
+            return False
+        evictable = [
+            session
+            for session in self._sessions.values()
+            if now_ms - session.created_ms > EVICTION_MS and (privileged or not session.privileged)
+        ]
+        least = min(
+            evictable, key=lambda session: (session.privileged, len(session.partitions), session.id), default=None
+        )
+        if least is None or (privileged, size) < (least.privileged, len(least.partitions)):
+            self._no_room_until_ms = now_ms + _SEARCH_AGAIN_MS
+            return False
+        self._remove(least.id)
+        return True
+
+    def _remove(self, session_id: int) -> None:
+        if self._sessions.pop(session_id, None) is not None:
+            self._no_room_until_ms = 0

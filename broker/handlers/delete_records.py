@@ -1,0 +1,53 @@
+"""DeleteRecords v0-v2: give up all records of a partition below an offset (KIP-107).
+
+Offset -1 stands for the high watermark. Not for internal topics, nor for topics whose cleanup.policy lacks delete.
+Versions: v1 is v0; v2 flexible.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import RequestContext, handles
+from broker.error_map import error_code_of
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DELETE_RECORDS,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsTopicResult,
+)
+from protocol.schema import Struct
+
+HIGH_WATERMARK = -1
+
+
+@handles(DELETE_RECORDS, versions="0-2")
+def delete_records(ctx: RequestContext, request: Struct) -> Struct:
+    return DELETE_RECORDS.response(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    _delete(ctx, topic.name, asked.partition_index, asked.offset) for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(ctx: RequestContext, name: str, index: int, before_offset: int) -> Struct:
+    answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
+    partition = ctx.broker.partitions.get(name, index)
+    if partition is None:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif partition.internal:
+        answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif not partition.log.config.deletes:
+        answer.error_code = ErrorCode.POLICY_VIOLATION
+    elif before_offset < HIGH_WATERMARK:
+        answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+    else:
+        try:
+            answer.low_watermark = partition.delete_records(before_offset)
+        except Exception as error:
+            answer.error_code = error_code_of(error)
+    return answer

@@ -1,0 +1,48 @@
+"""DescribeProducers v0: the idempotent and transactional producers that a partition remembers (KIP-664)."""
+
+from __future__ import annotations
+
+from broker.dispatch import RequestContext, handles
+from broker.error_map import error_code_of
+from broker.partition import Partition
+from protocol.errors import ErrorCode
+from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, PartitionResponse, ProducerState, TopicResponse
+from protocol.schema import Struct
+
+
+@handles(DESCRIBE_PRODUCERS)
+def describe_producers(ctx: RequestContext, request: Struct) -> Struct:
+    get = ctx.broker.partitions.get
+    return DESCRIBE_PRODUCERS.response(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_describe(get(topic.name, index), index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(partition: Partition | None, index: int) -> Struct:
+    answer = PartitionResponse(partition_index=index)
+    if partition is None:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return answer
+    try:
+        producers = list(partition.log.producer_state.active_producers())
+    except Exception as error:
+        answer.error_code = error_code_of(error)
+        return answer
+    answer.active_producers = [
+        ProducerState(
+            producer_id=each.producer_id,
+            producer_epoch=each.producer_epoch,
+            last_sequence=each.last_sequence,
+            last_timestamp=each.last_timestamp,
+            coordinator_epoch=each.coordinator_epoch,
+            current_txn_start_offset=-1 if each.current_txn_first_offset is None else each.current_txn_first_offset,
+        )
+        for each in producers
+    ]
+    return answer

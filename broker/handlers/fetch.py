@@ -1,0 +1,283 @@
+"""Fetch v4-v18: records from an offset on, waiting a while for some to come.
+
+Versions: v4 isolation level (KIP-98); v5 log start offset (KIP-207); v7 sessions (KIP-227); v9 current leader epoch
+(KIP-320); v11 preferred read replica, rack (KIP-392); v12 flexible, last fetched epoch and its divergence (KIP-595);
+v13 topic ids (KIP-516); v15 replica state (KIP-903); v16 where the leader is (KIP-951); v17 directory ids (KIP-853);
+v18 the follower's high watermark. Not here: fetches by followers (no other broker is a replica), reads from tiered
+storage, preferred replicas.
+
+The answer is a list of slices of segment files, whose bytes are never touched. The first batch of the first partition
+that has any is whole, whatever the limits say. A fetch that finds less than it wants waits in the purgatory for its
+partitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.deferred import Deferred
+from broker.dispatch import RequestContext, handles
+from broker.error_map import error_code_of
+from broker.fetch_session import FetchContext, FetchedPartition
+from broker.partition import NO_LEADER_EPOCH, Partition
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import (
+    FETCH,
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+from storage.errors import OffsetOutOfRange
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+_new_response = FETCH.response.new
+_new_topic = FetchableTopicResponse.new
+_new_partition = PartitionData.new
+
+_CONSUMER = -1
+_READ_COMMITTED = 1
+
+_SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@handles(FETCH, versions="4-18")
+def fetch(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct]:
+    broker = ctx.broker
+    version = ctx.api_version
+    replica_id: int = request.replica_id if version < 15 else request.replica_state.replica_id
+    context = broker.fetch_sessions.open(version, request, replica_id >= 0)
+    if context.error_code:
+        return _new_response(error_code=context.error_code)
+    attempt = Attempt(ctx, request, context, replica_id)
+    if attempt.read() or request.max_wait_ms <= 0:
+        return attempt.response()
+    return attempt.park(request.max_wait_ms)
+
+
+class Attempt:
+    """One fetch, tried at once and, when it waits, again whenever one of its partitions has changed."""
+
+    __slots__ = (
+        "_answers",
+        "_broker",
+        "_bytes_read",
+        "_committed",
+        "_context",
+        "_deferred",
+        "_incremental",
+        "_listener_name",
+        "_max_bytes",
+        "_min_bytes",
+        "_replica_id",
+        "_to_log_end",
+        "_version",
+        "_waits_for",
+        "_wanted",
+    )
+
+    def __init__(self, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int) -> None:
+        self._broker: Broker = ctx.broker
+        self._version = ctx.api_version
+        self._listener_name = ctx.connection.listener_name
+        self._context = context
+        self._wanted = list(context.partitions.values())
+        self._incremental = context.session is not None
+        self._replica_id = replica_id
+        self._to_log_end = replica_id != _CONSUMER
+        self._committed = request.isolation_level == _READ_COMMITTED and not self._to_log_end
+        self._max_bytes: int = min(request.max_bytes, self._broker.fetch_max_bytes)
+        self._min_bytes: int = min(request.min_bytes, self._max_bytes)
+        self._bytes_read = 0
+        self._answers: list[tuple[FetchedPartition, Struct]] = []
+        self._deferred: Deferred[Struct] | None = None
+        #: While it waits: each partition with the size of its log when it was last found wanting.
+        self._waits_for: list[tuple[Partition, int]] = []
+
+    def read(self) -> bool:
+        """Read all partitions; whether there is enough, or an error, to answer with."""
+        answers = self._answers
+        answers.clear()
+        limit_bytes = self._max_bytes
+        one_batch = True
+        total = 0
+        found = 0
+        ready = False
+        get = self._broker.partitions.get
+        for wanted in self._wanted:
+            topic = wanted.topic or self._name_of(wanted)
+            partition = None if topic is None else get(topic, wanted.index)
+            if partition is None:
+                code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                answers.append((wanted, _failed(wanted, code)))
+                continue
+            found += 1
+            data = self._read_one(partition, wanted, limit_bytes, one_batch)
+            if data is None:
+                continue
+            size = len(data.records)
+            if size:
+                one_batch = False
+                limit_bytes = max(limit_bytes - size, 0)
+                total += size
+            elif data.error_code or data.diverging_epoch.epoch >= 0:
+                ready = True
+            answers.append((wanted, data))
+        self._bytes_read = total
+        return ready or total >= self._min_bytes or not found
+
+    def _read_one(
+        self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool
+    ) -> Struct | None:
+        """The answer for one partition; None when a session's client knows all that it would say."""
+        if self._replica_id >= 0:
+            known = wanted.current_leader_epoch != NO_LEADER_EPOCH
+            return _failed(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if wanted.topic_id != partition.topic_id and wanted.topic_id != ZERO_UUID:
+            return _failed(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)
+        code = partition.check_leader_epoch(wanted.current_leader_epoch)
+        if code:
+            return self._say_leader(partition, _failed(wanted, code))
+        log = partition.log
+        try:
+            high_watermark = log.high_watermark
+            last_stable_offset = log.last_stable_offset
+            log_start_offset = log.log_start_offset
+            end_offset = (
+                log.log_end_offset if self._to_log_end else last_stable_offset if self._committed else high_watermark
+            )
+            fetch_offset = wanted.fetch_offset
+            records: object = b""
+            diverging = None
+            if wanted.last_fetched_epoch >= 0:
+                diverging = _divergence(partition, wanted)
+            if diverging is None and fetch_offset != end_offset:
+                records = log.read(fetch_offset, min(wanted.max_bytes, limit_bytes), end_offset, one_batch)
+            aborted = None
+            if self._committed:
+                aborted = [
+                    AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+                    for each in (log.aborted_transactions(fetch_offset, end_offset) if records else ())
+                ]
+        except Exception as error:
+            return _failed(wanted, error_code_of(error))
+        if (
+            self._incremental
+            and not records
+            and diverging is None
+            and wanted.high_watermark == high_watermark
+            and wanted.log_start_offset == log_start_offset
+        ):
+            return None
+        data = _new_partition(
+            partition_index=wanted.index,
+            high_watermark=high_watermark,
+            last_stable_offset=last_stable_offset,
+            log_start_offset=log_start_offset,
+            aborted_transactions=aborted,
+            records=records,
+        )
+        if diverging is not None:
+            data.diverging_epoch = diverging
+        return data
+
+    def _name_of(self, wanted: FetchedPartition) -> str | None:
+        """The name that belongs to a topic id; a session may have asked for a topic before it was there."""
+        if wanted.topic_id == ZERO_UUID:
+            return None
+        wanted.topic = self._broker.partitions.topic_name(wanted.topic_id)
+        return wanted.topic
+
+    def _say_leader(self, partition: Partition, data: Struct) -> Struct:
+        if self._version >= 16 and data.error_code in _SAYS_LEADER:
+            data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+        return data
+
+    def park(self, max_wait_ms: int) -> Deferred[Struct]:
+        """Wait for more; the Deferred is resolved with what there is at the deadline."""
+        broker = self._broker
+        deferred = self._deferred = Deferred()
+        get = broker.partitions.get
+        for wanted in self._wanted:
+            partition = get(wanted.topic, wanted.index) if wanted.topic is not None else None
+            if partition is not None:
+                self._waits_for.append((partition, partition.log.size_bytes))
+        waiter = broker.purgatory.watch(
+            [partition for partition, _ in self._waits_for],
+            self._try_complete,
+            broker.clock.monotonic_ms() + max_wait_ms,
+            self._on_timeout,
+        )
+        deferred.on_cancel(waiter.cancel)
+        return deferred
+
+    def _try_complete(self) -> bool:
+        if self._min_bytes > 1 and not self._has_grown():
+            return False
+        if not self.read():
+            return False
+        self._resolve()
+        return True
+
+    def _has_grown(self) -> bool:
+        """Whether the logs have grown by what was missing: spares reading them at each append."""
+        bytes_there = self._bytes_read
+        for partition, size_bytes in self._waits_for:
+            if not partition.hosted:
+                return True
+            bytes_there += max(partition.log.size_bytes - size_bytes, 0)
+        return bytes_there >= self._min_bytes
+
+    def _on_timeout(self) -> None:
+        self.read()
+        self._resolve()
+
+    def _resolve(self) -> None:
+        deferred = self._deferred
+        if deferred is not None:
+            deferred.resolve(self.response())
+
+    def response(self) -> Struct:
+        """The response to what was read last."""
+        error_code, session_id, answers = self._context.answer(self._answers)
+        topics: list[Struct] = []
+        last: FetchedPartition | None = None
+        says_leader = False
+        for wanted, data in answers:
+            if last is None or wanted.topic != last.topic or wanted.topic_id != last.topic_id:
+                topics.append(_new_topic(topic=wanted.topic or "", topic_id=wanted.topic_id, partitions=[data]))
+                last = wanted
+            else:
+                topics[-1].partitions.append(data)
+            if data.error_code and data.current_leader.leader_id >= 0:
+                says_leader = True
+        response = _new_response(error_code=error_code, session_id=session_id, responses=topics)
+        if says_leader:
+            host, port, rack = self._broker.endpoint(self._listener_name)
+            response.node_endpoints = [NodeEndpoint(node_id=self._broker.node_id, host=host, port=port, rack=rack)]
+        return response
+
+
+def _failed(wanted: FetchedPartition, code: ErrorCode) -> Struct:
+    """What an error says: the code, and -1 wherever an offset would be."""
+    data = _new_partition(partition_index=wanted.index, error_code=code, high_watermark=-1, records=b"")
+    if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and code is not ErrorCode.UNKNOWN_TOPIC_ID:
+        data.aborted_transactions = None
+    return data
+
+
+def _divergence(partition: Partition, wanted: FetchedPartition) -> Struct | None:
+    """Where the client's log parts from ours, by the epoch of its last record (KIP-595). Raises OffsetOutOfRange."""
+    log = partition.log
+    ours = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if ours is None or wanted.fetch_offset < log.log_start_offset:
+        raise OffsetOutOfRange(wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
+    if ours.leader_epoch < wanted.last_fetched_epoch or ours.end_offset < wanted.fetch_offset:
+        return EpochEndOffset(epoch=ours.leader_epoch, end_offset=ours.end_offset)
+    return None

@@ -1,0 +1,108 @@
+"""ListOffsets v1-v11: the offset for a timestamp, and the first and last ones.
+
+Special timestamps, each from the version on in which it came: -1 latest and -2 earliest (v1), -3 the record with the
+largest timestamp (v7, KIP-734), -4 earliest on local disk (v8, KIP-405), -5 last one in tiered storage (v9,
+KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). There is no tiered storage: -4 is -2, and -5 and -6 have
+no answer, which is offset -1 without an error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from broker.dispatch import RequestContext, handles
+from broker.error_map import error_code_of
+from broker.partition import Partition
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
+from protocol.schema import Struct
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+#: The first version in which each special timestamp may be asked for.
+SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+_CONSUMER = -1
+_READ_COMMITTED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer; all -1 where no record fits."""
+
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+@handles(LIST_OFFSETS, versions="1-11")
+def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
+    asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for each in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=each.partition_index)
+            if asked[topic.name, each.partition_index] > 1:
+                answer.error_code = ErrorCode.INVALID_REQUEST
+            elif each.timestamp < 0 and ctx.api_version < SINCE_VERSION.get(each.timestamp, 0x7FFF):
+                answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+            else:
+                _answer(ctx, request, topic.name, each, answer)
+            answers.append(answer)
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return LIST_OFFSETS.response(topics=topics)
+
+
+def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> None:
+    """Fill in one partition's answer."""
+    partition = ctx.broker.partitions.get(name, asked.partition_index)
+    if partition is None:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return
+    answer.error_code = partition.check_leader_epoch(asked.current_leader_epoch)
+    if answer.error_code:
+        return
+    try:
+        if request.replica_id != _CONSUMER:
+            end_offset = partition.log_end_offset
+        elif request.isolation_level == _READ_COMMITTED:
+            end_offset = partition.last_stable_offset
+        else:
+            end_offset = partition.high_watermark
+        found = find_offset(partition, asked.timestamp, end_offset)
+    except Exception as error:
+        answer.error_code = error_code_of(error)
+        return
+    answer.timestamp = found.timestamp
+    answer.offset = found.offset
+    if ctx.api_version >= 4:
+        answer.leader_epoch = found.leader_epoch
+
+
+def find_offset(partition: Partition, timestamp: int, end_offset: int) -> Found:
+    """The first record below `end_offset` with this timestamp or a later one, or what a special one stands for."""
+    log = partition.log
+    if timestamp == LATEST:
+        return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return Found(offset=log.log_start_offset, leader_epoch=log.first_epoch())
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return Found()
+    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= end_offset:
+        return Found()
+    return Found(found.timestamp, found.offset, log.epoch_for_offset(found.offset))

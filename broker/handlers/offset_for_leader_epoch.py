@@ -1,0 +1,51 @@
+"""OffsetForLeaderEpoch v2-v4: where an epoch's records end, so that clients see where their log parted from ours.
+
+Versions: v1 leader epoch (KIP-101); v2 current leader epoch; v3 replica id (KIP-320); v4 flexible. v0 and v1 were
+dropped by Kafka 4.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import RequestContext, handles
+from broker.error_map import error_code_of
+from broker.partition import Partition
+from protocol.errors import ErrorCode
+from protocol.messages.offset_for_leader_epoch import (
+    OFFSET_FOR_LEADER_EPOCH,
+    EpochEndOffset,
+    OffsetForLeaderTopicResult,
+)
+from protocol.schema import Struct
+
+
+@handles(OFFSET_FOR_LEADER_EPOCH, versions="2-4")
+def offset_for_leader_epoch(ctx: RequestContext, request: Struct) -> Struct:
+    get = ctx.broker.partitions.get
+    return OFFSET_FOR_LEADER_EPOCH.response(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(get(topic.topic, asked.partition), asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(partition: Partition | None, asked: Struct) -> Struct:
+    answer = EpochEndOffset(partition=asked.partition)
+    if partition is None:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return answer
+    answer.error_code = partition.check_leader_epoch(asked.current_leader_epoch)
+    if answer.error_code:
+        return answer
+    try:
+        found = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    except Exception as error:
+        answer.error_code = error_code_of(error)
+        return answer
+    if found is not None:
+        answer.leader_epoch = found.leader_epoch
+        answer.end_offset = found.end_offset
+    return answer

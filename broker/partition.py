@@ -1,0 +1,111 @@
+"""Partition: who leads and who follows, how far it is committed, who waits for it. Files are its log's matter.
+
+All of it belongs to the event loop's thread. With one replica, this broker, everything appended is committed at once:
+the high watermark follows the log end offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from protocol.errors import ErrorCode
+from storage.partition_log import AppendOrigin, AppendResult, PartitionLog
+
+Buffer = bytes | bytearray | memoryview
+
+NO_LEADER_EPOCH = -1
+
+
+class Partition:
+    """One partition of a topic, led by this broker. Also the purgatory's key for what waits for it.
+
+    Args:
+        wake: called with the partition when records were appended, or it is no longer what a waiter thinks.
+    """
+
+    __slots__ = (
+        "_wake",
+        "hosted",
+        "index",
+        "internal",
+        "isr",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "replicas",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        *,
+        leader_id: int,
+        leader_epoch: int,
+        replicas: tuple[int, ...],
+        isr: tuple[int, ...],
+        internal: bool,
+        wake: Callable[[Partition], None],
+    ) -> None:
+        self.topic = log.topic
+        self.topic_id = log.topic_id
+        self.index = log.partition
+        self.log = log
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.replicas = replicas
+        self.isr = isr
+        #: A topic that clients may not write to: __consumer_offsets, __transaction_state, __share_group_state.
+        self.internal = internal
+        #: False once the topic is deleted.
+        self.hosted = True
+        self._wake = wake
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.index})"
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """End of what is committed: the upper bound for read_uncommitted."""
+        return self.log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """First offset of the earliest open transaction, else the high watermark: the bound for read_committed."""
+        return self.log.last_stable_offset
+
+    def lead(self, leader_epoch: int) -> None:
+        """Become the leader with this epoch: appends carry it from the log end offset on (KIP-101)."""
+        self.leader_epoch = leader_epoch
+        self.log.begin_leader_epoch(leader_epoch)
+
+    def append(self, records: Buffer, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> AppendResult:
+        """Append as the leader and wake who waits. Raises storage.errors and protocol.records.errors."""
+        result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+        self._wake(self)
+        return result
+
+    def delete_records(self, before_offset: int) -> int:
+        """Move the log start offset up, -1 to the high watermark; the low watermark. Raises OffsetOutOfRange."""
+        self.log.delete_records(self.high_watermark if before_offset == -1 else before_offset)
+        self._wake(self)
+        return self.log_start_offset
+
+    def lacks_replicas(self) -> bool:
+        """Whether acks=all may not be promised: fewer in sync than min.insync.replicas, or than there are at all."""
+        return len(self.isr) < min(self.log.config.min_insync_replicas, len(self.replicas))
+
+    def check_leader_epoch(self, epoch: int) -> ErrorCode:
+        """Compare the epoch that a client believes to be current with ours; -1 is not compared (KIP-320)."""
+        if epoch == NO_LEADER_EPOCH or epoch == self.leader_epoch:
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

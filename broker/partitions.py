@@ -1,0 +1,105 @@
+"""Partitions: all that this broker hosts, by topic name and by topic id. The controller keeps it up to date.
+
+All of it belongs to the event loop's thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from broker.partition import Partition
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+
+#: Topics that clients may read and not write to, as in Kafka.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class Partitions:
+    """The registry.
+
+    Args:
+        logs: where their files are made and removed.
+        node_id: this broker, who leads them all.
+        wake: called with a partition whose end, start or existence changed (see `Purgatory.check_soon`).
+    """
+
+    __slots__ = ("_by_name", "_ids", "_logs", "_names", "_node_id", "_wake")
+
+    def __init__(self, logs: LogManager, node_id: int, wake: Callable[[Partition], None]) -> None:
+        self._logs = logs
+        self._node_id = node_id
+        self._wake = wake
+        self._by_name: dict[str, dict[int, Partition]] = {}
+        self._names: dict[bytes, str] = {}
+        self._ids: dict[str, bytes] = {}
+
+    def __iter__(self) -> Iterator[Partition]:
+        for by_index in self._by_name.values():
+            yield from by_index.values()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_name.values()))
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        by_index = self._by_name.get(topic)
+        return None if by_index is None else by_index.get(index)
+
+    def get_by_id(self, topic_id: bytes, index: int) -> Partition | None:
+        name = self._names.get(topic_id)
+        return None if name is None else self._by_name[name].get(index)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """The name of the topic with this id, None when there is none."""
+        return self._names.get(topic_id)
+
+    def topic_id(self, topic: str) -> bytes | None:
+        """The id of the topic with this name, None when there is none."""
+        return self._ids.get(topic)
+
+    def of_topic(self, topic: str) -> dict[int, Partition]:
+        """The hosted partitions of a topic by index; not to be changed. Empty for an unknown topic."""
+        return self._by_name.get(topic, {})
+
+    def create(
+        self,
+        topic: str,
+        topic_id: bytes,
+        index: int,
+        config: LogConfig,
+        *,
+        leader_epoch: int = 0,
+        replicas: Sequence[int] = (),
+        isr: Sequence[int] = (),
+    ) -> Partition:
+        """Host a partition: of the log that is there, or a new one. Raises what `LogManager.create` raises."""
+        log = self._logs.create(topic, index, topic_id, config)
+        partition = Partition(
+            log,
+            leader_id=self._node_id,
+            leader_epoch=leader_epoch,
+            replicas=tuple(replicas) or (self._node_id,),
+            isr=tuple(isr) or (self._node_id,),
+            internal=topic in INTERNAL_TOPICS,
+            wake=self._wake,
+        )
+        self._by_name.setdefault(topic, {})[index] = partition
+        self._names[topic_id] = topic
+        self._ids[topic] = topic_id
+        partition.lead(leader_epoch)
+        return partition
+
+    def delete(self, topic: str) -> None:
+        """Stop hosting a topic: its directories are renamed away, who waits for it is woken and finds it gone."""
+        topic_id = self._ids.pop(topic, None)
+        if topic_id is not None:
+            self._names.pop(topic_id, None)
+        for index, partition in self._by_name.pop(topic, {}).items():
+            self._logs.delete(topic, index)
+            partition.hosted = False
+            self._wake(partition)
+
+    def update_config(self, topic: str, config: LogConfig) -> None:
+        """Give the logs of a topic their new configuration."""
+        for partition in self.of_topic(topic).values():
+            partition.log.update_config(config)
