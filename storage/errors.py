@@ -48,7 +48,7 @@ class RecordTooLarge(AppendRefused):
     """A batch of more bytes than max.message.bytes."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
-        super().__init__(f"The record batch has {size_bytes} bytes, more than max.message.bytes of {limit_bytes} allows.")
+        super().__init__(f"The batch has {size_bytes} bytes, more than max.message.bytes of {limit_bytes} allows.")
         self.size_bytes, self.limit_bytes = size_bytes, limit_bytes
 
 
@@ -56,7 +56,7 @@ class RecordBatchTooLarge(AppendRefused):
     """A batch of more bytes than a whole segment may have."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
-        super().__init__(f"The record batch has {size_bytes} bytes, more than segment.bytes of {limit_bytes} allows.")
+        super().__init__(f"The batch has {size_bytes} bytes, more than segment.bytes of {limit_bytes} allows.")
         self.size_bytes, self.limit_bytes = size_bytes, limit_bytes
 
 

@@ -59,7 +59,7 @@ class LogConfig:
 
     @property
     def max_segment_ms(self) -> int:
-        """segment.ms, and for compacted topics no more than max.compaction.lag.ms: the active segment is not cleaned."""
+        """segment.ms, for compacted topics at most max.compaction.lag.ms: the active segment is never cleaned."""
         if self.compacted and self.max_compaction_lag_ms > 0:
             return min(self.segment_ms, self.max_compaction_lag_ms)
         return self.segment_ms

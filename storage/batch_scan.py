@@ -1,0 +1,139 @@
+"""Walking over the batches of a segment file, of any format, by their headers or whole.
+
+An entry is a batch v2 or a message (set) of v0/v1, which has only its last offset in the header. A walk ends before
+an entry that does not end within the range; one whose length or magic cannot be raises CorruptBatch.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from protocol.records.batch import (
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+    NO_TIMESTAMP,
+    BatchHeader,
+    verify_crc,
+)
+from protocol.records.crc32c import crc32c
+from protocol.records.errors import CorruptBatch
+from protocol.records.legacy import verify_message_crc
+from storage.fs import FileSystem
+
+#: Bytes read at a time where headers are looked at: an index interval and the batch beyond it, mostly.
+_HEADER_WINDOW = 8 << 10
+#: Bytes read at a time where whole segments are walked.
+WHOLE_WINDOW = 1 << 20
+
+_START = Struct(">qi4xb")
+_MESSAGE_TIMESTAMP = Struct(">q")
+_MESSAGE_TIMESTAMP_AT = 18
+
+
+class Entry(NamedTuple):
+    """A batch (or message) in a file. `header` is None for v0 and v1, whose `base_offset` is their last offset too."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    magic: int
+    header: BatchHeader | None
+
+
+def parse_entry(buffer: bytes | memoryview, at: int, position: int) -> Entry | None:
+    """The entry whose bytes begin at `at` of `buffer` and at `position` of its file; None when too few are there.
+
+    Only the header needs to be in the buffer.
+    """
+    available = len(buffer) - at
+    if available < _START.size:
+        return None
+    offset, length, magic = _START.unpack_from(buffer, at)
+    if length < MIN_ENTRY_LENGTH or not 0 <= magic <= 2:
+        raise CorruptBatch(f"no entry has length {length} and magic {magic}, as at byte {position}")
+    if magic == 2:
+        if length + LOG_OVERHEAD < HEADER_SIZE:
+            raise CorruptBatch(f"batch length {length} at byte {position} is below the smallest possible")
+        if available < HEADER_SIZE:
+            return None
+        header = BatchHeader._make(HEADER.unpack_from(buffer, at))
+        return Entry(position, length + LOG_OVERHEAD, offset, header.last_offset, header.max_timestamp, 2, header)
+    timestamp = NO_TIMESTAMP
+    if magic == 1:
+        if available < _MESSAGE_TIMESTAMP_AT + _MESSAGE_TIMESTAMP.size:
+            return None
+        timestamp = _MESSAGE_TIMESTAMP.unpack_from(buffer, at + _MESSAGE_TIMESTAMP_AT)[0]
+    return Entry(position, length + LOG_OVERHEAD, offset, offset, timestamp, magic, None)
+
+
+def scan_entries(fs: FileSystem, handle: int, position: int, end: int, window: int = _HEADER_WINDOW) -> Iterator[Entry]:
+    """The entries that lie wholly within [position, end), by their headers; what they carry is skipped."""
+    buffer, start = b"", position
+    while position < end:
+        at = position - start
+        entry = parse_entry(buffer, at, position) if at < len(buffer) else None
+        if entry is None:
+            buffer, start = fs.pread(handle, min(window, end - position), position), position
+            entry = parse_entry(buffer, 0, position)
+            if entry is None:
+                return
+        position += entry.size_bytes
+        if position > end:
+            return
+        yield entry
+
+
+def scan_valid(
+    fs: FileSystem, handle: int, position: int, end: int, window: int = WHOLE_WINDOW
+) -> Iterator[tuple[Entry, memoryview]]:
+    """The entries that lie wholly within [position, end), each with its bytes, after their checksum was found right.
+
+    The bytes live until the next step; of an entry above `window` bytes only that many are given, and the sum is taken
+    piece by piece: a length that lies cannot make this read a gigabyte at once. CorruptBatch: a checksum that is wrong.
+    """
+    view, start = memoryview(b""), position
+    while position < end:
+        at = position - start
+        entry = parse_entry(view, at, position)
+        if entry is None or at + entry.size_bytes > len(view):
+            view, start, at = memoryview(fs.pread(handle, min(window, end - position), position)), position, 0
+            entry = parse_entry(view, 0, position)
+            if entry is None:
+                return
+        if position + entry.size_bytes > end:
+            return
+        whole = view[at : at + entry.size_bytes]
+        if len(whole) == entry.size_bytes:
+            valid = verify_crc(whole, 0, len(whole)) if entry.magic == 2 else verify_message_crc(whole, 0, len(whole))
+        else:
+            valid = _verify_in_pieces(fs, handle, entry, window)
+        if not valid:
+            raise CorruptBatch(f"the checksum of the batch at byte {position} is wrong")
+        yield entry, whole
+        position += entry.size_bytes
+
+
+def _verify_in_pieces(fs: FileSystem, handle: int, entry: Entry, window: int) -> bool:
+    function: Callable[[bytes, int], int]
+    if entry.header is not None:
+        at, function, stored = CRC_START, crc32c, entry.header.crc
+    else:
+        stored = int.from_bytes(fs.pread(handle, 4, entry.position + LOG_OVERHEAD), "big")
+        at, function = MAGIC_OFFSET, zlib.crc32
+    value = 0
+    while at < entry.size_bytes:
+        piece = fs.pread(handle, min(window, entry.size_bytes - at), entry.position + at)
+        if not piece:
+            return False
+        value = function(piece, value)
+        at += len(piece)
+    return value == stored

@@ -1,0 +1,159 @@
+"""The small text files of a log directory and of a partition.
+
+A checkpoint file is a version (0), a number of entries, and as many lines of fields with spaces between them.
+recovery-point-offset-checkpoint, replication-offset-checkpoint (high watermarks), log-start-offset-checkpoint and
+cleaner-offset-checkpoint have "topic partition offset". Each is written beside itself and renamed, so that a crash
+leaves the old one or the new one. A file that cannot be read counts as missing: recovery starts further back then.
+
+    meta.properties       whose directory this is: node id, cluster id, directory id (KIP-858); version 1
+    partition.metadata    the topic id of a partition directory (KIP-516)
+    .kafka_cleanshutdown  {"version":0,"brokerEpoch":12}: everything was written, recovery is not needed
+    .lock                 locked by the broker that uses the directory
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+LOCK = ".lock"
+
+_VERSION = "0"
+
+TopicPartition = tuple[str, int]
+
+
+def read_lines(fs: FileSystem, path: str) -> list[list[str]] | None:
+    """The fields of each entry of a checkpoint file; None where there is no file. CorruptFile: not such a file."""
+    try:
+        data = fs.read_file(path)
+    except FileNotFoundError:
+        return None
+    try:
+        version, count, *lines = data.decode().splitlines()
+        if version != _VERSION or int(count) != len(lines):
+            raise CorruptFile(path, f"version {version} with {count} entries announced, {len(lines)} found")
+    except ValueError:
+        raise CorruptFile(path, "no checkpoint file") from None
+    return [line.split() for line in lines]
+
+
+def format_lines(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in (_VERSION, str(len(lines)), *lines)).encode()
+
+
+def write_lines(fs: FileSystem, path: str, lines: Sequence[str], *, sync: bool = False) -> None:
+    fs.replace_file(path, format_lines(lines), sync=sync)
+
+
+def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
+    """Offsets by (topic, partition); none where the file is missing or damaged; what is no entry is left out."""
+    try:
+        lines = read_lines(fs, path) or []
+    except CorruptFile:
+        return {}
+    found = {}
+    for fields in lines:
+        try:
+            topic, partition, offset = fields
+            found[topic, int(partition)] = int(offset)
+        except ValueError:
+            continue
+    return found
+
+
+def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    return format_lines([f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()])
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose directory this is. Ids in Kafka's base64 form; `version` 0 was written by ZooKeeper's brokers."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: str | None = None
+    version: int = 1
+
+
+def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | None:
+    """None where the directory is not formatted. CorruptFile: a version or a number that cannot be."""
+    path = f"{directory}/{META_PROPERTIES}"
+    try:
+        text = fs.read_file(path).decode("latin-1")
+    except FileNotFoundError:
+        return None
+    values = _parse_properties(text)
+    try:
+        version = int(values["version"])
+        node_id = int(values["node.id"] if version else values["broker.id"])
+        if version not in (0, 1):
+            raise CorruptFile(path, f"unknown version {version}")
+        return MetaProperties(values["cluster.id"], node_id, values.get("directory.id"), version)
+    except (KeyError, ValueError) as error:
+        raise CorruptFile(path, f"no usable value: {error}") from None
+
+
+def write_meta_properties(fs: FileSystem, directory: str, properties: MetaProperties) -> None:
+    lines = ["#", f"node.id={properties.node_id}"]
+    if properties.directory_id is not None:
+        lines.append(f"directory.id={properties.directory_id}")
+    lines += ["version=1", f"cluster.id={properties.cluster_id}"]
+    fs.replace_file(f"{directory}/{META_PROPERTIES}", "".join(f"{line}\n" for line in lines).encode(), sync=True)
+
+
+def _parse_properties(text: str) -> dict[str, str]:
+    values = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#!":
+            key, _, value = stripped.partition("=")
+            values[key.strip()] = value.strip().replace("\\", "")
+    return values
+
+
+def read_clean_shutdown(fs: FileSystem, directory: str) -> int | None:
+    """The broker epoch at the last clean stop, -1 where the file does not tell; None after an unclean one."""
+    try:
+        data = fs.read_file(f"{directory}/{CLEAN_SHUTDOWN}")
+    except FileNotFoundError:
+        return None
+    try:
+        return int(json.loads(data)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+def write_clean_shutdown(fs: FileSystem, directory: str, broker_epoch: int) -> None:
+    fs.replace_file(
+        f"{directory}/{CLEAN_SHUTDOWN}", f'{{"version":0,"brokerEpoch":{broker_epoch}}}'.encode(), sync=True
+    )
+
+
+def read_topic_id(fs: FileSystem, directory: str) -> bytes | None:
+    """The 16 bytes of a partition directory's topic id; None where the file is missing or damaged."""
+    try:
+        values = dict(
+            line.split(": ", 1) for line in fs.read_file(f"{directory}/{PARTITION_METADATA}").decode().splitlines()
+        )
+        topic_id = base64.urlsafe_b64decode(values["topic_id"] + "==")
+    except (OSError, ValueError, KeyError):
+        return None
+    return topic_id if len(topic_id) == 16 else None
+
+
+def write_topic_id(fs: FileSystem, directory: str, topic_id: bytes) -> None:
+    text = f"version: 0\ntopic_id: {base64.urlsafe_b64encode(topic_id).decode().rstrip('=')}\n"
+    fs.replace_file(f"{directory}/{PARTITION_METADATA}", text.encode())

@@ -1,0 +1,157 @@
+"""The only door to the disk: what this room needs of `os`, and nothing else.
+
+Thin on purpose. Everything raises OSError as the system gives it; what that means is decided by the callers. Tests
+hand in a double that fails the Nth call (`tests/support/failing_fs.py`); so no other file of the room imports os.
+Handles are the system's file descriptors; `OpenFile` (open_files.py) says who may close them.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+Buffer = bytes | bytearray | memoryview
+
+
+class DirEntry(NamedTuple):
+    """A name in a directory; the size is that of files."""
+
+    name: str
+    is_directory: bool
+    size_bytes: int
+
+
+class FileSystem:
+    """The local file system."""
+
+    # These two are on the way of every append and read: the system's own functions, with nothing in between.
+    pread = staticmethod(os.pread)
+    pwrite = staticmethod(os.pwrite)
+
+    def open_read(self, path: str) -> int:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def open_write(self, path: str, *, create: bool = False) -> int:
+        """For reading and writing; with `create` the file is made where it is missing."""
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+
+    def close(self, handle: int) -> None:
+        os.close(handle)
+
+    def write_at(self, handle: int, position: int, buffers: Sequence[Buffer]) -> None:
+        """Write all of `buffers` at `position`; what the system leaves over is written again until it fails."""
+        if len(buffers) > 1:
+            written = os.pwritev(handle, buffers, position)
+            if written == sum(map(len, buffers)):
+                return
+            data = memoryview(b"".join(buffers))[written:]
+            position += written
+        else:
+            data = memoryview(buffers[0])
+        while data:
+            written = self.pwrite(handle, data, position)
+            data, position = data[written:], position + written
+
+    def truncate(self, handle: int, size_bytes: int) -> None:
+        """Cut the file, or lengthen it by a hole."""
+        os.ftruncate(handle, size_bytes)
+
+    def size(self, handle: int) -> int:
+        return os.fstat(handle).st_size
+
+    def modified_ms(self, handle: int) -> int:
+        """When the file was last written to."""
+        return os.fstat(handle).st_mtime_ns // 1_000_000
+
+    def sync(self, handle: int) -> None:
+        """Force what was written to the disk, with as much metadata as reading it needs."""
+        os.fdatasync(handle)
+
+    def sync_path(self, path: str) -> None:
+        """Force a file, or the names in a directory, to the disk."""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def list(self, path: str) -> list[DirEntry]:
+        """What is in a directory, in no order. Files that vanish meanwhile are left out."""
+        found = []
+        with os.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:
+                    continue
+                found.append(DirEntry(entry.name, stat.S_ISDIR(status.st_mode), status.st_size))
+        return found
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
+        """Make the file or write it anew, not atomically."""
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            self.write_at(handle, 0, (data,))
+            if sync:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def replace_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
+        """Put `data` in the place of `path`: afterwards, also after a crash, it holds the old or the new bytes.
+
+        With `sync` the new ones are on the disk on return.
+        """
+        temporary = path + ".tmp"
+        self.write_file(temporary, data, sync=sync)
+        self.rename(temporary, path)
+        if sync:
+            self.sync_path(os.path.dirname(path))
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(old, new)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is not there is fine."""
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def remove_directory(self, path: str) -> None:
+        """Remove an empty directory; one that is not there is fine."""
+        with suppress(FileNotFoundError):
+            os.rmdir(path)
+
+    def make_directory(self, path: str) -> None:
+        """Make a directory and those above it; one that is there is fine."""
+        os.makedirs(path, exist_ok=True)
+
+    def lock(self, path: str) -> int | None:
+        """Take the lock file; its handle, or None where another process holds it.
+
+        A POSIX record lock, as Java's FileLock is: only so do Kafka and this broker keep each other out.
+        """
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            return None
+        except BaseException:
+            os.close(handle)
+            raise
+        return handle
+
+
+#: The real one. Others are handed in where a test wants to see failures.
+LOCAL = FileSystem()

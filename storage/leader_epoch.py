@@ -1,0 +1,124 @@
+"""Leader epochs: the offset at which each began (KIP-101), and their file leader-epoch-checkpoint.
+
+    0                     version
+    2                     number of entries
+    0 0                   epoch, start offset
+    3 1500
+
+Read by followers and consumers to find where their log and the leader's part. Written anew on each change, without
+waiting for the disk: what a crash takes away is found again in the batches from the recovery point on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.checkpoints import read_lines, write_lines
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+
+FILE_NAME = "leader-epoch-checkpoint"
+
+#: What is answered where nothing is known.
+UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET = -1, -1
+
+
+class EpochEntry(NamedTuple):
+    """An epoch and the offset at which it began."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochs:
+    """The epochs of one log, ascending in both fields. `dirty` until the file was forced to the disk."""
+
+    __slots__ = ("_entries", "_fs", "dirty", "path")
+
+    def __init__(self, fs: FileSystem, directory: str, *, exists: bool = True) -> None:
+        """A file that cannot be read counts as empty."""
+        self._fs = fs
+        self.path = f"{directory}/{FILE_NAME}"
+        self.dirty = False
+        self._entries: list[EpochEntry] = []
+        if exists:
+            try:
+                lines = read_lines(fs, self.path) or []
+                for epoch, start_offset in lines:
+                    self._add(EpochEntry(int(epoch), int(start_offset)))
+            except (CorruptFile, ValueError):
+                self._entries = []
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        return tuple(self._entries)
+
+    @property
+    def latest(self) -> int | None:
+        """The newest epoch."""
+        return self._entries[-1].epoch if self._entries else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that `epoch` begins at `start_offset`, whether that was new. Entries that contradict it go."""
+        if not self._add(EpochEntry(epoch, start_offset)):
+            return False
+        self._write()
+        return True
+
+    def _add(self, entry: EpochEntry) -> bool:
+        entries = self._entries
+        if entries and entry.epoch == entries[-1].epoch and entry.start_offset >= entries[-1].start_offset:
+            return False
+        while entries and (entries[-1].epoch >= entry.epoch or entries[-1].start_offset >= entry.start_offset):
+            entries.pop()
+        entries.append(entry)
+        return True
+
+    def end_offset(self, epoch: int, log_end_offset: int) -> EpochEntry:
+        """The largest epoch not above `epoch`, and where it ended (OffsetForLeaderEpoch, KIP-279).
+
+        The newest epoch ends at the log's end. (-1, -1) for an epoch above it; an epoch below all is answered with
+        itself and the start of the first.
+        """
+        if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self._entries[-1].epoch:
+            return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+        if epoch == self._entries[-1].epoch:
+            return EpochEntry(epoch, log_end_offset)
+        floor = None
+        for entry in self._entries:
+            if entry.epoch > epoch:
+                return EpochEntry(floor.epoch if floor else epoch, entry.start_offset)
+            floor = entry
+        raise AssertionError("an entry above the epoch was seen before")
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch in which `offset` was (or would be) written; None before the first."""
+        found = None
+        for entry in self._entries:
+            if entry.start_offset > offset:
+                break
+            found = entry.epoch
+        return found
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at `end_offset` or above."""
+        kept = [entry for entry in self._entries if entry.start_offset < end_offset]
+        if len(kept) < len(self._entries):
+            self._entries = kept
+            self._write()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended before `start_offset`; the one in which it lies begins there now."""
+        older = [entry for entry in self._entries if entry.start_offset <= start_offset]
+        if older and (len(older) > 1 or older[0].start_offset != start_offset):
+            self._entries[: len(older)] = [EpochEntry(older[-1].epoch, start_offset)]
+            self._write()
+
+    def clear(self) -> None:
+        if self._entries:
+            self._entries = []
+            self._write()
+
+    def _write(self) -> None:
+        write_lines(self._fs, self.path, [f"{epoch} {offset}" for epoch, offset in self._entries])
+        self.dirty = True

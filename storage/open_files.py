@@ -1,0 +1,95 @@
+"""Open files: who holds a descriptor, and how many are held at once.
+
+Rule H1 (README): a descriptor is closed when its last holder lets go, never before. The holders are the cache here
+and every `FetchSlice` that is still being sent; both hold the `OpenFile`, and Python's own reference count is the
+count. So a closed descriptor can never be reused by another file underneath a response.
+The cache is bounded, since thousands of partitions with three files a segment would exhaust the process.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+
+from storage.fs import FileSystem
+
+#: Open files of one broker, unless it says otherwise; Linux gives a process 1024 by default, sockets take theirs.
+DEFAULT_CAPACITY = 512
+
+
+class OpenFile:
+    """A descriptor, open as long as anything refers to this object."""
+
+    __slots__ = ("_fs", "handle")
+
+    def __init__(self, fs: FileSystem, handle: int) -> None:
+        self._fs = fs
+        self.handle = handle
+
+    def __del__(self) -> None:
+        with suppress(OSError):  # nothing is lost by it: what has to be on the disk is forced there before
+            self._fs.close(self.handle)
+
+    def fileno(self) -> int:
+        return self.handle
+
+
+class LogFile:
+    """A file of a log by path, opened when it is used and closed behind one's back when others need the room.
+
+    `open_file` is None while closed. Writers and readers go through `open()`.
+    """
+
+    __slots__ = ("_files", "open_file", "path", "used", "writable")
+
+    def __init__(self, files: OpenFiles, path: str, *, writable: bool) -> None:
+        self._files = files
+        self.path = path
+        self.writable = writable
+        self.open_file: OpenFile | None = None
+        self.used = True
+
+    def open(self, *, create: bool = False) -> OpenFile:
+        """The open file; OSError where it cannot be opened."""
+        self.used = True
+        return self.open_file or self._files.open(self, create=create)
+
+    def close(self) -> None:
+        """Let go of the descriptor; slices that are being sent still hold it."""
+        self.open_file = None
+        self._files.forget(self)
+
+
+class OpenFiles:
+    """A bounded set of open files. On its way out goes a file that was not used since it was looked at last."""
+
+    __slots__ = ("_held", "capacity", "fs")
+
+    def __init__(self, fs: FileSystem, capacity: int = DEFAULT_CAPACITY) -> None:
+        self.fs = fs
+        self.capacity = capacity
+        self._held: OrderedDict[LogFile, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def open(self, file: LogFile, *, create: bool = False) -> OpenFile:
+        while len(self._held) >= self.capacity:
+            self._make_room()
+        fs = self.fs
+        handle = fs.open_write(file.path, create=create) if file.writable else fs.open_read(file.path)
+        opened = file.open_file = OpenFile(fs, handle)
+        self._held[file] = None
+        return opened
+
+    def forget(self, file: LogFile) -> None:
+        self._held.pop(file, None)
+
+    def _make_room(self) -> None:
+        while True:  # ends in the second round at the latest: by then none counts as used
+            file, _ = self._held.popitem(last=False)
+            if not file.used:
+                file.open_file = None
+                return
+            file.used = False
+            self._held[file] = None

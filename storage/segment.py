@@ -1,0 +1,332 @@
+"""A segment: the records from a base offset on, with an offset, a time and a transaction index beside them.
+
+    <base offset, 20 digits>.log | .index | .timeindex | .txnindex (only with aborted transactions)
+
+Only the last segment of a log, the active one, is written to. What a segment read from its files is kept, the rest is
+read when it is asked for: a broker with many partitions starts without opening them. Owned by one thread; the lock,
+or rather that there is none, lives one level up. Nothing here survives an OSError: the caller takes the directory
+offline.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+
+from protocol.records.batch import NO_TIMESTAMP
+from protocol.records.errors import CorruptBatch
+from storage.batch_scan import Entry, scan_entries
+from storage.errors import CorruptFile
+from storage.fs import Buffer
+from storage.log_config import LogConfig
+from storage.offset_index import OffsetIndex
+from storage.open_files import LogFile, OpenFiles
+from storage.time_index import TimeIndex, TimestampOffset
+from storage.txn_index import TransactionIndex
+
+LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX = ".log", ".index", ".timeindex", ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+
+_INT_MAX = (1 << 31) - 1
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """The name of a file that begins at `offset`: 20 digits and the suffix."""
+    return f"{offset:020d}{suffix}"
+
+
+class Segment:
+    """One base offset's files. `size_bytes` is that of the records; `created_ms` when it was made or last emptied."""
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_files",
+        "_fs",
+        "_largest",
+        "_preallocated",
+        "_rolling_timestamp",
+        "base_offset",
+        "created_ms",
+        "index_interval_bytes",
+        "log",
+        "offset_index",
+        "roll_jitter_ms",
+        "size_bytes",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        created_ms: int,
+        roll_jitter_ms: int = 0,
+        sizes: dict[str, int] | None = None,
+    ) -> None:
+        """`sizes` are those of the files there are, by suffix; a time index not among them is not looked for."""
+        sizes = sizes or {}
+        prefix = f"{directory}/{base_offset:020d}"
+        self._files = files
+        self._fs = files.fs
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        self._preallocated = False
+        self.roll_jitter_ms = roll_jitter_ms
+        self.index_interval_bytes = config.index_interval_bytes
+        self.size_bytes = sizes.get(LOG_SUFFIX, 0)
+        self.log = LogFile(files, prefix + LOG_SUFFIX, writable=True)
+        self.offset_index = OffsetIndex(files, prefix + INDEX_SUFFIX, base_offset, sizes.get(INDEX_SUFFIX, 0))
+        self.time_index = TimeIndex(files, prefix + TIME_INDEX_SUFFIX, base_offset, sizes.get(TIME_INDEX_SUFFIX, 0))
+        self.txn_index = TransactionIndex(files, prefix + TXN_INDEX_SUFFIX, exists=TXN_INDEX_SUFFIX in sizes)
+        #: Largest timestamp and the last offset of the first batch that has it; None: see the time index.
+        self._largest: TimestampOffset | None = None
+        #: Largest timestamp of the first batch, from which segment.ms counts; None: not looked for yet.
+        self._rolling_timestamp: int | None = None
+        self._bytes_since_index_entry = 0
+
+    def __repr__(self) -> str:
+        return f"Segment(base_offset={self.base_offset}, size_bytes={self.size_bytes})"
+
+    @classmethod
+    def create(
+        cls, files: OpenFiles, directory: str, base_offset: int, config: LogConfig, *, now_ms: int, roll_jitter_ms: int
+    ) -> Segment:
+        """A new, empty, active segment with its files."""
+        segment = cls(files, directory, base_offset, config, created_ms=now_ms, roll_jitter_ms=roll_jitter_ms)
+        segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        segment._preallocated = config.preallocate
+        segment.make_active(config)
+        # Files of the same name may be left over from a segment that was deleted or cut off.
+        files.fs.truncate(segment.log.open(create=True).handle, 0)
+        if config.preallocate:
+            files.fs.truncate(segment.log.open().handle, config.segment_bytes)
+        for index in (segment.offset_index, segment.time_index):
+            index.cut(0)
+            index.grow()
+        return segment
+
+    @property
+    def is_active(self) -> bool:
+        return self.offset_index.max_entries > 0
+
+    def make_active(self, config: LogConfig) -> None:
+        self.offset_index.make_active(config.segment_index_bytes)
+        self.time_index.make_active(config.segment_index_bytes)
+
+    # -- append and roll ---------------------------------------------------------------------------------------------
+
+    def append(self, buffers: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """Write a batch at the end. OSError: whatever was written of it lies beyond `size_bytes` and is no part of it.
+
+        The caller has seen to it that it fits (`must_roll`).
+        """
+        position = self.size_bytes
+        file = self.log.open_file or self.log.open()
+        if len(buffers) == 1:
+            written = self._fs.pwrite(file.handle, buffers[0], position)
+            if written != size_bytes:
+                self._fs.write_at(file.handle, position + written, (memoryview(buffers[0])[written:],))
+        else:
+            self._fs.write_at(file.handle, position, buffers)
+        self.log.used = True
+        largest = self._largest or self.largest
+        if max_timestamp > largest.timestamp:
+            largest = TimestampOffset(max_timestamp, last_offset)
+        if self._bytes_since_index_entry > self.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+            self._bytes_since_index_entry = 0
+        self._largest = largest
+        self._bytes_since_index_entry += size_bytes
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+        self.size_bytes = position + size_bytes
+
+    def undo_append(self) -> None:
+        """Cut off what a failed append may have left beyond the end."""
+        self._fs.truncate(self.log.open().handle, self.size_bytes)
+
+    def must_roll(self, config: LogConfig, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Whether a batch has to go into a new segment: full, old, indexes full, or offsets too far apart."""
+        size = self.size_bytes
+        if (
+            size > config.segment_bytes - size_bytes
+            or self.offset_index.is_full
+            or self.time_index.is_full
+            or last_offset - self.base_offset > _INT_MAX
+        ):
+            return True
+        if not size:
+            return False
+        rolling = self._rolling_timestamp
+        if rolling is None:
+            rolling = self._rolling_timestamp = self._first_batch_timestamp()
+        waited_ms = max_timestamp - rolling if rolling >= 0 else now_ms - self.created_ms
+        return waited_ms > config.max_segment_ms - self.roll_jitter_ms
+
+    def _first_batch_timestamp(self) -> int:
+        for entry in self.scan(0):
+            return entry.max_timestamp
+        return NO_TIMESTAMP
+
+    def become_inactive(self) -> None:
+        """Complete the indexes and cut all files to their true sizes: on roll, and on a clean close."""
+        if self._largest is not None:
+            self.time_index.maybe_append(*self._largest)
+        self.offset_index.trim()
+        self.time_index.trim()
+        if self._preallocated:
+            self.undo_append()
+            self._preallocated = False
+
+    def close(self) -> None:
+        """Let go of the descriptors; writes nothing."""
+        self.log.close()
+        self.offset_index.close()
+        self.time_index.close()
+
+    # -- look-ups ----------------------------------------------------------------------------------------------------
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the first batch with it; (-1, base offset) without any."""
+        if self._largest is None:
+            self._largest = self._checked_largest()
+        return self._largest
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp; where the records have none, the time of the file's last change."""
+        timestamp = self.largest.timestamp
+        return timestamp if timestamp >= 0 else self._fs.modified_ms(self.log.open().handle)
+
+    def scan(self, position: int) -> Iterator[Entry]:
+        """The batches from `position` on, by their headers."""
+        return scan_entries(self._fs, self.log.open().handle, position, self.size_bytes)
+
+    def find(self, offset: int) -> Entry | None:
+        """The first batch whose last offset is not below `offset`; None where all are below."""
+        for entry in self._scan_from_index(offset):
+            if entry.last_offset >= offset:
+                return entry
+        return None
+
+    def find_timestamp(self, timestamp: int) -> Iterator[Entry]:
+        """The batches whose largest timestamp is not below `timestamp`, from the first on."""
+        return (entry for entry in self._scan_from_time_index(timestamp) if entry.max_timestamp >= timestamp)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch: base offset in an empty segment."""
+        if not self.size_bytes:
+            return self.base_offset
+        last = deque(self._scan_from_index(None), maxlen=1)
+        return last[0].last_offset + 1 if last else self.base_offset
+
+    # Rule R6 (README): an index is believed only as far as what it points at bears it out, else it is made anew.
+
+    def _scan_from_index(self, offset: int | None) -> Iterator[Entry]:
+        """The batches from the index entry at or before `offset` on; None stands for the end."""
+        try:
+            start = self.offset_index.last() if offset is None else self.offset_index.look_up(offset)
+            if not start.position:
+                return self.scan(0)
+            entries = self.scan(start.position)
+            first = next(entries, None)
+            if first is not None and self.base_offset <= first.base_offset <= start.offset:
+                return chain((first,), entries)
+        except (CorruptFile, CorruptBatch):
+            pass
+        self.rebuild_indexes()
+        return self._scan_from_index(offset)
+
+    def _scan_from_time_index(self, timestamp: int) -> Iterator[Entry]:
+        try:
+            start = self.time_index.look_up(timestamp)
+        except CorruptFile:
+            start = None
+        if start is not None and self._bears_out(start):
+            return self.scan(0) if start.timestamp < 0 else self._scan_from_index(start.offset)
+        self.rebuild_indexes()
+        return self._scan_from_time_index(timestamp)
+
+    def _bears_out(self, claim: TimestampOffset) -> bool:
+        """Whether the batch with that offset has that largest timestamp. No entry claims nothing."""
+        if claim.timestamp < 0:
+            return True
+        entry = self.find(claim.offset)
+        return entry is not None and entry.max_timestamp == claim.timestamp
+
+    def _checked_largest(self) -> TimestampOffset:
+        """The time index's last entry, once the records it points at and the last batches bear it out."""
+        try:
+            largest = self.time_index.last()
+            latest = max((entry.max_timestamp for entry in self._scan_from_index(None)), default=NO_TIMESTAMP)
+            if self._bears_out(largest) and latest <= largest.timestamp:
+                return largest
+        except CorruptFile:
+            pass
+        return self.rebuild_indexes()
+
+    # -- making anew, cutting ----------------------------------------------------------------------------------------
+
+    def rebuild_indexes(self) -> TimestampOffset:
+        """Make offset and time index anew from the records, as appending them one by one did; the largest timestamp."""
+        self.begin_rebuild()
+        with suppress(CorruptBatch):  # what lies behind it is not to be found in any case
+            for entry in self.scan(0):
+                self.index_entry(entry)
+        if not self.is_active:
+            self.become_inactive()
+        return self.largest
+
+    def begin_rebuild(self) -> None:
+        self.offset_index.cut(0)
+        self.time_index.cut(0)
+        self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._bytes_since_index_entry = 0
+
+    def index_entry(self, entry: Entry) -> None:
+        """Index the next batch of a segment that is made anew: the rule of `append`."""
+        if entry.max_timestamp > self.largest.timestamp:
+            self._largest = TimestampOffset(entry.max_timestamp, entry.last_offset)
+        if self._bytes_since_index_entry > self.index_interval_bytes:
+            self.offset_index.append(entry.last_offset, entry.position)
+            self.time_index.maybe_append(*self.largest)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += entry.size_bytes
+
+    def end_rebuild(self, size_bytes: int) -> None:
+        """Cut the records at `size_bytes`, and the indexes to what they have."""
+        self.size_bytes = size_bytes
+        self.undo_append()
+        self.become_inactive()
+        self._bytes_since_index_entry = 0
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Remove the batch with `offset`, or the first above it, and all that follow."""
+        entry = self.find(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        if entry is not None:
+            self.size_bytes = entry.position
+            self.undo_append()
+        if not self.size_bytes:
+            self.created_ms = now_ms
+            self._rolling_timestamp = None
+        self._bytes_since_index_entry = 0
+        self._largest = self._largest_by_scan()
+
+    def _largest_by_scan(self) -> TimestampOffset:
+        largest = self.time_index.last()
+        entries = self.scan(0) if largest.timestamp < 0 else self._scan_from_index(largest.offset)
+        for entry in entries:
+            if entry.max_timestamp > largest.timestamp:
+                largest = TimestampOffset(entry.max_timestamp, entry.last_offset)
+        return largest
