@@ -1,0 +1,112 @@
+"""What administrators ask: ListGroups, DescribeGroups, DeleteGroups; and what a deleted topic leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.expiry import group_tombstones, is_without_members
+from coordinator.group.member import Member
+from coordinator.group.records import OffsetRecord, StoredRecord
+from coordinator.group.shard import Group, GroupEffects, GroupShard
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from protocol.messages.list_groups import ListedGroup
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+CLASSIC = "classic"
+#: From this version on a missing group is an error; before it is a group that is dead.
+FIRST_VERSION_KNOWING_MISSING_GROUPS = 6
+
+
+def list_groups(shard: GroupShard, states: Collection[str], types: Collection[str]) -> list[Struct]:
+    """The shard's groups. Filters are lower-case names; an empty one lets all pass, an unknown name none."""
+    listed = []
+    for group in shard.groups.values():
+        group_type, state = type_of(group), state_of(group)
+        if (not states or state.lower() in states) and (not types or group_type in types):
+            protocol_type = group.protocol_type or "" if isinstance(group, ClassicGroup) else group_type
+            listed.append(
+                ListedGroup(
+                    group_id=group.group_id, protocol_type=protocol_type, group_state=state, group_type=group_type
+                )
+            )
+    return listed
+
+
+def type_of(group: Group) -> str:
+    """The group's protocol, as ListGroups names it."""
+    return CLASSIC if isinstance(group, ClassicGroup) else group.group_type
+
+
+def state_of(group: Group) -> str:
+    """The group's state, as clients see it."""
+    return group.state.value if isinstance(group, ClassicGroup) else group.state
+
+
+def describe_group(shard: GroupShard, group_id: str, api_version: int) -> Struct:
+    """A group with its members. Only a stable one tells its protocol and the members' metadata.
+
+    Errors: GROUP_ID_NOT_FOUND (v6+) for a group that is missing or not a classic one.
+    """
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
+        missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+        if api_version >= FIRST_VERSION_KNOWING_MISSING_GROUPS:
+            missing.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+            missing.error_message = (
+                f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
+            )
+        return missing
+    is_stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=group.protocol_name or "" if is_stable else "",
+        members=[describe_member(m, group.protocol_name if is_stable else None) for m in group.members.values()],
+    )
+
+
+def describe_member(member: Member, protocol_name: str | None) -> Struct:
+    """A member; without a protocol name its metadata is left out."""
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=b"" if protocol_name is None else member.metadata_for(protocol_name),
+        member_assignment=member.assignment,
+    )
+
+
+def delete_group(shard: GroupShard, group_id: str, effects: GroupEffects) -> ErrorCode:
+    """Remove a group and its offsets.
+
+    Errors: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+    """
+    group = shard.groups.get(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if not is_without_members(group):
+        return ErrorCode.NON_EMPTY_GROUP
+    records: list[StoredRecord] = [
+        OffsetRecord(group_id, place.topic, place.partition, None) for place in shard.offsets.places(group_id)
+    ]
+    effects.write(records + group_tombstones(group))
+    return ErrorCode.NONE
+
+
+def topic_deleted_records(shard: GroupShard, topic: str, topic_id: bytes) -> list[StoredRecord]:
+    """Tombstones for all offsets of a deleted topic; those of another topic of the same name stay."""
+    records: list[StoredRecord] = []
+    offsets = shard.offsets
+    for group_id in offsets.groups_with(topic):
+        for place in offsets.places(group_id):
+            if place.topic == topic:
+                committed = offsets.get(group_id, topic, place.partition)
+                if committed is None or committed.topic_id in (ZERO_UUID, topic_id):
+                    records.append(OffsetRecord(group_id, topic, place.partition, None))
+    return records

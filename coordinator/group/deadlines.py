@@ -1,0 +1,33 @@
+"""What happens when a deadline of a group or of a member has come."""
+
+from __future__ import annotations
+
+from coordinator.clock import Now
+from coordinator.group import rebalance
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+
+
+def on_deadline(shard: GroupShard, key: TimerKey, now: Now, effects: GroupEffects) -> None:
+    """Act on a deadline that `Timers.expire` gave out; the group may be gone."""
+    group = shard.classic(key.group_id)
+    if group is None:
+        return
+    if key.kind == "session":
+        rebalance.on_session_deadline(shard, group, key.member_id, now, effects)
+    elif key.kind == "join":
+        rebalance.on_join_deadline(shard, group, now, effects)
+    else:
+        rebalance.on_sync_deadline(shard, group, now, effects)
+
+
+def on_loaded(shard: GroupShard, now: Now, effects: GroupEffects) -> None:
+    """Start the sessions of all members that the log has; groups above `group.max.size` rebalance, to shrink."""
+    for group_id in list(shard.groups):
+        group = shard.classic(group_id)
+        if group is None:
+            continue
+        for member in group.members.values():
+            rebalance.extend_session(shard, group, member, now)
+        if len(group.members) > shard.settings.max_size:
+            reason = f"{len(group.members)} members are more than the {shard.settings.max_size} allowed"
+            rebalance.prepare(shard, group, reason, now, effects)

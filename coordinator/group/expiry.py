@@ -1,0 +1,102 @@
+"""Offsets that nobody uses any more, and then the groups that are left with nothing (KIP-211).
+
+| group | an offset expires when `offsets.retention.minutes` have passed since |
+|---|---|
+| had members, empty now | the group became empty (if the log does not say when: since the commit) |
+| stable, of consumers | the commit, of topics that no member reads any more |
+| simple, without members ever | the commit |
+| of consumers by KIP-848 | the commit, of topics that no member reads |
+| share | never, nor does the group go |
+| any other | never |
+
+An offset that a client gave a retention time of its own (OffsetCommit up to v4) expires at that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.foreign import ForeignGroup
+from coordinator.group.records import CommittedOffset, GroupRecord, OffsetRecord, StoredRecord
+from coordinator.group.shard import Group, GroupShard
+from coordinator.group.state import GroupState
+from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+
+
+def expired_records(shard: GroupShard, now_ms: int) -> list[StoredRecord]:
+    """Tombstones for all that has expired in a shard: offsets, and groups without members and offsets."""
+    records: list[StoredRecord] = []
+    for group in shard.groups.values():
+        if may_expire(group) and expire_group(shard, group, now_ms, records):
+            records += group_tombstones(group)
+    return records
+
+
+def may_expire(group: Group) -> bool:
+    """Share groups stay until someone deletes them."""
+    return isinstance(group, ClassicGroup) or group.group_type != "share"
+
+
+def expire_group(shard: GroupShard, group: Group, now_ms: int, records: list[StoredRecord]) -> bool:
+    """Add tombstones for a group's expired offsets. Returns whether the group can go: no members, no offsets."""
+    group_id = group.group_id
+    offsets = shard.offsets.of_group(group_id)
+    has_open_transactions = shard.offsets.has_open_transactions(group_id)
+    can_go = not has_open_transactions and is_without_members(group)
+    if not offsets:
+        return can_go
+    since = clock_start(group)
+    if since is None:
+        return False
+    for topic, partitions in offsets.items():
+        if group.is_subscribed_to(topic):
+            can_go = False
+            continue
+        for partition, committed in partitions.items():
+            if is_expired(committed, since(committed), now_ms, shard.settings.offsets_retention_ms) and not (
+                has_open_transactions and shard.offsets.has_pending(group_id, topic, partition)
+            ):
+                records.append(OffsetRecord(group_id, topic, partition, None))
+            else:
+                can_go = False
+    return can_go
+
+
+def clock_start(group: Group) -> Callable[[CommittedOffset], int] | None:
+    """From when on an offset's retention counts; None if the group's offsets do not expire now."""
+    if isinstance(group, ForeignGroup):
+        return commit_time
+    if group.protocol_type is None:
+        return commit_time
+    if group.state is GroupState.EMPTY:
+        became_empty_ms = group.state_timestamp_ms
+        return commit_time if became_empty_ms is None else lambda _: became_empty_ms
+    knows_topics = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.subscribed_topics is not None
+    return commit_time if knows_topics and group.state is GroupState.STABLE else None
+
+
+def commit_time(committed: CommittedOffset) -> int:
+    """When the offset was committed."""
+    return committed.commit_timestamp_ms
+
+
+def is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention_ms: int) -> bool:
+    """Whether an offset has lasted as long as it may."""
+    if committed.expire_timestamp_ms != -1:
+        return now_ms >= committed.expire_timestamp_ms
+    return now_ms - since_ms >= retention_ms
+
+
+def is_without_members(group: Group) -> bool:
+    """Whether nobody is in the group, or on the way in."""
+    if isinstance(group, ForeignGroup):
+        return group.is_empty
+    return group.state is GroupState.EMPTY
+
+
+def group_tombstones(group: Group) -> list[StoredRecord]:
+    """Records that remove a group."""
+    if isinstance(group, ClassicGroup):
+        return [GroupRecord(group.group_id, None)]
+    return [*group.tombstones()]

@@ -1,0 +1,32 @@
+"""Heartbeat: a member lives, and learns whether it has to join again."""
+
+from __future__ import annotations
+
+from coordinator.clock import Now
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.shard import GroupShard, TimerKey
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+
+
+def heartbeat(
+    shard: GroupShard, group_id: str, member_id: str, group_instance_id: str | None, generation: int, now: Now
+) -> ErrorCode:
+    """Extend the member's session. Writes nothing, answers at once, and is called more than all else here.
+
+    Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS (with the session
+    extended).
+    """
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    member = group.members.get(member_id)
+    if member is None or group_instance_id is not None:
+        code = group.check_member(member_id, group_instance_id)
+        if code is not ErrorCode.NONE:
+            return code
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    assert member is not None
+    shard.timers.schedule(TimerKey("session", group_id, member_id), now.tick_ms + member.session_timeout_ms)
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.PREPARING_REBALANCE else ErrorCode.NONE

@@ -1,0 +1,281 @@
+"""JoinGroup: become a member, or take part in the next generation.
+
+Who comes without an id gets one: from v4 on it has to come again with it (KIP-394), so that requests that were given
+up leave no members behind. A static member (KIP-345) takes the place of its earlier self. From v9 on a static leader
+that comes back to a stable group is told to leave the assignment alone (KIP-814).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from coordinator.clock import Now
+from coordinator.effects import Waiter
+from coordinator.group import rebalance
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.foreign import ForeignGroup
+from coordinator.group.member import Member, MemberProtocol
+from coordinator.group.rebalance import UNKNOWN_MEMBER_ID
+from coordinator.group.records import GroupMetadata, GroupRecord, StoredRecord
+from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JOIN_GROUP
+from protocol.schema import Struct
+
+FIRST_VERSION_NEEDING_MEMBER_ID = 4
+FIRST_VERSION_SKIPPING_ASSIGNMENT = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A JoinGroup request with what belongs to it: who sent it, the parked answer, and an id for whoever has none."""
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[MemberProtocol, ...]
+    reason: str
+    client_id: str
+    client_host: str
+    fresh_uuid: str
+    waiter: Waiter
+
+    @property
+    def protocol_names(self) -> list[str]:
+        return [protocol.name for protocol in self.protocols]
+
+
+def join_error(code: ErrorCode, member_id: str) -> Struct:
+    """The answer to a join that fails."""
+    return JOIN_GROUP.response(error_code=code, member_id=member_id)
+
+
+def read_join(request: Struct, waiter: Waiter, client_id: str | None, client_host: str, fresh_uuid: str) -> Join:
+    """The request as this room takes it. v0 has no rebalance timeout: the session timeout serves as both."""
+    version = waiter.api_version
+    return Join(
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.session_timeout_ms,
+        request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
+        request.protocol_type,
+        tuple(MemberProtocol(protocol.name, protocol.metadata) for protocol in request.protocols),
+        request.reason or "not provided",
+        client_id or "",
+        client_host,
+        fresh_uuid,
+        waiter,
+    )
+
+
+def check_join(settings: GroupSettings, join: Join) -> ErrorCode:
+    """What can be said of a join without knowing its group: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, or NONE."""
+    if not join.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if not settings.min_session_timeout_ms <= join.session_timeout_ms <= settings.max_session_timeout_ms:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return ErrorCode.NONE
+
+
+def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -> None:
+    """Decide a join that passed `check_join`. The answer is in the effects, or comes when the join phase ends.
+
+    Errors: UNKNOWN_MEMBER_ID, GROUP_MAX_SIZE_REACHED, MEMBER_ID_REQUIRED (no failure, but half of the way in),
+    INCONSISTENT_GROUP_PROTOCOL (also for a live group of another type), FENCED_INSTANCE_ID.
+    """
+    group = shard.groups.get(join.group_id)
+    if isinstance(group, ClassicGroup):
+        join_classic(shard, group, join, now, effects)
+    elif group is not None and not group.may_become_classic:
+        effects.reply(join.waiter, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
+    elif join.member_id != UNKNOWN_MEMBER_ID:
+        effects.reply(join.waiter, join_error(ErrorCode.UNKNOWN_MEMBER_ID, join.member_id))
+    else:
+        create_and_join(shard, group, join, now, effects)
+
+
+def create_and_join(
+    shard: GroupShard, replaced: ForeignGroup | None, join: Join, now: Now, effects: GroupEffects
+) -> None:
+    """Make the group, in place of an empty one of another type; when that is in the log, go on with the join."""
+    records: list[StoredRecord] = [] if replaced is None else [*replaced.tombstones()]
+    records.append(GroupRecord(join.group_id, GroupMetadata("", 0, None, None, now.wall_ms)))
+
+    def go_on() -> None:
+        group = shard.classic(join.group_id)
+        assert group is not None
+        join_classic(shard, group, join, now, effects)
+
+    def fail(code: ErrorCode) -> None:
+        effects.reply(join.waiter, join_error(code, UNKNOWN_MEMBER_ID))
+
+    effects.write(records, go_on, fail)
+
+
+def join_classic(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, effects: GroupEffects) -> None:
+    """Decide a join of a group that is there."""
+    if not has_room(shard, group, join.member_id):
+        rebalance.drop_member(shard, group, join.member_id)
+        effects.reply(join.waiter, join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID))
+    elif not group.supports(join.protocol_type, join.protocol_names):
+        effects.reply(join.waiter, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, join.member_id))
+    elif join.member_id == UNKNOWN_MEMBER_ID:
+        join_without_id(shard, group, join, now, effects)
+    elif join.member_id in group.pending_joins and join.group_instance_id is None:
+        add_member(shard, group, join, join.member_id, now, effects)
+    else:
+        join_again(shard, group, join, now, effects)
+
+
+def has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
+    """Whether the group takes the member, or already has it.
+
+    During a join phase those count who have joined: where group.max.size was lowered, who joins last is left out.
+    """
+    max_size = shard.settings.max_size
+    if group.state is GroupState.EMPTY:
+        return True
+    member = group.members.get(member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return (member is not None and member.awaiting_join is not None) or group.awaiting_join_count < max_size
+    return member is not None or len(group.members) < max_size
+
+
+# -- members without an id --------------------------------------------------------------------------------------------
+
+
+def join_without_id(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, effects: GroupEffects) -> None:
+    """Give the newcomer an id; a static one that was here before takes its own place."""
+    if join.group_instance_id is not None:
+        new_id = f"{join.group_instance_id}-{join.fresh_uuid}"
+        old_id = group.static_members.get(join.group_instance_id)
+        if old_id is None:
+            add_member(shard, group, join, new_id, now, effects)
+        else:
+            replace_static_member(shard, group, join, old_id, new_id, now, effects)
+        return
+    new_id = f"{join.client_id}-{join.fresh_uuid}"
+    if join.waiter.api_version < FIRST_VERSION_NEEDING_MEMBER_ID:
+        add_member(shard, group, join, new_id, now, effects)
+        return
+    group.pending_joins[new_id] = None
+    shard.timers.schedule(TimerKey("session", group.group_id, new_id), now.tick_ms + join.session_timeout_ms)
+    effects.reply(join.waiter, join_error(ErrorCode.MEMBER_ID_REQUIRED, new_id))
+
+
+def add_member(
+    shard: GroupShard, group: ClassicGroup, join: Join, member_id: str, now: Now, effects: GroupEffects
+) -> None:
+    """Take a new member in and rebalance."""
+    member = Member(
+        member_id,
+        join.group_instance_id,
+        join.client_id,
+        join.client_host,
+        join.rebalance_timeout_ms,
+        join.session_timeout_ms,
+        join.protocols,
+        is_new=True,
+    )
+    if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+        group.new_member_added = True
+    group.add(member, join.waiter, join.protocol_type)
+    rebalance.extend_session(shard, group, member, now, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    reason = f"new member {member_id}, group instance id {join.group_instance_id}; client reason: {join.reason}"
+    rebalance.rebalance_or_complete(shard, group, reason, now, effects)
+
+
+def replace_static_member(
+    shard: GroupShard, group: ClassicGroup, join: Join, old_id: str, new_id: str, now: Now, effects: GroupEffects
+) -> None:
+    """A static member came back under a new id. A stable group stays so, unless the choice of protocol changes."""
+    old = group.members[old_id]
+    if group.state is GroupState.STABLE and group.select_protocol({old_id: join.protocols}) == group.protocol_name:
+        store_replacement(shard, group, join, old, new_id, now, effects)
+        return
+    rebalance.fence(group, old, effects)
+    shard.timers.cancel(TimerKey("session", group.group_id, old_id))
+    member = group.replace_static(old_id, new_id)
+    rebalance.extend_session(shard, group, member, now)
+    group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms)
+    group.park_join(member, join.waiter)
+    reason = f"static member {new_id} came back; client reason: {join.reason}"
+    # While syncs are collected the leader may already assign to the old id: only a new generation helps.
+    rebalance.rebalance_or_complete(shard, group, reason, now, effects)
+
+
+def store_replacement(
+    shard: GroupShard, group: ClassicGroup, join: Join, old: Member, new_id: str, now: Now, effects: GroupEffects
+) -> None:
+    """Put a stable group's static member under its new id, with the assignment that it has."""
+    old_leader = group.leader_id
+    old_id = old.member_id
+    metadata = group.metadata()
+    members = tuple(
+        replace(
+            stored,
+            member_id=new_id,
+            rebalance_timeout_ms=join.rebalance_timeout_ms,
+            session_timeout_ms=join.session_timeout_ms,
+            subscription=dict(join.protocols)[str(group.protocol_name)],
+        )
+        if stored.member_id == old_id
+        else stored
+        for stored in metadata.members
+    )
+    metadata = replace(metadata, members=members, leader_id=new_id if old_leader == old_id else old_leader)
+
+    def answer() -> None:
+        shard.timers.cancel(TimerKey("session", group.group_id, old_id))
+        member = group.members[new_id]
+        group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms)
+        rebalance.extend_session(shard, group, member, now)
+        skips = join.waiter.api_version >= FIRST_VERSION_SKIPPING_ASSIGNMENT
+        response = rebalance.current_generation(group, new_id, skip_assignment=group.leader_id == new_id)
+        if not skips:
+            # A client that knew itself the leader would assign, and a stable group would not hear it.
+            response.leader, response.members, response.skip_assignment = old_leader, [], False
+        effects.reply(join.waiter, response)
+
+    def fail(code: ErrorCode) -> None:
+        response = JOIN_GROUP.response(
+            error_code=code,
+            member_id=UNKNOWN_MEMBER_ID,
+            generation_id=group.generation,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol_name,
+            leader=old_leader,
+        )
+        effects.reply(join.waiter, response)
+
+    effects.write([GroupRecord(group.group_id, metadata)], answer, fail)
+
+
+# -- members with an id -----------------------------------------------------------------------------------------------
+
+
+def join_again(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, effects: GroupEffects) -> None:
+    """A member joins that the group knows, for the next generation or because it missed the answer of the last."""
+    code = group.check_member(join.member_id, join.group_instance_id)
+    if code is not ErrorCode.NONE:
+        effects.reply(join.waiter, join_error(code, join.member_id))
+        return
+    member = group.members[join.member_id]
+    is_unchanged = member.protocols == join.protocols
+    if group.state is GroupState.COMPLETING_REBALANCE and is_unchanged:
+        effects.reply(join.waiter, rebalance.current_generation(group, join.member_id))
+        return
+    # A leader may rebalance at will: it may know of changes that its metadata does not show, such as new partitions.
+    if group.state is GroupState.STABLE and is_unchanged and join.member_id != group.leader_id:
+        effects.reply(join.waiter, rebalance.current_generation(group, join.member_id))
+        return
+    group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms)
+    group.park_join(member, join.waiter)
+    reason = f"member {join.member_id} joins in state {group.state.value}; client reason: {join.reason}"
+    rebalance.rebalance_or_complete(shard, group, reason, now, effects)

@@ -1,0 +1,73 @@
+"""LeaveGroup: members go, or an administrator sends them away.
+
+Since v3 a request names many members, and by their instance ids also static ones whose member ids nobody knows
+(KIP-345).
+"""
+
+from __future__ import annotations
+
+from coordinator.clock import Now
+from coordinator.group import rebalance
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.rebalance import UNKNOWN_MEMBER_ID
+from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.messages.leave_group import LEAVE_GROUP, MemberIdentity, MemberResponse
+from protocol.schema import Struct
+
+
+def members_of(request: Struct, api_version: int) -> list[Struct]:
+    """The members that a request names; up to v2 it is one."""
+    if api_version >= 3:
+        members: list[Struct] = request.members
+        return members
+    return [MemberIdentity(member_id=request.member_id)]
+
+
+def leave_group(shard: GroupShard, group_id: str, members: list[Struct], now: Now, effects: GroupEffects) -> Struct:
+    """Take the members out and rebalance the others. The answer has a code for each member.
+
+    Errors, each of a member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    group = shard.classic(group_id)
+    results = []
+    left: list[str] = []
+    for identity in members:
+        code = ErrorCode.UNKNOWN_MEMBER_ID if group is None else leave(shard, group, identity, effects)
+        results.append(
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code)
+        )
+        if code is ErrorCode.NONE:
+            left.append(f"{identity.member_id or identity.group_instance_id} ({identity.reason or 'no reason given'})")
+    if group is not None and left:
+        reason = f"members left: {', '.join(left)}"
+        if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE, GroupState.PREPARING_REBALANCE):
+            rebalance.rebalance_or_complete(shard, group, reason, now, effects)
+    return LEAVE_GROUP.response(members=results)
+
+
+def leave(shard: GroupShard, group: ClassicGroup, identity: Struct, effects: GroupEffects) -> ErrorCode:
+    """Take one member out of the group, whose rebalance is the caller's."""
+    member_id = identity.member_id
+    if member_id == UNKNOWN_MEMBER_ID:
+        known = group.static_members.get(identity.group_instance_id)
+        if known is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        member_id = known
+    elif member_id in group.pending_joins:
+        rebalance.drop_member(shard, group, member_id)
+        return ErrorCode.NONE
+    else:
+        code = group.check_member(member_id, identity.group_instance_id)
+        if code is not ErrorCode.NONE:
+            return code
+    rebalance.dismiss(shard, group, group.members[member_id], effects)
+    return ErrorCode.NONE
+
+
+def answer_for(response: Struct, api_version: int) -> Struct:
+    """The answer in the form of its version: up to v2 the one member's code is the request's."""
+    if api_version >= 3 or not response.members:
+        return response
+    return LEAVE_GROUP.response(error_code=response.members[0].error_code)

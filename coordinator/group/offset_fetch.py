@@ -1,0 +1,86 @@
+"""OffsetFetch: the offsets that a group has committed.
+
+With `require_stable` (KIP-447) a partition for which a transaction is open answers UNSTABLE_OFFSET_COMMIT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from coordinator.group.records import CommittedOffset
+from coordinator.group.shard import GroupShard
+from protocol.errors import ErrorCode
+from protocol.messages.offset_fetch import OffsetFetchResponsePartitions, OffsetFetchResponseTopics
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+NO_OFFSET = -1
+
+new_partition = OffsetFetchResponsePartitions.new
+
+
+def fetch_offsets(shard: GroupShard, group_id: str, topics: Iterable[Struct], require_stable: bool) -> list[Struct]:
+    """Offsets of the partitions asked for; NO_OFFSET where there is none, also of groups that do not exist.
+
+    `topics` have name, topic_id (zero if unknown) and partition_indexes. An offset that was committed for an earlier
+    topic of the same name counts as none.
+    """
+    return [
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                fetch_partition(shard, group_id, topic.name, index, topic.topic_id, require_stable)
+                for index in topic.partition_indexes
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def fetch_partition(
+    shard: GroupShard, group_id: str, topic: str, index: int, topic_id: bytes, require_stable: bool
+) -> Struct:
+    """The answer for one partition."""
+    if require_stable and shard.offsets.has_pending(group_id, topic, index):
+        return partition_error(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    committed = shard.offsets.get(group_id, topic, index)
+    if committed is None or is_of_another_topic(committed, topic_id):
+        return partition_error(index, ErrorCode.NONE)
+    return partition_offset(index, committed)
+
+
+def fetch_all_offsets(shard: GroupShard, group_id: str, require_stable: bool) -> list[Struct]:
+    """All offsets of a group, by topic name; topic ids are zero here."""
+    topics = []
+    for name, partitions in shard.offsets.of_group(group_id).items():
+        answers = [
+            partition_error(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            if require_stable and shard.offsets.has_pending(group_id, name, index)
+            else partition_offset(index, committed)
+            for index, committed in partitions.items()
+        ]
+        topics.append(OffsetFetchResponseTopics(name=name, partitions=answers))
+    return topics
+
+
+def is_of_another_topic(committed: CommittedOffset, topic_id: bytes) -> bool:
+    """Whether both ids are known and differ."""
+    return ZERO_UUID not in (topic_id, committed.topic_id) and topic_id != committed.topic_id
+
+
+def partition_offset(index: int, committed: CommittedOffset) -> Struct:
+    """A partition's committed offset."""
+    return new_partition(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def partition_error(index: int, code: ErrorCode) -> Struct:
+    """A partition without an offset; with NONE there simply is none."""
+    return new_partition(
+        partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="", error_code=code
+    )

@@ -1,0 +1,130 @@
+"""The committed offsets of a shard's groups, and those that wait for the end of a transaction.
+
+Refused: deciding anything. Changes come by `replay` and `replay_transaction_end` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from coordinator.group.records import CommittedOffset, OffsetRecord
+
+#: Topic -> partition -> offset.
+TopicOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
+
+
+class Place(NamedTuple):
+    """A partition that a group has an offset for."""
+
+    topic: str
+    partition: int
+
+
+class Offsets:
+    """Offsets by group, topic and partition."""
+
+    __slots__ = ("_committed", "_open_transactions", "_pending")
+
+    def __init__(self) -> None:
+        self._committed: dict[str, TopicOffsets] = {}
+        self._pending: dict[int, dict[str, TopicOffsets]] = {}  # by producer id, then group
+        self._open_transactions: dict[str, set[int]] = {}  # group -> producer ids
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        """The committed offset of a partition."""
+        return self._committed.get(group_id, {}).get(topic, {}).get(partition)
+
+    def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
+        """All committed offsets of a group; not to be changed or kept."""
+        return self._committed.get(group_id, {})
+
+    def group_ids(self) -> set[str]:
+        """Groups with committed offsets."""
+        return set(self._committed)
+
+    def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction holds an offset for the partition."""
+        return any(
+            partition in self._pending.get(producer_id, {}).get(group_id, {}).get(topic, {})
+            for producer_id in self._open_transactions.get(group_id, ())
+        )
+
+    def has_open_transactions(self, group_id: str) -> bool:
+        """Whether an open transaction holds any offset of the group."""
+        return group_id in self._open_transactions
+
+    def places(self, group_id: str) -> Iterator[Place]:
+        """Each partition with a committed or a pending offset, once."""
+        seen: set[Place] = set()
+        stores = [self._committed.get(group_id, {})]
+        stores += (
+            self._pending[producer_id].get(group_id, {}) for producer_id in self._open_transactions.get(group_id, ())
+        )
+        for store in stores:
+            for topic, partitions in store.items():
+                for partition in partitions:
+                    place = Place(topic, partition)
+                    if place not in seen:
+                        seen.add(place)
+                        yield place
+
+    def groups_with(self, topic: str) -> set[str]:
+        """Groups that have a committed or pending offset for any partition of a topic."""
+        stores = [self._committed, *self._pending.values()]
+        return {group_id for store in stores for group_id, topics in store.items() if topic in topics}
+
+    # -- replay -----------------------------------------------------------------------------------------------------
+
+    def replay(self, record: OffsetRecord, offset: int, producer_id: int = -1) -> None:
+        """Apply an offset commit or its tombstone. With a producer id it waits for the transaction's end."""
+        group_id, topic, partition, committed = record
+        if committed is None:
+            self._drop(group_id, topic, partition)
+            return
+        if producer_id < 0:
+            store = self._committed
+        else:
+            store = self._pending.setdefault(producer_id, {})
+            self._open_transactions.setdefault(group_id, set()).add(producer_id)
+        placed = CommittedOffset(*committed[:-1], offset)
+        store.setdefault(group_id, {}).setdefault(topic, {})[partition] = placed
+
+    def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
+        """Apply the marker that ends a producer's transaction."""
+        for group_id, topics in self._pending.pop(producer_id, {}).items():
+            self._close_transaction(group_id, producer_id)
+            if committed:
+                for topic, partitions in topics.items():
+                    for partition, offset in partitions.items():
+                        self._take_effect(group_id, topic, partition, offset)
+
+    def _take_effect(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
+        # The latest record wins, not the latest marker: after compaction nothing else tells the order.
+        known = self.get(group_id, topic, partition)
+        if known is None or offset.record_offset > known.record_offset:
+            self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = offset
+
+    def _drop(self, group_id: str, topic: str, partition: int) -> None:
+        _remove(self._committed, group_id, topic, partition)
+        for producer_id in tuple(self._open_transactions.get(group_id, ())):
+            pending = self._pending[producer_id]
+            _remove(pending, group_id, topic, partition)
+            if group_id not in pending:
+                self._close_transaction(group_id, producer_id)
+
+    def _close_transaction(self, group_id: str, producer_id: int) -> None:
+        producers = self._open_transactions.get(group_id, set())
+        producers.discard(producer_id)
+        if not producers:
+            self._open_transactions.pop(group_id, None)
+
+
+def _remove(store: dict[str, TopicOffsets], group_id: str, topic: str, partition: int) -> None:
+    topics = store.get(group_id, {})
+    partitions = topics.get(topic, {})
+    partitions.pop(partition, None)
+    if not partitions:
+        topics.pop(topic, None)
+    if not topics:
+        store.pop(group_id, None)

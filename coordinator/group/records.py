@@ -1,0 +1,248 @@
+"""The records of `__consumer_offsets` as values, and their bytes.
+
+A key is an int16 type and the key itself, a value an int16 version and the value itself.
+
+Written are the versions that Apache Kafka 4.3 writes: group metadata v3, offset commits v4 (v1 where the client gave
+the offset a retention time of its own, which v4 has no field for). Read are all versions. Records of groups that this
+room does not coordinate (consumer, share and streams groups) are kept as bytes; unknown types raise UnknownRecord.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from struct import Struct as Layout
+from struct import error as LayoutError  # noqa: N812 - it is a class
+from typing import NamedTuple, TypeAlias
+
+from protocol.errors import ProtocolError
+from protocol.messages.coordinator import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from protocol.messages.coordinator.classic_group import MemberMetadata as MemberMetadataStruct
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+LEGACY_OFFSET_COMMIT = 0
+OFFSET_COMMIT = 1
+GROUP_METADATA = 2
+#: Types of records of groups with other protocols, by protocol.
+CONSUMER_GROUP_TYPES = frozenset({3, 4, 5, 6, 7, 8, 16})
+SHARE_GROUP_TYPES = frozenset({10, 11, 12, 13, 14, 15})
+STREAMS_GROUP_TYPES = frozenset({17, 18, 19, 20, 21, 22, 23})
+FOREIGN_TYPES = CONSUMER_GROUP_TYPES | SHARE_GROUP_TYPES | STREAMS_GROUP_TYPES
+
+GROUP_METADATA_VERSION = 3
+OFFSET_COMMIT_VERSION = 4
+OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
+
+_PREFIX = Layout(">h")
+_TYPE_AND_LENGTH = Layout(">hh")
+_OFFSET_KEY_PREFIX = _PREFIX.pack(OFFSET_COMMIT)
+_GROUP_KEY_PREFIX = _PREFIX.pack(GROUP_METADATA)
+_OFFSET_VALUE_PREFIX = {v: _PREFIX.pack(v) for v in (OFFSET_COMMIT_VERSION, OFFSET_COMMIT_VERSION_WITH_EXPIRY)}
+_GROUP_VALUE_PREFIX = _PREFIX.pack(GROUP_METADATA_VERSION)
+
+new_offset_key = OffsetCommitKey.new
+new_offset_value = OffsetCommitValue.new
+
+
+class UnknownRecord(Exception):
+    """A record type or value version from a newer Kafka, or bytes that are none of its records."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class CommittedOffset(NamedTuple):
+    """What a group stored for a partition. A tuple, since one is made for each partition of each commit.
+
+    `offset`: next one to read; `leader_epoch`: of the last record read, -1 unknown; `commit_timestamp_ms`: when;
+    `expire_timestamp_ms`: when it expires whatever the retention (requests up to v4), -1 for the group's rules;
+    `topic_id`: all zero in records of older brokers and in transactional ones; `record_offset`: where in the log it
+    stands, -1 until it is there.
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = -1
+    topic_id: bytes = ZERO_UUID
+    record_offset: int = -1
+
+
+class OffsetRecord(NamedTuple):
+    """A committed offset of a partition; `committed` None deletes it."""
+
+    group_id: str
+    topic: str
+    partition: int
+    committed: CommittedOffset | None
+
+    @property
+    def key(self) -> bytes:
+        value = new_offset_key(group=self.group_id, topic=self.topic, partition=self.partition)
+        return _OFFSET_KEY_PREFIX + OffsetCommitKey.encode(0, value)
+
+    @property
+    def value(self) -> bytes | None:
+        committed = self.committed
+        if committed is None:
+            return None
+        offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id, _ = committed
+        version = OFFSET_COMMIT_VERSION if expire_timestamp_ms == -1 else OFFSET_COMMIT_VERSION_WITH_EXPIRY
+        value = new_offset_value(
+            offset=offset,
+            leader_epoch=leader_epoch,
+            metadata=metadata,
+            commit_timestamp=commit_timestamp_ms,
+            expire_timestamp=expire_timestamp_ms,
+            topic_id=topic_id,
+        )
+        return _OFFSET_VALUE_PREFIX[version] + OffsetCommitValue.encode(version, value)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMetadata:
+    """A member as stored: its metadata for the protocol that the group chose, and its assignment."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """A classic group as stored: a generation that became stable, or an empty group (`members` is ()).
+
+    `protocol_type` is "" for a group in which nobody has joined; `state_timestamp_ms` -1 if unknown (records before
+    v2).
+    """
+
+    protocol_type: str
+    generation: int
+    protocol_name: str | None
+    leader_id: str | None
+    state_timestamp_ms: int
+    members: tuple[MemberMetadata, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A classic group's metadata; None removes the group."""
+
+    group_id: str
+    metadata: GroupMetadata | None
+
+    @property
+    def key(self) -> bytes:
+        return _GROUP_KEY_PREFIX + GroupMetadataKey.encode(0, GroupMetadataKey(group=self.group_id))
+
+    @property
+    def value(self) -> bytes | None:
+        if self.metadata is None:
+            return None
+        value = GroupMetadataValue(
+            protocol_type=self.metadata.protocol_type,
+            generation=self.metadata.generation,
+            protocol=self.metadata.protocol_name,
+            leader=self.metadata.leader_id,
+            current_state_timestamp=self.metadata.state_timestamp_ms,
+            members=[_member_struct(member) for member in self.metadata.members],
+        )
+        return _GROUP_VALUE_PREFIX + GroupMetadataValue.encode(GROUP_METADATA_VERSION, value)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRecord:
+    """A record of a group with another protocol, as it is in the log; `value` None deletes it."""
+
+    group_id: str
+    record_type: int
+    key: bytes
+    value: bytes | None
+
+
+StoredRecord: TypeAlias = OffsetRecord | GroupRecord | ForeignRecord
+
+
+def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
+    """The record of these bytes. Raises UnknownRecord; the log keeps such records, the coordinator goes on without."""
+    if key is None:
+        raise UnknownRecord("a record without a key")
+    try:
+        (record_type,) = _PREFIX.unpack_from(key)
+        if record_type in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT):
+            return _parse_offset(key, value)
+        if record_type == GROUP_METADATA:
+            return _parse_group(key, value)
+        if record_type in FOREIGN_TYPES:
+            _, length = _TYPE_AND_LENGTH.unpack_from(key)
+            return ForeignRecord(key[4 : 4 + length].decode(), record_type, key, value)
+    except (ProtocolError, LayoutError, UnicodeDecodeError) as error:
+        raise UnknownRecord(f"key {key[:64]!r}: {error}") from error
+    raise UnknownRecord(f"record type {record_type}")
+
+
+def _parse_offset(key: bytes, value: bytes | None) -> OffsetRecord:
+    place, _ = OffsetCommitKey.decode(0, key, 2)
+    if value is None:
+        return OffsetRecord(place.group, place.topic, place.partition, None)
+    stored, _ = OffsetCommitValue.decode(_PREFIX.unpack_from(value)[0], value, 2)
+    committed = CommittedOffset(
+        stored.offset,
+        stored.leader_epoch,
+        stored.metadata,
+        stored.commit_timestamp,
+        stored.expire_timestamp,
+        stored.topic_id,
+    )
+    return OffsetRecord(place.group, place.topic, place.partition, committed)
+
+
+def _parse_group(key: bytes, value: bytes | None) -> GroupRecord:
+    group_id: str = GroupMetadataKey.decode(0, key, 2)[0].group
+    if value is None:
+        return GroupRecord(group_id, None)
+    stored, _ = GroupMetadataValue.decode(_PREFIX.unpack_from(value)[0], value, 2)
+    metadata = GroupMetadata(
+        stored.protocol_type,
+        stored.generation,
+        stored.protocol,
+        stored.leader,
+        stored.current_state_timestamp,
+        tuple(_member(member) for member in stored.members),
+    )
+    return GroupRecord(group_id, metadata)
+
+
+def _member(stored: Struct) -> MemberMetadata:
+    rebalance_timeout_ms = stored.rebalance_timeout
+    return MemberMetadata(
+        stored.member_id,
+        stored.group_instance_id,
+        stored.client_id,
+        stored.client_host,
+        # Records before v1 have none: the session timeout served as both.
+        stored.session_timeout if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
+        stored.session_timeout,
+        stored.subscription,
+        stored.assignment,
+    )
+
+
+def _member_struct(member: MemberMetadata) -> Struct:
+    return MemberMetadataStruct(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.subscription,
+        assignment=member.assignment,
+    )

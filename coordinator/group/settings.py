@@ -1,0 +1,20 @@
+"""The broker's settings that the group coordinator obeys; names and defaults are Kafka's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: How long a new member may stay parked in a join; it cannot send heartbeats before it knows its id.
+NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Frozen values: all of these keys are read-only while a broker runs."""
+
+    initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
+    min_session_timeout_ms: int = 6_000  # group.min.session.timeout.ms
+    max_session_timeout_ms: int = 1_800_000  # group.max.session.timeout.ms
+    max_size: int = 2_147_483_647  # group.max.size
+    offset_metadata_max_length: int = 4_096  # offset.metadata.max.bytes; compared with characters, as Kafka does
+    offsets_retention_ms: int = 10_080 * 60_000  # offsets.retention.minutes

@@ -1,0 +1,253 @@
+"""ListGroups, DescribeGroups, DeleteGroups, topics that are deleted, groups of other protocols."""
+
+import pytest
+
+from coordinator.effects import Effects
+from coordinator.group.admin import delete_group, describe_group, list_groups, topic_deleted_records
+from coordinator.group.deadlines import on_deadline
+from coordinator.group.expiry import expired_records
+from coordinator.group.foreign import ForeignGroup
+from coordinator.group.offset_commit import check_delete
+from coordinator.group.records import CommittedOffset, ForeignRecord, GroupRecord, OffsetRecord
+from coordinator.group.shard import TimerKey
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+from tests.support.groups import GroupHarness, subscription
+
+TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
+
+
+@pytest.fixture
+def h() -> GroupHarness:
+    return GroupHarness()
+
+
+def foreign(record_type, *, value=b"\0\0", group_id="f", name=b""):
+    key = record_type.to_bytes(2, "big") + len(group_id).to_bytes(2, "big") + group_id.encode() + name
+    return ForeignRecord(group_id, record_type, key, value)
+
+
+def listed(h, states=(), types=()):
+    return {(g.group_id, g.protocol_type, g.group_state, g.group_type) for g in list_groups(h.shard, states, types)}
+
+
+def test_groups_are_listed_with_type_and_state(h):
+    h.stable_group(group_id="live")
+    h.commit({("t", 0): 1}, group_id="simple")
+    h.shard.replay(foreign(3), 0)
+    h.shard.replay(foreign(10, group_id="s"), 1)
+    h.shard.replay(foreign(17, group_id="x"), 2)
+    everything = {
+        ("live", "consumer", "Stable", "classic"),
+        ("simple", "", "Empty", "classic"),
+        ("f", "consumer", "Empty", "consumer"),
+        ("s", "share", "Stable", "share"),
+        ("x", "streams", "Empty", "streams"),
+    }
+    assert listed(h) == everything
+    assert listed(h, states={"stable"}) == {g for g in everything if g[2] == "Stable"}
+    assert listed(h, types={"classic"}) == {g for g in everything if g[3] == "classic"}
+    assert listed(h, states={"empty"}, types={"share"}) == set()
+    assert listed(h, types={"unknown"}) == set()
+
+
+def test_stable_group_is_described_with_protocol_and_metadata(h):
+    (member,) = h.stable_group()
+    group = describe_group(h.shard, "g", 6)
+    assert (group.error_code, group.group_state, group.protocol_type, group.protocol_data) == (
+        0,
+        "Stable",
+        "consumer",
+        "range",
+    )
+    (described,) = group.members
+    assert (described.member_id, described.client_id, described.client_host) == (member, "client", "/127.0.0.1")
+    assert (described.member_metadata, described.member_assignment) == (subscription("t"), member.encode())
+
+
+def test_group_in_a_rebalance_is_described_without_metadata(h):
+    leader, _ = h.stable_group(2)
+    h.join(member_id=leader)
+    group = describe_group(h.shard, "g", 6)
+    assert (group.group_state, group.protocol_type, group.protocol_data) == ("PreparingRebalance", "consumer", "")
+    assert {member.member_metadata for member in group.members} == {b""}
+    assert len(group.members) == 2
+
+
+def test_missing_group_is_dead_and_from_v6_on_an_error(h):
+    """KIP-1043."""
+    old = describe_group(h.shard, "g", 5)
+    assert (old.error_code, old.error_message, old.group_state) == (0, None, "Dead")
+    new = describe_group(h.shard, "g", 6)
+    assert (new.error_code, new.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g not found.")
+    h.shard.replay(foreign(3), 0)
+    assert describe_group(h.shard, "f", 6).error_message == "Group f is not a classic group."
+
+
+def delete(h, group_id="g"):
+    codes = []
+    h.run(lambda effects: codes.append(delete_group(h.shard, group_id, effects)))
+    return codes[0]
+
+
+def test_only_empty_groups_are_deleted_with_all_their_offsets(h):
+    assert delete(h) is ErrorCode.GROUP_ID_NOT_FOUND
+    (member,) = h.stable_group()
+    h.commit({("t", 0): 1, ("u", 3): 1}, member, 1)
+    assert delete(h) is ErrorCode.NON_EMPTY_GROUP
+    h.leave((member, None))
+    assert delete(h) is ErrorCode.NONE
+    assert h.shard.groups == {}
+    assert h.shard.offsets.of_group("g") == {}
+    assert [value for _, value in h.log[-3:]] == [None, None, None]
+    again = h.reloaded()
+    assert again.shard.groups == {}
+    assert again.shard.offsets.group_ids() == set()
+
+
+def test_deleting_a_group_forgets_pending_members_and_deadlines(h):
+    pending = h.join().response.member_id
+    assert delete(h) is ErrorCode.NONE
+    assert len(h.timers) == 0
+    on_deadline(h.shard, TimerKey("session", "g", pending), h.now, Effects())
+    assert h.join(member_id=pending).code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_offsets_of_a_deleted_topic_go_but_not_those_of_its_successor(h):
+    h.commit({("t", 0): 1}, topic_id=TOPIC_ID)
+    h.commit({("t", 1): 1}, topic_id=OTHER_ID)
+    h.commit({("t", 2): 1, ("u", 0): 1})
+    h.shard.replay(OffsetRecord("g", "t", 3, CommittedOffset(1, 0, "", 0)), 90, producer_id=7)
+    records = topic_deleted_records(h.shard, "t", TOPIC_ID)
+    assert {(record.topic, record.partition) for record in records} == {("t", 0), ("t", 2), ("t", 3)}
+
+
+# -- groups of other protocols ----------------------------------------------------------------------------------------
+
+
+def test_foreign_group_lives_as_long_as_it_has_records(h):
+    h.shard.replay(foreign(3), 0)
+    h.shard.replay(foreign(5, name=b"m"), 1)
+    group = h.shard.groups["f"]
+    assert isinstance(group, ForeignGroup)
+    assert (group.group_type, group.is_empty, group.state) == ("consumer", False, "Stable")
+    h.shard.replay(foreign(5, name=b"m", value=None), 2)
+    assert (group.is_empty, group.state) == (True, "Empty")
+    h.shard.replay(foreign(3, value=None), 3)
+    assert h.shard.groups == {}
+    h.shard.replay(foreign(3, value=None), 4)
+    assert h.shard.groups == {}
+
+
+def test_foreign_group_takes_over_a_simple_one_but_no_other(h):
+    """Offsets may stand before the group's own records in a compacted log."""
+    h.commit({("t", 0): 1}, group_id="f")
+    h.shard.replay(foreign(3), 90)
+    assert isinstance(h.shard.groups["f"], ForeignGroup)
+    h.stable_group()
+    h.shard.replay(foreign(3, group_id="g"), 91)
+    assert h.shard.classic("g") is not None
+
+
+def test_foreign_group_without_members_can_be_deleted_and_loses_nothing_else(h):
+    h.shard.replay(foreign(3), 0)
+    h.shard.replay(foreign(5, name=b"m"), 1)
+    assert delete(h, "f") is ErrorCode.NON_EMPTY_GROUP
+    h.shard.replay(foreign(5, name=b"m", value=None), 2)
+    assert delete(h, "f") is ErrorCode.NONE
+    assert h.log == [(b"\0\x03\0\x01f", None)]
+    assert h.shard.groups == {}
+
+
+def test_requests_to_a_foreign_group(h):
+    """Refused while it has members. Once empty, outsiders may commit, and classic members take it over."""
+    h.shard.replay(foreign(3), 0)
+    h.shard.replay(foreign(5, name=b"m"), 1)
+    assert h.join("f").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert h.heartbeat("m", 1, group_id="f") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert h.sync("m", 1, group_id="f").code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert h.leave(("m", None), group_id="f") == [ErrorCode.UNKNOWN_MEMBER_ID]
+    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert check_delete(h.shard.groups["f"]) is ErrorCode.NONE
+    assert h.shard.groups["f"].is_subscribed_to("t")
+    h.shard.replay(foreign(5, name=b"m", value=None), 2)
+    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.NONE
+    assert h.join("f", "m").code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert h.join("f").code is ErrorCode.MEMBER_ID_REQUIRED
+    assert h.shard.classic("f").state is GroupState.EMPTY
+    assert [value is None for _, value in h.log[-2:]] == [True, False]
+    assert h.reloaded().shard.offsets.get("f", "t", 0).offset == 1
+
+
+def test_share_group_is_never_taken_over(h):
+    h.shard.replay(foreign(11), 0)
+    assert h.join("f").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_foreign_groups_expire_like_others(h):
+    h.shard.replay(foreign(3), 0)
+    assert expired_records(h.shard, 0) == [foreign(3, value=None)]
+    h.shard.replay(OffsetRecord("f", "t", 0, CommittedOffset(1, 0, "", 0)), 1)
+    assert expired_records(h.shard, 0) == []
+    assert len(expired_records(h.shard, h.settings.offsets_retention_ms)) == 2
+
+
+def test_share_groups_do_not_expire(h):
+    h.shard.replay(foreign(11), 0)
+    assert expired_records(h.shard, 2**60) == []
+
+
+# -- giving a shard up, taking it on ----------------------------------------------------------------------------------
+
+
+def test_unload_sends_waiting_members_elsewhere(h):
+    leader, follower = h.stable_group(2)
+    joined = h.join(member_id=leader)
+    first, second = h.enter("other"), h.enter("other")
+    h.advance(6_000)
+    waiting = h.sync(second.response.member_id, first.response.generation_id, group_id="other")
+    h.shard.replay(foreign(3), 99)
+    h.run(lambda effects: h.shard.unload(h.now, effects))
+    assert joined.code is ErrorCode.NOT_COORDINATOR
+    assert waiting.code is ErrorCode.NOT_COORDINATOR
+    assert h.shard.groups == {}
+    assert len(h.timers) == 0
+    assert h.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_loaded_members_have_a_session_to_show_up_in(h):
+    leader, follower = h.stable_group(2)
+    again = h.reloaded()
+    again.advance(9_999)
+    assert again.heartbeat(follower, 1) is ErrorCode.NONE
+    again.advance(1)
+    assert again.heartbeat(follower, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert leader not in again.shard.classic("g").members
+
+
+def test_loaded_members_can_go_on_without_a_rebalance(h):
+    """They offer the chosen protocol only, but a join with the same metadata is no change."""
+    _leader, follower = h.stable_group(2)
+    again = h.reloaded()
+    assert again.commit({("t", 0): 5}, follower, 1) is ErrorCode.NONE
+    assert again.join(member_id=follower).response.generation_id == 1
+
+
+def test_loaded_group_above_the_limit_rebalances():
+    from coordinator.group.settings import GroupSettings
+
+    h = GroupHarness()
+    leader, *_ = h.stable_group(3)
+    h.settings = GroupSettings(max_size=2)
+    again = h.reloaded()
+    assert again.heartbeat(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    h.shard.replay(foreign(3), 98)
+    assert h.reloaded().shard.classic("g") is not None
+
+
+def test_tombstone_of_a_group_that_is_not_there_is_nothing(h):
+    h.shard.replay(GroupRecord("g", None), 0)
+    h.shard.replay(foreign(3), 1)
+    h.shard.replay(GroupRecord("f", None), 2)
+    assert set(h.shard.groups) == {"f"}

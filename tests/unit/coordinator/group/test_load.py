@@ -1,0 +1,146 @@
+"""Loading what Apache Kafka wrote, and what we write being the same bytes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.foreign import ForeignGroup
+from coordinator.group.load import replay_batches
+from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, OffsetRecord, parse_record
+from coordinator.group.settings import GroupSettings
+from coordinator.group.shard import GroupShard
+from coordinator.group.state import GroupState
+from coordinator.timers import Timers
+from protocol.records.batch import iter_batches
+from protocol.records.builder import BatchBuilder
+from protocol.records.record import iter_records
+
+DIRECTORY = Path("tests/data/logs/v4.3.1-clean-shutdown")
+LOG = (DIRECTORY / "__consumer_offsets-0" / "00000000000000000000.log").read_bytes()
+DECODED = (DIRECTORY / "__consumer_offsets-0.decoded.txt").read_text().splitlines()
+
+
+def new_shard() -> GroupShard:
+    return GroupShard(0, GroupSettings(), Timers())
+
+
+def loaded(data=LOG, from_offset=0) -> GroupShard:
+    shard = new_shard()
+    *_, end = replay_batches(shard, data, from_offset)
+    assert end == 62
+    return shard
+
+
+def decoded_records():
+    """(offset, key, value or None) as kafka-dump-log prints them; control records left out."""
+    for line in DECODED:
+        match = re.match(r"\| offset: (\d+) .* key: ({.*}) payload: (.*)$", line)
+        if match:
+            offset, key, payload = match.groups()
+            yield int(offset), json.loads(key), None if payload == "<DELETE>" else json.loads(payload)
+
+
+def test_offsets_are_those_that_kafka_decodes():
+    """Plain commits take the last value; of the transactions one was committed and one aborted."""
+    expected: dict[tuple[str, str, int], int] = {}
+    for offset, key, value in decoded_records():
+        if key["type"] != "1":
+            continue
+        place = (key["data"]["group"], key["data"]["topic"], key["data"]["partition"])
+        if value is None:
+            expected.pop(place, None)
+        elif offset != 2:  # the aborted one
+            expected[place] = value["data"]["offset"]
+    shard = loaded()
+    stored = {
+        (group_id, topic, partition): committed.offset
+        for group_id in shard.offsets.group_ids()
+        for topic, partitions in shard.offsets.of_group(group_id).items()
+        for partition, committed in partitions.items()
+    }
+    assert stored == expected
+    assert stored["g-txn", "plain", 0] == 17
+    assert shard.offsets.get("g-txn", "plain", 0).metadata == "from-txn"
+    assert shard.offsets.get("g-assign", "plain", 0).topic_id == bytes.fromhex("5b060ea4a67a426eabd522294463a1f5")
+    assert not shard.unknown_records
+
+
+def test_groups_are_those_that_kafka_has():
+    shard = loaded()
+    classic = {group_id: group for group_id, group in shard.groups.items() if isinstance(group, ClassicGroup)}
+    assert {group_id: (group.state, group.generation, group.is_simple) for group_id, group in classic.items()} == {
+        "g-txn": (GroupState.EMPTY, 0, True),
+        "g-assign": (GroupState.EMPTY, 0, True),
+        "g-classic": (GroupState.EMPTY, 2, False),
+        "g-static": (GroupState.EMPTY, 2, False),
+    }
+    assert classic["g-static"].state_timestamp_ms == 1795261513727
+    foreign = {group_id: group for group_id, group in shard.groups.items() if isinstance(group, ForeignGroup)}
+    assert {group_id: (group.group_type, group.is_empty) for group_id, group in foreign.items()} == {
+        "g-new": ("consumer", True),
+        "g-new-regex": ("consumer", True),
+        "g-share": ("share", True),
+    }
+
+
+def test_stable_generation_in_the_middle_of_the_log_is_taken_as_it_was():
+    batches = [position for position, header in iter_batches(LOG) if header.base_offset == 6]
+    shard = new_shard()
+    assert list(replay_batches(shard, LOG[: batches[0]], 0))[-1] == 6
+    group = shard.classic("g-classic")
+    assert (group.state, group.generation, group.protocol_name) == (GroupState.STABLE, 1, "range")
+    assert group.subscribed_topics == {"headers", "plain"}
+    assert group.leader_id in group.members
+
+
+def test_loading_can_go_on_in_the_middle_of_a_batch():
+    """A record is applied once, wherever the reader paused."""
+    position = next(position for position, header in iter_batches(LOG) if header.base_offset == 39)
+    shard = new_shard()
+    assert next(iter(replay_batches(shard, LOG[position:], 40))) == 41
+    assert "g-deleted" not in shard.groups
+
+
+def test_our_records_are_the_bytes_that_kafka_wrote():
+    for record in iter_records(LOG):
+        if record.key[:2] not in (b"\0\x01", b"\0\x02"):
+            continue
+        if len(record.key) == 4:
+            continue  # a marker
+        ours = parse_record(record.key, record.value)
+        assert isinstance(ours, OffsetRecord | GroupRecord)
+        assert (ours.key, ours.value) == (record.key, record.value)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_logs_from_before_record_batches_are_read(magic):
+    from protocol.records.legacy_builder import MessageSetBuilder
+
+    builder = MessageSetBuilder(magic=magic)
+    offset = OffsetRecord("g", "t", 0, CommittedOffset(5, -1, "", 7))
+    builder.append(1, offset.key, b"\0\x01" + bytes(7) + b"\x05\0\0" + bytes(7) + b"\x07" + b"\xff" * 8)
+    shard = new_shard()
+    assert list(replay_batches(shard, builder.build(), 0)) == [1]
+    assert shard.offsets.get("g", "t", 0).offset == 5
+
+
+def test_what_newer_kafkas_write_is_left_alone():
+    builder = BatchBuilder()
+    builder.append(1, b"\0\x63\0\x01g", b"")
+    builder.append(1, b"\0\x02\0\x01g", b"\0\x63")
+    builder.append(1, GroupRecord("h", None).key, GroupRecord("h", GroupMetadata("", 0, None, None, 1)).value)
+    shard = new_shard()
+    assert list(replay_batches(shard, builder.build(), 0)) == [3]
+    assert set(shard.groups) == {"h"}
+    assert shard.unknown_records.total() == 2
+
+
+def test_control_records_of_other_kinds_say_nothing():
+    from protocol.records.control import ControlType, build_control_batch
+
+    shard = new_shard()
+    batch = build_control_batch(ControlType.LEADER_CHANGE, b"", 1)
+    assert list(replay_batches(shard, batch, 0)) == [1]

@@ -1,0 +1,103 @@
+"""The store of offsets, with those of open transactions; and OffsetFetch, which reads it."""
+
+import pytest
+
+from coordinator.group.offset_fetch import fetch_all_offsets, fetch_offsets
+from coordinator.group.offsets import Place
+from coordinator.group.records import CommittedOffset, OffsetRecord
+from coordinator.group.settings import GroupSettings
+from coordinator.group.shard import GroupShard
+from coordinator.timers import Timers
+from protocol.errors import ErrorCode
+from protocol.messages.offset_fetch import OffsetFetchRequestTopics
+
+TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
+
+
+@pytest.fixture
+def shard() -> GroupShard:
+    return GroupShard(0, GroupSettings(), Timers())
+
+
+def put(shard, offset, *, at, producer_id=-1, topic="t", partition=0, topic_id=bytes(16)):
+    committed = CommittedOffset(offset, 3, f"m{offset}", 1, -1, topic_id)
+    shard.replay(OffsetRecord("g", topic, partition, committed), at, producer_id)
+
+
+def fetch(shard, partition=0, topic="t", topic_id=bytes(16), stable=True):
+    topics = [OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=[partition])]
+    (answer,) = fetch_offsets(shard, "g", topics, stable)
+    (found,) = answer.partitions
+    return found
+
+
+def test_offsets_come_back(shard):
+    put(shard, 5, at=0)
+    put(shard, 6, at=1)
+    found = fetch(shard)
+    assert (found.committed_offset, found.committed_leader_epoch, found.metadata, found.error_code) == (6, 3, "m6", 0)
+    missing = fetch(shard, 1)
+    assert (missing.committed_offset, missing.committed_leader_epoch, missing.metadata, missing.error_code) == (
+        -1,
+        -1,
+        "",
+        0,
+    )
+
+
+def test_offset_of_an_earlier_topic_of_the_same_name_counts_as_none(shard):
+    put(shard, 5, at=0, topic_id=TOPIC_ID)
+    assert fetch(shard, topic_id=TOPIC_ID).committed_offset == 5
+    assert fetch(shard).committed_offset == 5
+    assert fetch(shard, topic_id=OTHER_ID).committed_offset == -1
+
+
+def test_offsets_of_an_open_transaction_are_unstable(shard):
+    """KIP-447: only who asks for stable offsets is told to wait."""
+    put(shard, 5, at=0)
+    put(shard, 9, at=1, producer_id=7)
+    unstable = fetch(shard)
+    assert (unstable.error_code, unstable.committed_offset) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
+    assert fetch(shard, stable=False).committed_offset == 5
+    assert fetch(shard, 1).error_code == 0
+    (topic,) = fetch_all_offsets(shard, "g", True)
+    assert topic.partitions[0].error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
+    (topic,) = fetch_all_offsets(shard, "g", False)
+    assert (topic.name, topic.partitions[0].committed_offset) == ("t", 5)
+
+
+def test_marker_makes_offsets_take_effect_or_forgets_them(shard):
+    put(shard, 9, at=1, producer_id=7)
+    put(shard, 10, at=2, producer_id=8, partition=1)
+    shard.replay_transaction_end(7, True)
+    shard.replay_transaction_end(8, False)
+    shard.replay_transaction_end(9, True)
+    assert (fetch(shard).committed_offset, fetch(shard, 1).committed_offset) == (9, -1)
+    assert not shard.offsets.has_open_transactions("g")
+    assert "g" in shard.groups
+
+
+def test_latest_record_wins_not_the_latest_marker(shard):
+    put(shard, 9, at=1, producer_id=7)
+    put(shard, 5, at=2)
+    shard.replay_transaction_end(7, True)
+    assert fetch(shard).committed_offset == 5
+    put(shard, 11, at=4, producer_id=7)
+    shard.replay_transaction_end(7, True)
+    assert fetch(shard).committed_offset == 11
+
+
+def test_tombstone_takes_pending_offsets_along(shard):
+    put(shard, 5, at=0)
+    put(shard, 9, at=1, producer_id=7)
+    put(shard, 9, at=2, producer_id=8)
+    put(shard, 9, at=3, producer_id=8, partition=1)
+    assert set(shard.offsets.places("g")) == {Place("t", 0), Place("t", 1)}
+    shard.replay(OffsetRecord("g", "t", 0, None), 4)
+    assert set(shard.offsets.places("g")) == {Place("t", 1)}
+    assert shard.offsets.groups_with("t") == {"g"}
+    assert shard.offsets.group_ids() == set()
+    shard.replay(OffsetRecord("g", "t", 1, None), 5)
+    assert not shard.offsets.has_open_transactions("g")
+    shard.replay(OffsetRecord("nobody", "t", 1, None), 6)
+    assert "nobody" not in shard.groups

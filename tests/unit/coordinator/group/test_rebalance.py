@@ -1,0 +1,193 @@
+"""The phases of a rebalance and their deadlines."""
+
+from coordinator.group.settings import GroupSettings
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+from tests.support.groups import GroupHarness
+
+
+def test_first_members_wait_for_more_as_long_as_new_ones_come():
+    """group.initial.rebalance.delay.ms, again for each delay in which someone came."""
+    h = GroupHarness()
+    first = h.join(version=3)
+    h.advance(2_000)
+    second = h.join(version=3)
+    h.advance(1_000)
+    assert first.response is None
+    h.advance(3_000)
+    assert first.response.generation_id == second.response.generation_id == 1
+
+
+def test_first_members_do_not_wait_longer_than_their_rebalance_timeout():
+    """3 s, 3 s, then the rest of the 7 s; Kafka counts the rest before the wait that follows it."""
+    h = GroupHarness()
+    first = h.join(version=3, rebalance_ms=7_000)
+    waited = 0
+    while first.response is None:
+        h.join(version=3, rebalance_ms=7_000)
+        h.advance(100)
+        waited += 100
+    assert waited == 7_000
+
+
+def test_initial_delay_of_zero_ends_with_the_next_check():
+    h = GroupHarness(GroupSettings(initial_rebalance_delay_ms=0))
+    parked = h.join(version=3)
+    assert parked.response is None
+    h.advance(0)
+    assert parked.response.generation_id == 1
+
+
+def test_slow_members_are_dropped_at_the_rebalance_timeout():
+    """The longest of all members' counts."""
+    h = GroupHarness()
+    first, second = h.enter(rebalance_ms=20_000, session_ms=30_000), h.enter(rebalance_ms=10_000, session_ms=30_000)
+    h.advance(6_000)
+    leader, follower = first.response.member_id, second.response.member_id
+    h.sync(follower, 1)
+    h.sync(leader, 1, {})
+    again = h.join(member_id=follower, protocols=[("range", b"other")], rebalance_ms=10_000)
+    assert again.response is None
+    h.advance(19_999)
+    assert again.response is None
+    h.advance(1)
+    assert (again.response.generation_id, again.response.leader) == (2, follower)
+    assert list(h.shard.classic("g").members) == [follower]
+    assert h.heartbeat(leader, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_pending_members_hold_a_rebalance_up_until_they_join_or_time_out():
+    h = GroupHarness()
+    leader, follower = h.stable_group(2)
+    joined = h.join(member_id=leader)
+    pending = h.join().response.member_id
+    follower_joined = h.join(member_id=follower)
+    assert joined.response is None
+    h.join(member_id=pending)
+    assert joined.response.generation_id == follower_joined.response.generation_id == 2
+
+
+def test_pending_member_that_times_out_lets_the_rebalance_end():
+    h = GroupHarness()
+    leader, follower = h.stable_group(2)
+    joined = h.join(member_id=leader, session_ms=100_000)
+    h.join(session_ms=6_000)
+    h.join(member_id=follower, session_ms=100_000)
+    assert joined.response is None
+    h.advance(6_000)
+    assert joined.response.generation_id == 2
+
+
+def test_members_that_do_not_sync_are_dropped():
+    h = GroupHarness()
+    first, second = h.enter(session_ms=100_000, rebalance_ms=20_000), h.enter(session_ms=100_000, rebalance_ms=20_000)
+    h.advance(6_000)
+    leader, follower = first.response.member_id, second.response.member_id
+    waiting = h.sync(follower, 1)
+    h.advance(20_000)
+    assert waiting.code is ErrorCode.REBALANCE_IN_PROGRESS
+    assert list(h.shard.classic("g").members) == [follower]
+    assert h.heartbeat(leader, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert h.heartbeat(follower, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_members_that_do_not_sync_with_a_stable_group_are_dropped_too():
+    h = GroupHarness()
+    first, second = h.enter(session_ms=100_000, rebalance_ms=20_000), h.enter(session_ms=100_000, rebalance_ms=20_000)
+    h.advance(6_000)
+    leader, follower = first.response.member_id, second.response.member_id
+    h.sync(leader, 1, {})
+    h.advance(20_000)
+    assert h.heartbeat(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert h.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_static_members_that_do_not_join_keep_their_place():
+    """They are dropped by their session, or for not syncing."""
+    h = GroupHarness()
+    first, second = h.join(instance="one", session_ms=100_000), h.join(instance="two", session_ms=100_000)
+    h.advance(6_000)
+    leader, follower = first.response.member_id, second.response.member_id
+    h.sync(follower, 1)
+    h.sync(leader, 1, {})
+    again = h.join(member_id=follower, instance="two", session_ms=100_000, protocols=[("range", b"other")])
+    assert again.response is None
+    h.advance(60_000)
+    assert (again.response.generation_id, again.response.leader, len(again.response.members)) == (2, follower, 2)
+
+
+def test_rebalance_that_no_static_member_joins_waits_on():
+    h = GroupHarness()
+    first, second = h.join(instance="one", session_ms=200_000), h.join(instance="two", session_ms=200_000)
+    dynamic = h.enter(session_ms=6_000)
+    h.advance(9_000)
+    generation = first.response.generation_id
+    ids = [each.response.member_id for each in (first, second, dynamic)]
+    for member in ids[1:]:
+        h.sync(member, generation)
+    h.sync(ids[0], generation, {})
+    h.leave((ids[2], None))
+    h.advance(60_000)
+    assert h.shard.classic("g").state is GroupState.PREPARING_REBALANCE
+    assert "no member has joined" in str(h.notes[-1])
+    h.join(member_id=ids[0], instance="one", session_ms=200_000)
+    back = h.join(member_id=ids[1], instance="two", session_ms=200_000)
+    assert back.response.generation_id == generation + 1
+
+
+def test_last_member_that_dies_in_the_first_phase_leaves_the_group_empty():
+    h = GroupHarness(GroupSettings(initial_rebalance_delay_ms=600_000))
+    parked = h.join(version=3, rebalance_ms=700_000)
+    h.advance(300_000)
+    assert parked.code is ErrorCode.UNKNOWN_MEMBER_ID
+    group = h.shard.classic("g")
+    assert (group.state, group.generation, group.leader_id) == (GroupState.EMPTY, 1, None)
+
+
+def test_dead_member_starts_a_rebalance_of_the_others():
+    h = GroupHarness()
+    leader, follower = h.stable_group(2)
+    h.advance(9_999)
+    assert h.heartbeat(follower, 1) is ErrorCode.NONE
+    h.advance(1)
+    assert h.heartbeat(follower, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert h.heartbeat(leader, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert h.join(member_id=follower).response.generation_id == 2
+
+
+def test_last_member_that_dies_leaves_an_empty_group_in_the_log():
+    h = GroupHarness()
+    h.stable_group()
+    h.advance(10_000)
+    group = h.shard.classic("g")
+    assert (group.state, group.generation, group.protocol_name, group.leader_id) == (GroupState.EMPTY, 2, None, None)
+    assert group.protocol_type == "consumer"
+    assert h.reloaded().shard.classic("g").metadata() == group.metadata()
+
+
+def test_group_is_empty_even_if_that_cannot_be_written():
+    h = GroupHarness()
+    h.stable_group()
+    h.failure = ErrorCode.NOT_COORDINATOR
+    h.advance(10_000)
+    assert h.shard.classic("g").state is GroupState.EMPTY
+
+
+def test_members_that_wait_do_not_die():
+    """Parked in a join or a sync, a member counts as alive; its session starts anew with the answer."""
+    h = GroupHarness()
+    leader, follower = h.stable_group(2, session_ms=10_000, rebalance_ms=60_000)
+    joined = h.join(member_id=leader, session_ms=10_000)
+    for _ in range(5):
+        h.advance(9_000)
+        h.heartbeat(follower, 1)
+    assert joined.response is None
+    h.join(member_id=follower)
+    waiting = h.sync(follower, 2)
+    for _ in range(5):
+        h.advance(9_000)
+        assert h.heartbeat(leader, 2) is ErrorCode.NONE
+    h.sync(leader, 2, {})
+    assert waiting.code is ErrorCode.NONE
+    h.advance(9_999)
+    assert h.heartbeat(follower, 2) is ErrorCode.NONE
