@@ -44,7 +44,7 @@ MEANINGS = {
 """Loggers or packages of Kafka, and the logger here that does the work. The longest beginning of a name counts."""
 
 _BY_PACKAGE = {
-    "LogFutureTimestampLogge": "LogFutureTimestampLogger",
+    "": "LogFutureTimestampLogger",
     "com.yammer.metrics.reporting": "JmxReporter",
     "kafka.authorizer": "logger",
     "kafka.cluster": "Partition",

@@ -43,7 +43,7 @@ class LoggerError(Exception):
 class _Text(logging.Formatter):
     """`2026-01-31 12:00:00,123 INFO broker.server: message`, in UTC."""
 
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")

@@ -18,7 +18,7 @@ from .keys import BROKER_KEYS, TOPIC_KEYS
 from .listeners import Listener
 from .listening import Listening, read_listening
 from .setting import Setting, Settings
-from .unknown import row_of
+from .unknown import dynamic_row_of
 from .values import ConfigValue, Password
 
 if TYPE_CHECKING:
@@ -230,11 +230,11 @@ def _usable(texts: Mapping[str, str], least: UpdateMode) -> dict[str, str]:
     """Without what may not be dynamic on that level, or can not be read."""
     usable = {}
     for key, text in texts.items():
-        row = row_of(key)
+        row = dynamic_row_of(key)
         if row is not None:
             value = row.read(text)
-            dynamic = row.update_mode is UpdateMode.CLUSTER_WIDE or row.update_mode is least is UpdateMode.PER_BROKER
-            if not dynamic or isinstance(value, Problem):
+            fixed = row.name == key and row.update_mode not in (UpdateMode.CLUSTER_WIDE, least)
+            if fixed or isinstance(value, Problem):
                 reason = value.message if isinstance(value, Problem) else f"{key} can not be changed dynamically"
                 log.warning("dynamic configuration left out: %s", reason)
                 continue

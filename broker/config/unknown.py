@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .key import ConfigKey
-from .keys import BROKER_KEYS, LEGACY_TOPIC_KEYS, TOPIC_KEYS
+from .keys import BROKER_KEYS, DYNAMIC_ONLY_KEYS, LEGACY_TOPIC_KEYS, TOPIC_KEYS
 
 PLUGIN_PREFIXES = (
     "sasl.", "ssl.", "client.quota.", "config.providers.", "rlmm.config.", "rsm.config.", "metrics.",
@@ -42,6 +42,12 @@ def without_listener(key: str) -> str:
 def row_of(key: str) -> ConfigKey | None:
     """The row for `key`, with or without a listener's prefix; None for keys of plugins and unknown ones."""
     return BROKER_KEYS.get(key) or BROKER_KEYS.get(without_listener(key))
+
+
+def dynamic_row_of(key: str) -> ConfigKey | None:
+    """As `row_of`, for a key among dynamic values: keys of former versions are as unknown as those of plugins."""
+    row = DYNAMIC_ONLY_KEYS.get(key) or row_of(key)
+    return None if row is None or row.removed else row
 
 
 def unknown_key_reason(key: str) -> str | None:

@@ -59,7 +59,7 @@ class OneOf:
         if value in self.words or (self.ignore_case and value.upper() in self.words):
             return None
         how = " (case insensitive)" if self.ignore_case else ""
-        return Problem(name, value, f"String must be one of{how}: {', '.join(self.words)}", str(self))
+        return Problem(name, value, f"String must be one of{how}: {', '.join(self.words)}")
 
     def __str__(self) -> str:
         return f"{'(case insensitive) ' if self.ignore_case else ''}[{', '.join(self.words)}]"
@@ -84,7 +84,7 @@ class ListOf:
                 sentence = f"Configuration '{name}' values must not be empty."
                 return Problem(name, to_text(value), "has an empty entry", what, sentence=sentence)
             if self.words and entry not in self.words:
-                return Problem(name, entry, f"String must be one of: {', '.join(self.words)}", what)
+                return Problem(name, entry, f"String must be one of: {', '.join(self.words)}")
         return None
 
     def __str__(self) -> str:

@@ -1,8 +1,9 @@
 """The tables of all configuration keys, one row a key: the only place where a key is described.
 
-`BROKER_KEYS` may stand in server.properties, `TOPIC_KEYS` on topics, `GROUP_KEYS` on groups, `CLIENT_METRICS_KEYS` on
-client metrics subscriptions, `QUOTA_KEYS` on users, clients and addresses. `LEGACY_TOPIC_KEYS` are topic keys of
-former versions: refused as Kafka 4 refuses them, but no surprise in an old directory.
+`BROKER_KEYS` may stand in server.properties, `DYNAMIC_ONLY_KEYS` only among a broker's dynamic values, `TOPIC_KEYS` on
+topics, `GROUP_KEYS` on groups, `CLIENT_METRICS_KEYS` on client metrics subscriptions, `QUOTA_KEYS` on users, clients
+and addresses. `LEGACY_TOPIC_KEYS` are topic keys of former versions: refused as Kafka 4 refuses them, but no surprise
+in an old directory.
 """
 
 from ..key import table
@@ -12,6 +13,7 @@ from .log import LOG_KEYS
 from .network import NETWORK_KEYS
 from .node import NODE_KEYS
 from .own import OWN_KEYS
+from .replication import DYNAMIC_ONLY_KEYS as _DYNAMIC_ONLY
 from .replication import REPLICATION_KEYS
 from .resources import CLIENT_METRICS_KEYS as _CLIENT_METRICS
 from .resources import GROUP_RESOURCE_KEYS
@@ -33,10 +35,19 @@ BROKER_KEYS = table(
     LEGACY_KEYS,
     OLDEST_KEYS,
 )
+DYNAMIC_ONLY_KEYS = table(_DYNAMIC_ONLY)
 TOPIC_KEYS = table(_TOPIC)
 LEGACY_TOPIC_KEYS = table(_LEGACY_TOPIC)
 GROUP_KEYS = table(GROUP_RESOURCE_KEYS)
 CLIENT_METRICS_KEYS = table(_CLIENT_METRICS)
 QUOTA_KEYS = table(_QUOTA)
 
-__all__ = ["BROKER_KEYS", "CLIENT_METRICS_KEYS", "GROUP_KEYS", "LEGACY_TOPIC_KEYS", "QUOTA_KEYS", "TOPIC_KEYS"]
+__all__ = [
+    "BROKER_KEYS",
+    "CLIENT_METRICS_KEYS",
+    "DYNAMIC_ONLY_KEYS",
+    "GROUP_KEYS",
+    "LEGACY_TOPIC_KEYS",
+    "QUOTA_KEYS",
+    "TOPIC_KEYS",
+]

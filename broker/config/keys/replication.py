@@ -118,3 +118,14 @@ REPLICATION_KEYS = (
         doc="Threads that read from tiered storage."),
 )
 # fmt: on
+
+# fmt: off
+DYNAMIC_ONLY_KEYS = (
+    ConfigKey("leader.replication.throttled.rate", LONG, LONG_MAX, Range(0), MEDIUM, CLUSTER_WIDE, inert=ONE_REPLICA,
+        doc="Bytes a second that leaders send of throttled replicas."),
+    ConfigKey("follower.replication.throttled.rate", LONG, LONG_MAX, Range(0), MEDIUM, CLUSTER_WIDE, inert=ONE_REPLICA,
+        doc="Bytes a second that followers fetch of throttled replicas."),
+    ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, Range(0), MEDIUM, CLUSTER_WIDE,
+        doc="Bytes a second that are copied between log directories."),
+)
+# fmt: on

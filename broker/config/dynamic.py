@@ -1,0 +1,79 @@
+"""Which values may become a broker's dynamic ones, checked as Kafka 4.3's DynamicBrokerConfig does, in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from .combinations import problems as broken_rules
+from .errors import ConfigError, Problem, rule
+from .key import UpdateMode
+from .listening import read_listening
+from .setting import Setting
+from .unknown import dynamic_row_of, without_listener
+
+if TYPE_CHECKING:
+    from .broker_config import BrokerConfig
+
+PER_LISTENER_ONLY = frozenset(
+    f"ssl.{name}"
+    for name in (
+        "key.password",
+        "keystore.certificate.chain",
+        "keystore.key",
+        "keystore.location",
+        "keystore.password",
+        "keystore.type",
+        "truststore.certificates",
+        "truststore.location",
+        "truststore.password",
+        "truststore.type",
+    )
+)
+"""Keys that are dynamic with a listener's prefix only: others share the static ones."""
+
+CLUSTER_LEVEL_LISTENER_KEYS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+"""Keys that may be dynamic for all brokers even with a listener's prefix."""
+
+
+def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker: bool) -> None:
+    """Raises ConfigError unless `texts` may be all the dynamic values: this broker's, or the cluster's default ones."""
+    rows = {key: row for key in texts if (row := dynamic_row_of(key)) is not None}
+    _refuse(
+        "Cannot update these configs dynamically",
+        (key for key, row in rows.items() if row.name == key and row.update_mode is UpdateMode.READ_ONLY),
+    )
+    _refuse(
+        "These security configs can be dynamically updated only per-listener using the listener prefix",
+        (key for key in texts if key in PER_LISTENER_ONLY),
+    )
+    for key, row in rows.items():
+        value = row.read(texts[key])
+        if isinstance(value, Problem):
+            raise ConfigError(value)
+    if not per_broker:
+        _refuse(
+            "Cannot update these configs at default cluster level, broker id must be specified",
+            (key for key in texts if _is_per_broker(key)),
+        )
+    default, own = (config.cluster_default, texts) if per_broker else (texts, config.per_broker)
+    values = config.with_dynamic(default, own)
+    broken = next(broken_rules(values), None)
+    if broken is not None:
+        raise ConfigError(broken)
+    given = {key: Setting(text, "") for key, text in {**default, **own}.items()}
+    read_listening({**config.static, **given}, values)
+
+
+def _is_per_broker(key: str) -> bool:
+    base = without_listener(key)
+    if base != key:
+        return base not in CLUSTER_LEVEL_LISTENER_KEYS
+    row = dynamic_row_of(key)
+    return row is not None and row.update_mode is UpdateMode.PER_BROKER
+
+
+def _refuse(sentence: str, keys: Iterable[str]) -> None:
+    refused = list(keys)
+    if refused:
+        raise ConfigError(rule(f"{sentence}: [{', '.join(refused)}]", refused[0]))

@@ -1,0 +1,51 @@
+"""What AlterConfigs and IncrementalAlterConfigs have in common: decide each resource, record what may be changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from broker.config.alter import REPEATED, Changes, Refusal, repeated
+from broker.deferred import Deferred
+from metadata.configs import alter_config
+from protocol.errors import ErrorCode
+from protocol.schema import Struct, StructType
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+Resource = tuple[int, str]
+
+
+def alter(
+    broker: Broker, request: Struct, plan: Callable[[Resource, Struct], Changes], response: StructType
+) -> Deferred[list[Struct]]:
+    """The results for the resources of a request, once all changes are on disk and in force.
+
+    `plan` decides one resource, or raises Refusal. Nothing is changed if `validate_only`. A change that can not be
+    recorded fails the whole request.
+    """
+    image = broker.controller.image
+    twice = repeated((each.resource_type, each.resource_name) for each in request.resources)
+    records, results = [], []
+    for asked in request.resources:
+        resource = (asked.resource_type, asked.resource_name)
+        code, message = ErrorCode.NONE, None
+        try:
+            if resource in twice:
+                raise REPEATED
+            changes = plan(resource, asked)
+        except Refusal as refusal:
+            code, message = refusal.code, refusal.message
+            log.info("configuration of %s not changed: %s", resource, message)
+        else:
+            records += alter_config(image, *resource, changes)
+        results.append(
+            response(error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1])
+        )
+    if request.validate_only or not records:
+        return Deferred.resolved(results)
+    return broker.controller.submit(records).then(lambda _: results)

@@ -1,0 +1,27 @@
+"""AlterConfigs v0-v2: replace the configurations of topics, brokers, groups and client metrics subscriptions (KIP-133).
+
+What a request does not name goes back to its default, which is why there is IncrementalAlterConfigs. Levels of loggers
+are not changed in this way (KIP-412). Each resource is changed as a whole or not at all, independently of the others.
+"""
+
+from __future__ import annotations
+
+from broker.config.alter import Alteration, Changes, Operation, plan_replacement
+from broker.config_changes import Resource, alter
+from broker.dispatch import Reply, RequestContext, handles
+from protocol.messages.alter_configs import ALTER_CONFIGS, AlterConfigsResourceResponse
+from protocol.schema import Struct
+
+
+@handles(ALTER_CONFIGS)
+def alter_configs(ctx: RequestContext, request: Struct) -> Reply:
+    """One result for each resource, in the order of the request."""
+    broker = ctx.broker
+
+    def plan(resource: Resource, asked: Struct) -> Changes:
+        values = [Alteration(each.name, Operation.SET, each.value) for each in asked.configs]
+        return plan_replacement(broker.config, broker.controller.image, resource, values)
+
+    return alter(broker, request, plan, AlterConfigsResourceResponse).then(
+        lambda responses: ALTER_CONFIGS.response(throttle_time_ms=0, responses=responses)
+    )

@@ -1,0 +1,116 @@
+"""DescribeConfigs v1-v4: configurations of topics, brokers, loggers, groups and client metrics subscriptions.
+
+Versions: v1 sources and synonyms (KIP-226); v3 types and documentation (KIP-569); v4 flexible. A broker answers for
+itself and, under the empty name, for the dynamic defaults of all. Secrets, and values whose key nobody knows, are null.
+"""
+
+from __future__ import annotations
+
+from broker import logs
+from broker.config.describe import (
+    Entry,
+    broker_entries,
+    client_metrics_entries,
+    cluster_default_entries,
+    group_entries,
+    logger_entries,
+    topic_entries,
+)
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.image import ResourceType
+from metadata.topic_names import name_problem
+from protocol.errors import ErrorCode
+from protocol.messages.describe_configs import (
+    DESCRIBE_CONFIGS,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from protocol.schema import Struct
+
+
+class _Refusal(Exception):
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@handles(DESCRIBE_CONFIGS)
+def describe_configs(ctx: RequestContext, request: Struct) -> Reply:
+    """One result for each resource, in the order of the request."""
+    return DESCRIBE_CONFIGS.response(
+        throttle_time_ms=0, results=[_result(ctx, request, each) for each in request.resources]
+    )
+
+
+def _result(ctx: RequestContext, request: Struct, asked: Struct) -> Struct:
+    code, message = ErrorCode.NONE, ""
+    entries: list[Entry] = []
+    try:
+        entries = _entries(ctx, asked.resource_type, asked.resource_name)
+    except _Refusal as refusal:
+        code, message = refusal.code, str(refusal)
+    wanted = asked.configuration_keys
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=message,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
+        configs=[_config(request, entry) for entry in entries if not wanted or entry.name in wanted],
+    )
+
+
+def _entries(ctx: RequestContext, kind: int, name: str) -> list[Entry]:
+    config, image = ctx.broker.config, ctx.broker.controller.image
+    if kind == ResourceType.TOPIC:
+        problem = name_problem(name)
+        if problem is not None:
+            raise _Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        if image.topic(name) is None:
+            raise _Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return topic_entries(config, image.topic_config(name))
+    if kind == ResourceType.BROKER:
+        if not name:
+            return cluster_default_entries(config)
+        _check_broker_id(config.node_id, name, f"{config.node_id} or empty string,")
+        return broker_entries(config)
+    if kind == ResourceType.BROKER_LOGGER:
+        _refuse_empty(name, "Broker id")
+        _check_broker_id(config.node_id, name, str(config.node_id))
+        return logger_entries(logs.levels())
+    if kind == ResourceType.CLIENT_METRICS:
+        _refuse_empty(name, "Client metrics subscription name")
+        return client_metrics_entries(config, image.config(kind, name))
+    if kind == ResourceType.GROUP:
+        _refuse_empty(name, "Group name")
+        return group_entries(config, image.config(kind, name))
+    raise _Refusal(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+
+
+def _refuse_empty(name: str, what: str) -> None:
+    if not name:
+        raise _Refusal(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
+
+
+def _check_broker_id(node_id: int, name: str, expected: str) -> None:
+    try:
+        given = int(name)
+    except ValueError:
+        raise _Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if given != node_id:
+        message = f"Unexpected broker id, expected {expected} but received {name}"
+        raise _Refusal(ErrorCode.INVALID_REQUEST, message)
+
+
+def _config(request: Struct, entry: Entry) -> Struct:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in synonyms],
+        config_type=entry.config_type,
+        documentation=entry.documentation if request.include_documentation or not entry.documentation else None,
+    )

@@ -1,0 +1,34 @@
+"""IncrementalAlterConfigs v0-v1: set, delete, append to and subtract from single values (KIP-339).
+
+Of topics, brokers (one, or the default of all), groups (KIP-1043), client metrics subscriptions (KIP-714), and levels
+of loggers (KIP-412). Each resource is changed as a whole or not at all, independently of the others.
+"""
+
+from __future__ import annotations
+
+from broker import logs
+from broker.config.alter import Alteration, Changes, plan_incremental, plan_levels
+from broker.config_changes import Resource, alter
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.image import ResourceType
+from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse
+from protocol.schema import Struct
+
+
+@handles(INCREMENTAL_ALTER_CONFIGS)
+def incremental_alter_configs(ctx: RequestContext, request: Struct) -> Reply:
+    """One result for each resource, in the order of the request."""
+    broker = ctx.broker
+
+    def plan(resource: Resource, asked: Struct) -> Changes:
+        alterations = [Alteration(each.name, each.config_operation, each.value) for each in asked.configs]
+        if resource[0] != ResourceType.BROKER_LOGGER:
+            return plan_incremental(broker.config, broker.controller.image, resource, alterations)
+        for logger, level in plan_levels(broker.config, resource[1], alterations).items():
+            if not request.validate_only:
+                logs.set_level(logger, level)
+        return {}
+
+    return alter(broker, request, plan, AlterConfigsResourceResponse).then(
+        lambda responses: INCREMENTAL_ALTER_CONFIGS.response(throttle_time_ms=0, responses=responses)
+    )

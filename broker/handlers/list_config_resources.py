@@ -1,0 +1,47 @@
+"""ListConfigResources v0-v1: which resources have a configuration.
+
+Versions: v0 client metrics subscriptions only (KIP-714, then named ListClientMetricsResources); v1 groups, topics,
+brokers and loggers, too, chosen by type (KIP-1142). Groups and subscriptions are listed if they have values.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from protocol.messages.list_config_resources import LIST_CONFIG_RESOURCES, ConfigResource
+from protocol.schema import Struct
+
+_ALL = (
+    ResourceType.GROUP,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.BROKER,
+    ResourceType.TOPIC,
+)
+"""Types in the order of the answer."""
+
+
+@handles(LIST_CONFIG_RESOURCES)
+def list_config_resources(ctx: RequestContext, request: Struct) -> Reply:
+    """No types mean all of them; a type that does not exist is UNSUPPORTED_VERSION for the whole request."""
+    wanted = request.resource_types if ctx.api_version > 0 else [ResourceType.CLIENT_METRICS]
+    if not set(wanted) <= set(_ALL):
+        return LIST_CONFIG_RESOURCES.response(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return LIST_CONFIG_RESOURCES.response(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in _ALL
+            if not wanted or kind in wanted
+            for name in _names(ctx, kind)
+        ]
+    )
+
+
+def _names(ctx: RequestContext, kind: ResourceType) -> list[str]:
+    image = ctx.broker.controller.image
+    if kind == ResourceType.TOPIC:
+        return list(image.topics_by_name)
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker) for broker in sorted(image.brokers)]
+    return sorted(name for resource, name in image.configs if resource == kind)
