@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.brokers import BROKERS, RunningBroker
-from tests.support.jars import kafka_jars
+from tests.support.jars import kafka_classpath, kafka_jars
 from tests.support.java import JavaRunner, compile_java
 
 JAVA_SOURCES = Path(__file__).parent / "java"
@@ -69,7 +69,7 @@ def java_classpath(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Our Java programs, compiled, before the jars of Apache Kafka."""
     classes = tmp_path_factory.mktemp("classes")
     compile_java(sorted(JAVA_SOURCES.glob("*.java")), kafka_jars(), classes)
-    return [classes, JAVA_SOURCES, *kafka_jars()]
+    return [classes, JAVA_SOURCES, kafka_classpath()]
 
 
 @pytest.fixture(scope="session")

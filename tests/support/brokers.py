@@ -9,13 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
 from abc import ABC, abstractmethod
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.support.jars import kafka_jars
+from tests.support.jars import kafka_classpath
 from tests.support.java import QUICK, java_command
 
 HOST = "127.0.0.1"
@@ -138,9 +136,12 @@ class KafkaBroker(RunningBroker):
 
     kind = "kafka"
     start_timeout_s = 90
+    _quorum_port: int | None = None
 
     def _own_properties(self) -> dict[str, str]:
-        quorum = free_port()
+        if self._quorum_port is None:
+            self._quorum_port = free_port()
+        quorum = self._quorum_port
         return {
             "node.id": str(self.node_id),
             "process.roles": "broker,controller",
@@ -153,10 +154,11 @@ class KafkaBroker(RunningBroker):
     def _command(self, config: Path) -> list[str]:
         options = (*QUICK, "-Xmx768m")
         if not (self.log_dir / "meta.properties").exists():
-            cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            tool = ["format", "--cluster-id", cluster_id, "--config", str(config)]
-            subprocess.run(java_command("kafka.tools.StorageTool", tool, kafka_jars(), options=options), check=True, capture_output=True)
-        return java_command("kafka.Kafka", [str(config)], kafka_jars(), options=options)
+            tool = ["format", "--cluster-id", "AAAAAAAAQACAAAAAAAAAAQ", "--config", str(config)]
+            command = java_command("kafka.tools.StorageTool", tool, [kafka_classpath()], options=options)
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+        return java_command("kafka.Kafka", [str(config)], [kafka_classpath()], options=options)
 
 
 BROKERS: dict[str, type[RunningBroker]] = {broker.kind: broker for broker in (OurBroker, KafkaBroker)}

@@ -21,3 +21,8 @@ _KAFKA = (
 def kafka_jars() -> tuple[Path, ...]:
     """Apache Kafka with everything that it stands on."""
     return tuple(resolve(f"kafka-{KAFKA_VERSION}", _KAFKA, transitive=True))
+
+
+def kafka_classpath() -> Path:
+    """The same, as one entry of a class path that a JVM (but not every compiler) takes."""
+    return kafka_jars()[0].parent / "*"
