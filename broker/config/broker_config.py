@@ -49,6 +49,7 @@ class BrokerConfig:
         self._static_values = values
         self._values = values
         self._listening = listening
+        self._log_defaults: LogConfig | None = None
         self._subscribers: list[tuple[frozenset[str], Callback]] = []
         self._told: set[str] = set()
 
@@ -166,9 +167,11 @@ class BrokerConfig:
 
     def log_config(self, topic_overrides: Mapping[str, str] = NOTHING) -> LogConfig:
         """What a topic's logs work with: its own values, else the broker's."""
-        from .topics import log_config
+        from .topics import default_log_config, override_log_config
 
-        return log_config(self, topic_overrides)
+        if self._log_defaults is None:
+            self._log_defaults = default_log_config(self)
+        return override_log_config(self._log_defaults, topic_overrides) if topic_overrides else self._log_defaults
 
     def validate_topic_config(self, overrides: Mapping[str, str | None], existing: Mapping[str, str] = NOTHING) -> None:
         """Raises ConfigError unless a topic may have these values beside those it has; None is no value (refused)."""
@@ -205,7 +208,7 @@ class BrokerConfig:
             self._listening = read_listening(_settings(self), values)
         except ConfigError as error:
             log.warning("dynamic listeners not used: %s", error)
-        former, self._values = self._values, values
+        former, self._values, self._log_defaults = self._values, values, None
         after = self.originals()
         changed = {key for key, value in values.items() if value != former[key]}
         changed |= {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}

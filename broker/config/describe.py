@@ -16,7 +16,7 @@ from .key import ConfigKey, KeyTable, UpdateMode
 from .keys import BROKER_KEYS, CLIENT_METRICS_KEYS, DYNAMIC_ONLY_KEYS, GROUP_KEYS, TOPIC_KEYS
 from .topics import topic_values
 from .unknown import dynamic_row_of, without_listener
-from .values import ConfigType, ConfigValue, to_text
+from .values import ConfigType, to_text
 
 if TYPE_CHECKING:
     from .broker_config import BrokerConfig
@@ -162,10 +162,10 @@ def _values_of_resource(
 ) -> Iterator[tuple[str, str | None]]:
     for name in in_kafka_order(keys):
         row = keys[name]
-        value: ConfigValue | Problem = config.get(row.synonyms[0][0]) if row.synonyms else row.default
-        if name in overrides and not isinstance(own := row.read(overrides[name]), Problem):
-            value = own
-        yield name, to_text(value)
+        own = row.read(overrides[name]) if name in overrides else None
+        if own is None or isinstance(own, Problem):
+            own = config.get(row.synonyms[0][0]) if row.synonyms else row.default
+        yield name, to_text(own)
 
 
 def _resource_entry(name: str, row: ConfigKey | None, value: str | None, synonyms: list[Synonym]) -> Entry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ from .values import ConfigValue
 if TYPE_CHECKING:
     from .broker_config import BrokerConfig
 
-SMALLEST_TEST_SEGMENT = "internal.segment.bytes"
+UNLIMITED_SEGMENT_BYTES = "internal.segment.bytes"
+"""segment.bytes without its lower limit; wins over it."""
 _FIELD_KEYS = {field.name: key for field in fields(LogConfig) if (key := field.name.replace("_", ".")) in TOPIC_KEYS}
 """Fields of LogConfig that are a topic key with underscores, and that key."""
 
@@ -34,11 +35,13 @@ class DeclaredTopic:
 
 
 def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
-    """Typed values of all topic keys: the topic's own, else the broker's, else the default.
+    """Typed values of all topic keys: the topic's own, else the broker's, else the default."""
+    return {**broker_defaults(config), **readable(overrides)}
 
-    Overrides that are not in the table, or that can not be read, do not count: an old directory may hold either.
-    """
-    values = broker_defaults(config)
+
+def readable(overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+    """Typed values of overrides but for unknown keys and wrong texts: directories of former versions have both."""
+    values = {}
     for key, text in overrides.items():
         row = TOPIC_KEYS.get(key)
         if row is not None and not isinstance(value := row.read(text), Problem):
@@ -63,15 +66,26 @@ def _broker_value(config: BrokerConfig, row: ConfigKey) -> ConfigValue:
     return row.default
 
 
-def log_config(config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """The values that a topic's logs work with."""
-    values = topic_values(config, overrides)
-    chosen: dict[str, Any] = {field: values[key] for field, key in _FIELD_KEYS.items()}
-    chosen["cleanup_policy"] = frozenset(chosen["cleanup_policy"])
-    chosen["record_validation"] = config.get_str("pybroker.record.validation")
-    if values[SMALLEST_TEST_SEGMENT] is not None:
-        chosen["segment_bytes"] = values[SMALLEST_TEST_SEGMENT]
-    return LogConfig(**chosen)
+def default_log_config(config: BrokerConfig) -> LogConfig:
+    """What logs work with whose topic has no configuration of its own."""
+    values = broker_defaults(config)
+    return LogConfig(**_log_fields(values), record_validation=config.get_str("pybroker.record.validation") or "header")
+
+
+def override_log_config(defaults: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """What the logs of a topic with these overrides work with."""
+    values = readable(overrides)
+    return replace(defaults, **_log_fields(values)) if values else defaults
+
+
+def _log_fields(values: Mapping[str, ConfigValue]) -> dict[str, Any]:
+    """Fields of LogConfig for those of the values that it has."""
+    chosen: dict[str, Any] = {field: values[key] for field, key in _FIELD_KEYS.items() if key in values}
+    if "cleanup_policy" in chosen:
+        chosen["cleanup_policy"] = frozenset(chosen["cleanup_policy"])
+    if values.get(UNLIMITED_SEGMENT_BYTES) is not None:
+        chosen["segment_bytes"] = values[UNLIMITED_SEGMENT_BYTES]
+    return chosen
 
 
 def validate_topic_config(
