@@ -225,7 +225,7 @@ class Dispatcher:
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
             log.error("Serving %s v%d failed", codec.api.name, codec.version, exc_info=error)
         try:
-            reply = error_reply(codec.api, request, code)
+            reply = error_reply(codec.api, codec.version, request, code)
             if reply is not None:
                 return codec.encode(correlation_id, reply)
         except Exception:

@@ -15,6 +15,7 @@ from typing import NoReturn
 from broker import logs
 from broker.broker import Broker, CannotStart
 from broker.config import BrokerConfig
+from broker.event_loop import new_event_loop
 
 log = logging.getLogger(__name__)
 
@@ -22,17 +23,6 @@ log = logging.getLogger(__name__)
 # A collection of the young costs the loop 10 us or so for each thousand objects, one of everything tens of
 # milliseconds.
 _GC_THRESHOLDS = (20_000, 20, 100)
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where it is installed, else asyncio's own."""
-    try:
-        import uvloop
-    except ImportError:
-        log.warning("uvloop is not installed: asyncio's own event loop is used, at about half the speed")
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
 
 
 def run(config: BrokerConfig) -> int:

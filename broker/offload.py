@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from broker.deferred import Deferred
@@ -39,25 +40,23 @@ class Offload:
         self._on_queued(1)
 
         def run() -> None:
+            settle: Callable[[], None]
             try:
-                value, failure = function(*args, **kwargs), None
+                settle = partial(self._done, deferred.resolve, function(*args, **kwargs))
             except BaseException as error:
-                value, failure = None, error  # type: ignore[assignment]
+                settle = partial(self._done, deferred.fail, error)
             try:
-                self._loop.call_soon_threadsafe(settle, value, failure)
+                self._loop.call_soon_threadsafe(settle)
             except RuntimeError:
                 log.debug("A result came after the loop had been closed")
 
-        def settle(value: T, failure: BaseException | None) -> None:
-            self.queued_count -= 1
-            self._on_queued(-1)
-            if failure is not None:
-                deferred.fail(failure)
-            else:
-                deferred.resolve(value)
-
         self._pool.submit(run)
         return deferred
+
+    def _done(self, settle: Callable[[T], None], outcome: T) -> None:
+        self.queued_count -= 1
+        self._on_queued(-1)
+        settle(outcome)
 
     def resize(self, threads: int) -> None:
         """Use so many threads from now on; what was handed in before is still done."""

@@ -37,7 +37,7 @@ class ReceiveBuffer:
             self._change()
         return self.view[self.position :] if self.position else self.view
 
-    def room_behind(self, head: bytes) -> memoryview:
+    def room_behind(self, head: bytes | bytearray) -> memoryview:
         """Put `head`, of less than 64 KiB, at the front of the free room; the room behind it."""
         if self.position > _BUFFER_BYTES - _ROOM_BYTES:
             self._change()

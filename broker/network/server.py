@@ -52,6 +52,7 @@ class Server:
         self._held_bytes = 0
         self._queued_requests = 0
         self._saturated = False
+        self._shutting_down = False
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
@@ -83,6 +84,13 @@ class Server:
         """Close the listeners; connections go on."""
         for listener in self._listeners:
             listener.close()
+
+    def stop_receiving(self) -> None:
+        """Take no more requests; those that were started are still answered."""
+        self._saturated = True
+        self._shutting_down = True
+        for connection in list(self._connections):
+            connection.set_saturated(True)
 
     def close(self) -> None:
         """Close everything at once."""
@@ -193,6 +201,8 @@ class Server:
 
     def _review(self) -> None:
         """Receive from nobody while too much is held or queued; go on at half of it, so as not to flutter."""
+        if self._shutting_down:
+            return
         held_limit = self.max_held_bytes if self.max_held_bytes > 0 else None
         if not self._saturated:
             by_memory = held_limit is not None and self._held_bytes > held_limit

@@ -1,0 +1,346 @@
+"""Connection: frames in, answers out in order, nothing started behind what waits."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.deferred import Deferred
+from broker.dispatch import CloseConnection
+from broker.network import connection as connection_module
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from tests.support.network import Link, request_frame
+
+ECHO, WAIT = SASL_AUTHENTICATE, HEARTBEAT
+
+
+class Handlers:
+    """ECHO answers with what it is sent; WAIT waits for the test to resolve what is in `waiting`."""
+
+    def __init__(self):
+        self.started = []
+        self.waiting = []
+
+    def echo(self, ctx, request):
+        data = bytes(request.auth_bytes)
+        self.started.append(data)
+        if data == b"no answer":
+            return None
+        if data == b"close":
+            raise CloseConnection("as asked")
+        if data == b"fail":
+            raise ZeroDivisionError
+        return ECHO.response(auth_bytes=data)
+
+    def wait(self, ctx, request):
+        self.started.append(request.group_id)
+        deferred = Deferred(mutes=request.member_id != "lets others start")
+        self.waiting.append(deferred)
+        return deferred
+
+    @property
+    def table(self):
+        return {ECHO: self.echo, WAIT: self.wait}
+
+
+@pytest.fixture
+def handlers():
+    return Handlers()
+
+
+@pytest.fixture
+def link(handlers):
+    return Link(handlers.table)
+
+
+def echo(number, data=None):
+    return request_frame(ECHO, 2, number, auth_bytes=data if data is not None else b"%d" % number)
+
+
+def wait(number, member_id=""):
+    return request_frame(WAIT, 4, number, group_id=f"wait {number}", member_id=member_id)
+
+
+def numbers(link, *apis):
+    return [number for number, _ in link.answers(*((api, 4 if api is WAIT else 2) for api in apis))]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 5, 50, None])
+def test_answers_are_the_same_however_the_bytes_arrive(link, handlers, piece):
+    """Frames whole, byte by byte, and with the next one's beginning at their tail (S12)."""
+    link.receive(b"".join(echo(number) for number in range(20)), piece)
+
+    assert [(number, b"%d" % number) for number in range(20)] == [
+        (number, answer.auth_bytes) for number, answer in link.answers(*[(ECHO, 2)] * 20)
+    ]
+
+
+@pytest.mark.parametrize("piece", [1000, 4096, 70_000, 300_000, None])
+@pytest.mark.parametrize("size", [10_000, 16_384, 100_000, 1_000_000])
+def test_large_frames_arrive_in_pieces(link, handlers, size, piece):
+    """Received into memory of their own once part of them is there, small ones between them."""
+    blob = bytes(range(256)) * (size // 256 + 1)
+    link.receive(echo(1) + echo(2, blob) + echo(3) + echo(4, blob[1:]) + echo(5), piece)
+
+    answers = link.answers(*[(ECHO, 2)] * 5)
+    assert [b"1", blob, b"3", blob[1:], b"5"] == [answer.auth_bytes for _, answer in answers]
+    assert link.server._held_bytes == 0
+
+
+@given(
+    sizes=st.lists(st.integers(0, 60_000), min_size=1, max_size=12),
+    pieces=st.lists(st.integers(1, 90_000), min_size=1, max_size=12),
+)
+def test_any_mixture_of_sizes_and_pieces(sizes, pieces):
+    """Every request is answered once, in order, with its own bytes."""
+    link = Link(Handlers().table)
+    stream = b"".join(echo(number, bytes([number % 251]) * size) for number, size in enumerate(sizes))
+    position = step = 0
+    while position < len(stream):
+        piece = pieces[step % len(pieces)]
+        link.receive(stream[position : position + piece], settle=step % 3 == 0)
+        position += piece
+        step += 1
+    link.loop.settle()
+
+    answers = link.answers(*[(ECHO, 2)] * len(sizes))
+    assert [(number, bytes([number % 251]) * size) for number, size in enumerate(sizes)] == [
+        (number, answer.auth_bytes) for number, answer in answers
+    ]
+
+
+def test_requests_of_one_read_are_answered_with_one_send(link):
+    """Pipelined requests cost one system call for all their answers."""
+    link.receive(b"".join(echo(number) for number in range(10)))
+
+    assert link.transport.sends == 1
+
+
+def test_memory_of_a_frame_grows_with_what_arrives_not_with_what_it_claims(link):
+    """A frame that claims 100 MB and brings 64 KiB has not taken a megabyte."""
+    link.receive((100_000_000).to_bytes(4) + bytes(65_536))
+
+    assert link.server._held_bytes <= 1 << 20
+    link.connection.on_lost()
+    assert link.server._held_bytes == 0
+
+
+def test_nothing_starts_behind_one_that_waits(link, handlers):
+    """As Kafka mutes the channel: later requests are kept, and served once it is answered."""
+    link.receive(echo(1) + wait(2) + echo(3) + echo(4))
+    assert handlers.started == [b"1", "wait 2"]
+    assert numbers(link, ECHO) == [1]
+    link.receive(echo(5)[:7])
+    link.receive(echo(5)[7:])
+
+    handlers.waiting[0].resolve(WAIT.response())
+    link.loop.settle()
+
+    assert handlers.started == [b"1", "wait 2", b"3", b"4", b"5"]
+    assert numbers(link, ECHO, WAIT, ECHO, ECHO, ECHO) == [1, 2, 3, 4, 5]
+
+
+def test_behind_one_that_does_not_mute_others_start_but_are_answered_in_order(link, handlers):
+    """What only waits for an fsync lets the next ones be written meanwhile."""
+    link.receive(wait(1, "lets others start") + echo(2) + wait(3, "lets others start") + echo(4))
+    assert handlers.started == ["wait 1", b"2", "wait 3", b"4"]
+
+    handlers.waiting[1].resolve(WAIT.response())
+    link.loop.settle()
+    assert link.transport.sent == b""
+    handlers.waiting[0].resolve(WAIT.response())
+    link.loop.settle()
+
+    assert numbers(link, WAIT, ECHO, WAIT, ECHO) == [1, 2, 3, 4]
+
+
+def test_one_that_mutes_behind_one_that_does_not(link, handlers):
+    """The second holds up the third, also when the first is answered."""
+    link.receive(wait(1, "lets others start") + wait(2) + echo(3))
+    handlers.waiting[0].resolve(WAIT.response())
+    link.loop.settle()
+    assert handlers.started == ["wait 1", "wait 2"]
+
+    handlers.waiting[1].resolve(WAIT.response())
+    link.loop.settle()
+
+    assert numbers(link, WAIT, WAIT, ECHO) == [1, 2, 3]
+
+
+def test_a_request_that_wants_no_answer_gets_none(link):
+    """acks=0."""
+    link.receive(echo(1) + echo(2, b"no answer") + echo(3))
+
+    assert numbers(link, ECHO, ECHO) == [1, 3]
+
+
+def test_too_much_behind_one_that_waits_stops_the_receiving(link, handlers):
+    """At most 64 KiB and what one read brings are kept; the rest stays with the kernel, and with the client."""
+    link.receive(wait(1))
+    link.receive(b"".join(echo(number, bytes(1000)) for number in range(2, 200)), 10_000)
+    assert not link.transport.reading
+    assert link.server._held_bytes <= 64 * 1024 + 10_000
+
+    handlers.waiting[0].resolve(WAIT.response())
+    link.loop.settle()
+
+    assert link.transport.reading
+    assert link.server._held_bytes < 1100
+
+
+def test_a_turn_serves_only_so_many_requests_of_one_connection(link, handlers):
+    """The others have their turn in between."""
+    per_turn = connection_module.TURN_REQUESTS
+    link.receive(b"".join(echo(number) for number in range(3 * per_turn)), settle=False)
+    assert per_turn == len(handlers.started)
+
+    link.loop.turn()
+    assert 2 * per_turn == len(handlers.started)
+    link.loop.settle()
+
+    assert list(range(3 * per_turn)) == numbers(link, *[ECHO] * 3 * per_turn)
+
+
+def test_a_client_that_does_not_take_its_answers_is_served_no_more(link, handlers):
+    """Not before it has taken them all."""
+    link.transport.blocked = True
+    blob = bytes(300_000)
+    for number in range(10):
+        link.receive(echo(number, blob))
+    assert len(handlers.started) < 6
+    started = len(handlers.started)
+
+    link.transport.unblock()
+    link.loop.settle()
+
+    assert len(handlers.started) > started
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), 100 * 1024 * 1024 + 1, 2**31 - 1])
+def test_sizes_that_cannot_be_close_the_connection_after_the_answers(link, caplog, size):
+    """Negative, or above socket.request.max.bytes; what came before is answered."""
+    link.receive(echo(1) + size.to_bytes(4, signed=True) + b"x")
+
+    assert numbers(link, ECHO) == [1]
+    assert link.transport.closed == "when sent"
+    assert "is closed" in caplog.text
+    assert list(link.server.connections) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        request_frame(ECHO, 2, 1, auth_bytes=b"x" * 10)[:-8] + b"\xff" * 8,  # a length that lies
+        b"\0\0\0\x02\0\x24",  # shorter than a header
+        b"\0\0\0\x00",
+        b"\0\0\0\x0c\0\x24\0\x02\0\0\0\x01\0\x64ab",  # a client id beyond the frame
+        b"\0\0\0\x0a\x7f\xff\0\x00\0\0\0\x01\xff\xff",  # an API that does not exist
+        b"\0\0\0\x0a\0\x24\0\x63\0\0\0\x01\xff\xff",  # a version that does not exist
+        b"\0\0\0\x0a\0\x03\0\x00\0\0\0\x01\xff\xff",  # an API that is not served
+    ],
+)
+def test_malformed_and_unserved_requests_close_the_connection_alone(link, handlers, data, caplog):
+    """One line in the log, the answers before it, and other connections undisturbed."""
+    other, other_transport = link.connect()
+    link.receive(echo(1) + data + echo(2))
+
+    assert numbers(link, ECHO) == [1]
+    assert link.transport.closed == "when sent"
+    assert len(caplog.records) == 1
+    assert [other] == list(link.server.connections)
+    assert other_transport.closed is None
+
+
+def test_a_handler_may_close_the_connection(link, caplog):
+    """How acks=0 learns of a failure."""
+    link.receive(echo(1) + echo(2, b"close") + echo(3))
+
+    assert numbers(link, ECHO) == [1]
+    assert link.transport.closed
+    assert "as asked" in caplog.text
+
+
+def test_a_handler_that_fails_is_answered_and_the_connection_goes_on(link, caplog):
+    """UNKNOWN_SERVER_ERROR in the shape of the API, and one traceback."""
+    link.receive(echo(1, b"fail") + echo(2))
+
+    answers = link.answers((ECHO, 2), (ECHO, 2))
+    assert [answer.error_code for _, answer in answers] == [-1, 0]
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_a_hang_up_cancels_what_waits(link, handlers):
+    """And its late answer goes nowhere."""
+    cancelled = []
+    link.receive(wait(1) + echo(2))
+    handlers.waiting[0].on_cancel(lambda: cancelled.append(1))
+
+    link.connection.on_eof()
+    assert link.transport.closed == "aborted"
+    assert cancelled == [1]
+
+    handlers.waiting[0].resolve(WAIT.response())
+    link.loop.settle()
+    assert link.transport.sent == b""
+    assert list(link.server.connections) == []
+    assert link.server._held_bytes == 0
+
+
+def test_a_half_closed_connection_gets_the_answers_it_asked_for(link, handlers):
+    """A client that sends no more may still read: what had arrived is served first."""
+    count = connection_module.TURN_REQUESTS * 2
+    link.receive(b"".join(echo(number) for number in range(count)), settle=False)
+    link.connection.on_eof()
+    assert link.transport.closed is None
+    link.loop.settle()
+
+    assert list(range(count)) == numbers(link, *[ECHO] * count)
+    assert link.transport.closed == "when sent"
+
+
+def test_an_answer_that_fails_later_closes_or_answers(link, handlers, caplog):
+    """A Deferred may bring an error instead of an answer."""
+    link.receive(wait(1) + wait(2) + echo(3))
+    handlers.waiting[0].fail(ZeroDivisionError())
+    link.loop.settle()
+    assert [answer.error_code for _, answer in link.answers((WAIT, 4))] == [-1]
+
+    handlers.waiting[1].fail(CloseConnection("enough"))
+    link.loop.settle()
+    assert link.transport.closed
+    assert handlers.started[-1:] != [b"3"]
+
+
+def test_api_versions_of_the_future_are_answered_in_version_0(link):
+    """UNSUPPORTED_VERSION with the range of ApiVersions, as Kafka 4.3.1 answers (KIP-511)."""
+    link = Link({API_VERSIONS: lambda ctx, request: API_VERSIONS.response()})
+    link.receive(bytes.fromhex("00000019001200630000006a000573776565700007676f6c64656e04312e3000")[:29])
+
+    assert bytes.fromhex("000000100000006a002300000001001200000004") == bytes(link.transport.sent)
+
+
+def test_saturation_stops_and_resumes_the_receiving(link):
+    """queued.max.requests: too many calls in the worker pool."""
+    link.server.max_queued_requests = 4
+    link.server.queued(4)
+    assert not link.transport.reading
+    link.server.queued(-1)
+    assert not link.transport.reading
+    link.server.queued(-1)
+    assert link.transport.reading
+
+
+def test_held_bytes_stop_everybody_but_those_halfway_through_a_large_frame(link):
+    """queued.max.request.bytes: who has begun may finish, which is what frees the memory."""
+    _other, other_transport = link.connect()
+    link.server.max_held_bytes = 100_000
+    blob = bytes(400_000)
+    frame = echo(1, blob)
+    link.receive(frame[:200_000])
+    assert link.transport.reading
+    assert not other_transport.reading
+
+    link.receive(frame[200_000:])
+    assert numbers(link, ECHO) == [1]
+    assert other_transport.reading

@@ -1,0 +1,135 @@
+"""OutputQueue: bytes and file slices into a socket, in order, however little it takes at a time."""
+
+import socket
+
+import pytest
+
+from broker.network.output_queue import FileEndedEarly, OutputQueue
+
+
+class Slice:
+    """A piece of a file, counted."""
+
+    def __init__(self, file, position, size):
+        self.file, self.position, self.size = file, position, size
+        self.releases = 0
+
+    def __len__(self):
+        return self.size
+
+    def fileno(self):
+        return self.file.fileno()
+
+    def release(self):
+        self.releases += 1
+
+
+@pytest.fixture
+def pair():
+    near, far = socket.socketpair()
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+    near.setblocking(False)
+    far.setblocking(False)
+    with near, far:
+        yield near, far
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(bytes(range(256)) * 2000)
+    with path.open("rb") as opened:
+        yield opened
+
+
+def drain(queue, near, far, step=7001):
+    """Send and read alternately until all has gone."""
+    received = bytearray()
+    while True:
+        empty = queue.send(near)
+        while True:
+            try:
+                received += far.recv(step)
+            except BlockingIOError:
+                break
+        if empty:
+            return bytes(received)
+
+
+def test_bytes_and_slices_arrive_in_order(pair, file):
+    """Whatever the kernel takes at a time; each slice is released once."""
+    data = bytes(range(256)) * 2000
+    slices = [Slice(file, 100, 300_000), Slice(file, 5, 1), Slice(file, 0, 512_000)]
+    queue = OutputQueue()
+    queue.put([b"first", b"", memoryview(b"second"), slices[0], bytearray(b"x" * 100_000)])
+    queue.put([slices[1], slices[2], b"last"])
+    total = 5 + 6 + 300_000 + 100_000 + 1 + 512_000 + 4
+    assert total == queue.size_bytes
+
+    received = drain(queue, *pair)
+
+    expected = b"firstsecond" + data[100:300_100] + b"x" * 100_000 + data[5:6] + data + b"last"
+    assert expected == received
+    assert queue.size_bytes == 0
+    assert [each.releases for each in slices] == [1, 1, 1]
+
+
+def test_more_pieces_than_one_call_takes(pair):
+    """sendmsg takes a limited number of them."""
+    queue = OutputQueue()
+    queue.put([b"%d," % number for number in range(3000)])
+
+    assert b"".join(b"%d," % number for number in range(3000)) == drain(queue, *pair)
+
+
+def test_a_file_that_ends_early_breaks_the_connection(pair, file):
+    """sendfile answers 0 past the end: not progress, and nothing can follow a length that was sent."""
+    queue = OutputQueue()
+    queue.put([b"header", Slice(file, 511_990, 100)])
+
+    with pytest.raises(FileEndedEarly):
+        drain(queue, *pair)
+
+
+def test_clear_releases_what_was_not_sent(pair, file):
+    """A connection that ends lets go of the files it was to send."""
+    queue = OutputQueue()
+    slices = [Slice(file, 0, 500_000), Slice(file, 0, 10), Slice(file, 0, 0)]
+    queue.put([b"header", *slices])
+    queue.send(pair[0])
+    queue.clear()
+
+    assert [each.releases for each in slices] == [1, 1, 1]
+    assert queue.size_bytes == 0
+    assert queue.send(pair[0])
+
+
+def test_one_turn_sends_about_a_mebibyte(file):
+    """So that a fast reader does not hold up the others."""
+
+    class Greedy:
+        def __init__(self):
+            self.taken = 0
+
+        def send(self, data, flags=0):
+            self.taken += len(data)
+            return len(data)
+
+    queue, greedy = OutputQueue(), Greedy()
+    for _ in range(10):
+        queue.put([bytes(400_000)])
+    greedy.sendmsg = lambda pieces, *rest: greedy.send(pieces[0])
+
+    assert not queue.send(greedy)
+    assert 1_000_000 <= greedy.taken < 1_500_000
+
+
+def test_a_broken_connection_is_an_error(pair):
+    """The transport closes on it."""
+    near, far = pair
+    far.close()
+    queue = OutputQueue()
+    queue.put([b"x"])
+
+    with pytest.raises(OSError, match="pipe"):
+        queue.send(near)

@@ -1,0 +1,81 @@
+"""The answer to a request that failed as a whole, in the shape of its API."""
+
+import pytest
+
+from broker.error_reply import error_reply
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.delete_groups import DELETE_GROUPS
+from protocol.messages.describe_groups import DESCRIBE_GROUPS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.registry import API_BY_KEY
+from protocol.schema import Array
+
+CODE = ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_an_error_of_the_whole_response():
+    """Most APIs of groups and transactions."""
+    assert error_reply(HEARTBEAT, 4, HEARTBEAT.request(), CODE).error_code == CODE
+
+
+def test_an_error_for_each_partition():
+    """With topic and partition as they were asked for, by whatever name they go."""
+    request = PRODUCE.request(
+        topic_data=[
+            TopicProduceData(name="t", partition_data=[PartitionProduceData(index=3), PartitionProduceData(index=5)])
+        ]
+    )
+    (topic,) = error_reply(PRODUCE, 9, request, CODE).responses
+    assert topic.name == "t"
+    assert [(each.index, each.error_code) for each in topic.partition_responses] == [(3, CODE), (5, CODE)]
+
+    request = LIST_OFFSETS.request(
+        topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=2)])]
+    )
+    (topic,) = error_reply(LIST_OFFSETS, 7, request, CODE).topics
+    assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(2, CODE)]
+
+    request = OFFSET_COMMIT.request(
+        topics=[OffsetCommitRequestTopic(name="t", partitions=[OffsetCommitRequestPartition(partition_index=1)])]
+    )
+    (topic,) = error_reply(OFFSET_COMMIT, 8, request, CODE).topics
+    assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(1, CODE)]
+
+
+def test_an_error_for_each_name():
+    """Topics, and groups that are listed as plain strings."""
+    (topic,) = error_reply(CREATE_TOPICS, 5, CREATE_TOPICS.request(topics=[CreatableTopic(name="t")]), CODE).topics
+    assert (topic.name, topic.error_code) == ("t", CODE)
+
+    (group,) = error_reply(DELETE_GROUPS, 2, DELETE_GROUPS.request(groups_names=["g"]), CODE).results
+    assert (group.group_id, group.error_code) == ("g", CODE)
+
+    (group,) = error_reply(DESCRIBE_GROUPS, 5, DESCRIBE_GROUPS.request(groups=["g"]), CODE).groups
+    assert (group.group_id, group.error_code) == ("g", CODE)
+
+
+@pytest.mark.parametrize("key", sorted(API_BY_KEY))
+def test_the_answer_of_every_api_can_be_encoded(key):
+    """With one element in each array of the request, at every version."""
+    api = API_BY_KEY[key]
+
+    def filled(kind):
+        value = kind()
+        for field in kind.fields:
+            if isinstance(field.type, Array):
+                element = field.type.element
+                setattr(value, field.name, [filled(element) if hasattr(element, "fields") else element.zero])
+        return value
+
+    for version in api.current:
+        request = api.request.decode(version, api.request.encode(version, api.request()))[0]
+        reply = error_reply(api, version, request, CODE)
+        if reply is not None:
+            api.response.encode(version, reply)
+        reply = error_reply(api, version, filled(api.request), CODE)
+        if reply is not None:
+            api.response.encode(version, reply)
