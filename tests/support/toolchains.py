@@ -1,0 +1,50 @@
+"""Node and Go, where they are: a missing one skips its tests by name on a user's machine, and fails them in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_BUILT = ROOT / ".cache" / "conformance"
+
+
+def require(tool: str) -> str:
+    """Return the path of `tool`; skip the test where there is none, or fail it in continuous integration."""
+    if found := shutil.which(tool):
+        return found
+    if os.environ.get("CI"):
+        pytest.fail(f"{tool} is not on PATH")
+    pytest.skip(f"{tool} is not on PATH")
+
+
+def node_program(directory: Path, script: str) -> list[str]:
+    """Return the command that runs `script` of a Node project, with its packages installed as its lock file says."""
+    node, npm = require("node"), require("npm")
+    project = _BUILT / "node"
+    lock = (directory / "package-lock.json").read_text()
+    stamp = project / "installed"
+    if not stamp.exists() or stamp.read_text() != lock:
+        project.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(directory / name, project)
+        _run([npm, "ci", "--silent"], project)
+        stamp.write_text(lock)
+    shutil.copy(directory / script, project)
+    return [node, str(project / script)]
+
+
+def go_program(directory: Path) -> list[str]:
+    """Return the command that runs the Go program in `directory`, built."""
+    program = _BUILT / directory.name / "program"
+    _run([require("go"), "build", "-o", str(program), "."], directory)
+    return [str(program)]
+
+
+def _run(command: list[str], directory: Path) -> None:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
