@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from metadata.features import METADATA_VERSION
 from metadata.framing import UnknownRecord
-from metadata.partition import PartitionRegistration
+from metadata.partition import UNASSIGNED_DIRECTORY, PartitionRegistration
 from metadata.topic_names import collision_key, may_collide
 from protocol.schema import Struct
 
@@ -70,6 +70,10 @@ class BrokerRegistration:
     def is_active(self) -> bool:
         """Whether it may take part in partitions: neither fenced nor on its way down."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def has_directory(self, directory: bytes) -> bool:
+        """Whether a log directory can be read, as far as the broker has said; not yet assigned counts as readable."""
+        return directory == UNASSIGNED_DIRECTORY or not self.log_directories or directory in self.log_directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,16 @@ class MetadataImage:
     def topic_config(self, name: str) -> Mapping[str, str]:
         """What is set for a topic itself."""
         return self.configs.get((ResourceType.TOPIC, name), NO_CONFIGS)
+
+    def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
+        """The replicas that cannot be reached: their broker is not there, or the log directory they lie in."""
+        return [
+            broker_id
+            for position, broker_id in enumerate(partition.replicas)
+            if (broker := self.brokers.get(broker_id)) is None
+            or broker.fenced
+            or (position < len(partition.directories) and not broker.has_directory(partition.directories[position]))
+        ]
 
     def add_topic(self, topic: TopicImage) -> None:
         """Enter a topic under its name and its id."""

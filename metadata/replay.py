@@ -7,7 +7,7 @@ ReplayError: the log is damaged, or not ours to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from metadata.framing import AnyRecord, MetadataRecord, UnknownRecord
@@ -76,7 +76,7 @@ def replay(image: MetadataImage, record: AnyRecord, delta: Delta) -> None:
     _REPLAY[record.message.key](image, record.value, delta)
 
 
-def replay_all(image: MetadataImage, records: list[MetadataRecord]) -> Delta:
+def replay_all(image: MetadataImage, records: Sequence[MetadataRecord]) -> Delta:
     """Apply a batch of records."""
     delta = Delta()
     for record in records:

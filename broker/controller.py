@@ -1,0 +1,282 @@
+"""Controller: what the cluster's metadata is, and the only one who changes it (KIP-500).
+
+A change is decided on the image (`metadata.*`, which changes nothing), appended to the metadata log as one batch,
+replayed into the image and carried out: partitions made or removed, configurations put in force. All that happens
+within one turn of the loop, so nobody sees half of it. Whoever asked is answered when the batch is on the disk; that
+is waited for off the loop, one sync for all that came meanwhile.
+
+Rules: 1. What cannot be appended has not happened: image and partitions are as before, and the caller gets the
+storage's error. 2. What could not be synced may or may not be on the disk: nothing is decided after that any more,
+all further changes fail. 3. Only records change the image. What a restart finds in the log is what it continues
+with.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from broker.config import BrokerConfig, ConfigError
+from broker.deferred import Deferred
+from broker.group_sync import GroupSync
+from broker.internal_topics import creatable_topic
+from metadata import configs, create_partitions, create_topics, delete_topics, elections
+from metadata.create_partitions import MorePartitions, MorePartitionsResult
+from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
+from metadata.decision import Decision
+from metadata.delete_topics import DeletedTopic, TopicReference
+from metadata.elections import ElectionType, PartitionResult
+from metadata.framing import MetadataRecord, new_record
+from metadata.image import MetadataImage, ResourceType, TopicImage
+from metadata.replay import Delta, replay_all
+from protocol.errors import ErrorCode
+from protocol.messages.cluster_metadata import ProducerIdsRecord
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.metadata_log import MetadataLog
+    from broker.partitions import Partitions
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
+    try:
+        results = created.result()
+    except Exception as error:
+        log.error("A topic cannot be made automatically: %s", error)
+        return
+    for result in results:
+        if result.error_code is not ErrorCode.NONE:
+            log.warning("Topic %s is not made automatically: %s", result.name, result.error_message)
+
+
+def random_id() -> bytes:
+    """A new id: a random UUID, none whose text begins with a hyphen, which command lines take for an option."""
+    while True:
+        data = bytearray(os.urandom(16))
+        data[6] = data[6] & 0x0F | 0x40
+        data[8] = data[8] & 0x3F | 0x80
+        if data[0] >> 2 != 62:  # "-" in URL-safe base64
+            return bytes(data)
+
+
+class Controller:
+    """Of a single node, which is always the active one.
+
+    Args:
+        metadata_log: the log, loaded; `image` is what it says.
+        partitions: those that this broker hosts; kept as the image has them.
+        sync: forces the metadata log to the disk, off the loop.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        cluster_id: str,
+        metadata_log: MetadataLog,
+        image: MetadataImage,
+        partitions: Partitions,
+        sync: Callable[[], Deferred[None]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.image = image
+        self._config = config
+        self._log = metadata_log
+        self._partitions = partitions
+        self._sync = GroupSync(sync)
+        self._now_ms = now_ms
+        self._failure: Exception | None = None
+        self._listeners: dict[int, list[Callable[[str], None]]] = {}
+        config.subscribe(config.topic_defaults_keys, lambda _: self.refresh_topics())
+
+    # ---- changes
+
+    def submit(self, records: Sequence[MetadataRecord]) -> Deferred[None]:
+        """Append records as one batch, all or nothing, and carry them out. Resolves once they are on the disk."""
+        try:
+            self.append(records)
+        except Exception as error:
+            failed: Deferred[None] = Deferred()
+            failed.fail(error)
+            return failed
+        return self._sync_up() if records else Deferred.resolved(None)
+
+    def append(self, records: Sequence[MetadataRecord]) -> None:
+        """Append records as one batch and carry them out, without waiting for the disk. Raises what storage raises."""
+        if self._failure is not None:
+            raise self._failure
+        if records:
+            self._log.append(records, self._now_ms())
+            self._carry_out(replay_all(self.image, records))
+
+    def _sync_up(self) -> Deferred[None]:
+        done = self._sync.request()
+        done.add_done_callback(self._on_synced)
+        return done
+
+    def _on_synced(self, done: Deferred[None]) -> None:
+        try:
+            done.result()
+        except Exception as error:
+            if self._failure is None:
+                log.critical("The metadata log cannot be written any more; nothing can be changed: %s", error)
+            self._failure = error
+
+    def _settle(self, decision: Decision[T], validate_only: bool = False) -> Deferred[list[T]]:
+        if validate_only:
+            return Deferred.resolved(decision.results)
+        return self.submit(decision.records).then(lambda _: decision.results)
+
+    # ---- what may be asked for
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> Deferred[list[NewTopicResult]]:
+        """Make topics, each by itself."""
+        decision = create_topics.create_topics(
+            self.image,
+            topics,
+            defaults=TopicDefaults(
+                self._config.get_int("num.partitions"), self._config.get_int("default.replication.factor")
+            ),
+            check_config=self._config_problem,
+            new_topic_id=self._new_topic_id,
+        )
+        return self._settle(decision, validate_only)
+
+    def _config_problem(self, settings: Mapping[str, str]) -> str | None:
+        try:
+            self._config.validate_topic_config(settings)
+        except ConfigError as error:
+            return str(error)
+        return None
+
+    def _new_topic_id(self) -> bytes:
+        while True:
+            topic_id = random_id()
+            if topic_id not in self.image.topics_by_id:
+                return topic_id
+
+    def delete_topics(self, topics: Sequence[TopicReference]) -> Deferred[list[DeletedTopic]]:
+        """Remove topics, each by itself."""
+        return self._settle(delete_topics.delete_topics(self.image, topics))
+
+    def create_partitions(
+        self, topics: Sequence[MorePartitions], *, validate_only: bool = False
+    ) -> Deferred[list[MorePartitionsResult]]:
+        """Add partitions to topics, to each by itself."""
+        return self._settle(create_partitions.create_partitions(self.image, topics), validate_only)
+
+    def elect_leaders(
+        self, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None
+    ) -> Deferred[list[PartitionResult]]:
+        """Elect leaders of (topic, partition), of all for None."""
+        return self._settle(elections.elect_leaders(self.image, election_type, partitions))
+
+    def alter_reassignments(
+        self, targets: Sequence[tuple[str, int, tuple[int, ...] | None]]
+    ) -> Deferred[list[PartitionResult]]:
+        """Give (topic, partition) other replicas."""
+        return self._settle(elections.alter_reassignments(self.image, targets))
+
+    def ensure_topic(self, name: str) -> Deferred[bool]:
+        """Make a topic by the rules for internal and automatic ones, if it is not there. Whether it is there then."""
+        if self.image.topic(name) is not None:
+            return Deferred.resolved(True)
+        return self.auto_create([name]).then(lambda _: self.image.topic(name) is not None)
+
+    def auto_create(self, names: Iterable[str]) -> Deferred[list[NewTopicResult]]:
+        """Make topics that somebody uses without having made them; what goes wrong is logged, as nobody asks."""
+        wanted = [creatable_topic(self._config, name, len(self.image.brokers)) for name in names]
+        created = self.create_topics(wanted)
+        created.add_done_callback(_log_automatic)
+        return created
+
+    def allocate_producer_ids(self, count: int) -> Deferred[int]:
+        """Put a block of producer ids aside. Resolves to the first of them."""
+        first = self.image.next_producer_id
+        node_id = self._config.node_id
+        record = new_record(
+            self.image.metadata_version,
+            ProducerIdsRecord,
+            broker_id=node_id,
+            broker_epoch=self.image.brokers[node_id].broker_epoch,
+            next_producer_id=first + count,
+        )
+        return self.submit([record]).then(lambda _: first)
+
+    def alter_config(self, resource_type: int, name: str, changes: Mapping[str, str | None]) -> Deferred[None]:
+        """Set, or with None take away, settings of a resource that were checked already."""
+        return self.submit(configs.alter_config(self.image, resource_type, name, changes))
+
+    def on_config_change(self, resource_type: ResourceType, callback: Callable[[str], None]) -> None:
+        """Call `callback(name)` after the configuration of a resource of that type has changed."""
+        self._listeners.setdefault(resource_type, []).append(callback)
+
+    # ---- carrying out
+
+    def _carry_out(self, delta: Delta) -> None:
+        for topic in delta.deleted_topics:
+            log.info("Topic %s is deleted", topic.name)
+            self._partitions.delete(topic.name)
+        made: dict[str, list[int]] = {}
+        for topic, index in delta.created_partitions:
+            self.host(topic, index)
+            made.setdefault(topic.name, []).append(index)
+        for name, indexes in made.items():
+            log.info("Topic %s has %d new partitions", name, len(indexes))
+        for (_, index), topic in delta.changed_partitions.items():
+            partition = self._partitions.get(topic.name, index)
+            registration = topic.partitions.get(index)
+            if partition is not None and registration is not None and registration.leader == self._config.node_id:
+                partition.lead(registration.leader_epoch)
+        for resource_type, name in delta.changed_configs:
+            self._apply_config(resource_type, name)
+
+    def host(self, topic: TopicImage, index: int) -> None:
+        """Host a partition whose replica is here. A failing disk leaves it out until the next start, and says so."""
+        registration = topic.partitions[index]
+        if self._config.node_id not in registration.replicas:
+            return
+        try:
+            self._partitions.create(
+                topic.name,
+                topic.topic_id,
+                index,
+                self._config.log_config(self.image.topic_config(topic.name)),
+                leader_epoch=registration.leader_epoch,
+                replicas=registration.replicas,
+                isr=registration.isr,
+            )
+        except (OSError, StorageError) as error:
+            log.error("Partition %s-%d cannot be hosted: %s", topic.name, index, error)
+
+    def _apply_config(self, resource_type: int, name: str) -> None:
+        if resource_type == ResourceType.TOPIC:
+            if name in self.image.topics_by_name:
+                self._refresh_topic(name)
+        elif resource_type == ResourceType.BROKER and name in ("", str(self._config.node_id)):
+            self.apply_broker_config()
+        for callback in self._listeners.get(resource_type, ()):
+            callback(name)
+
+    def apply_broker_config(self) -> None:
+        """Put the dynamic configuration of this broker in force."""
+        image = self.image
+        self._config.apply_dynamic(
+            image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(self._config.node_id))
+        )
+
+    def refresh_topics(self) -> None:
+        """Give all topics their configuration anew: the broker's, from which they take defaults, has changed."""
+        for name in self.image.topics_by_name:
+            self._refresh_topic(name)
+
+    def _refresh_topic(self, name: str) -> None:
+        self._partitions.update_config(name, self._config.log_config(self.image.topic_config(name)))

@@ -1,0 +1,46 @@
+"""Forcing a file to the disk for many who wait: one call to the system for all that were written before it began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.deferred import Deferred
+
+
+class GroupSync:
+    """Syncs off the loop, one at a time; whoever comes while one runs is served by the next.
+
+    Args:
+        run: runs the sync elsewhere and resolves when what was written before the call is on the disk.
+    """
+
+    def __init__(self, run: Callable[[], Deferred[None]]) -> None:
+        self._run = run
+        self._waiting: list[Deferred[None]] = []
+        self._running = False
+
+    def request(self) -> Deferred[None]:
+        """Resolves once all that is written now is on the disk; fails as the sync does."""
+        deferred: Deferred[None] = Deferred()
+        self._waiting.append(deferred)
+        if not self._running:
+            self._start()
+        return deferred
+
+    def _start(self) -> None:
+        served, self._waiting = self._waiting, []
+        self._running = True
+        self._run().add_done_callback(lambda done: self._finish(served, done))
+
+    def _finish(self, served: list[Deferred[None]], done: Deferred[None]) -> None:
+        self._running = False
+        if self._waiting:
+            self._start()
+        try:
+            done.result()
+        except Exception as error:
+            for deferred in served:
+                deferred.fail(error)
+        else:
+            for deferred in served:
+                deferred.resolve(None)

@@ -1,0 +1,43 @@
+"""AlterPartitionReassignments v0-v1: other replicas for partitions (KIP-455).
+
+Versions: v1 may forbid a change of the replication factor (KIP-860), which one broker could not make anyway. Not
+served: replicas on other brokers, as there is no replication yet. The same replicas again are fine, as tools ask for
+that.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.elections import PartitionResult
+from protocol.messages.alter_partition_reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from protocol.schema import Struct
+
+
+@handles(ALTER_PARTITION_REASSIGNMENTS)
+def alter_partition_reassignments(ctx: RequestContext, request: Struct) -> Reply:
+    targets = [
+        (topic.name, partition.partition_index, None if partition.replicas is None else tuple(partition.replicas))
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    altered = ctx.broker.controller.alter_reassignments(targets)
+    return altered.then(lambda results: _reply(request, results))
+
+
+def _reply(request: Struct, results: list[PartitionResult]) -> Struct:
+    by_topic: dict[str, list[Struct]] = {topic.name: [] for topic in request.topics}
+    for result in results:
+        by_topic[result.topic].append(
+            ReassignablePartitionResponse(
+                partition_index=result.partition, error_code=result.error_code, error_message=result.error_message
+            )
+        )
+    return ALTER_PARTITION_REASSIGNMENTS.response(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+        responses=[ReassignableTopicResponse(name=name, partitions=each) for name, each in by_topic.items()],
+    )

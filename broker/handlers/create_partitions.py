@@ -1,0 +1,38 @@
+"""CreatePartitions v0-v3: more partitions for topics that are there (KIP-195), or only say whether they could be added.
+
+Versions: v2 flexible; v3 quota errors (KIP-599).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.create_partitions import MorePartitions, MorePartitionsResult
+from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopicResult
+from protocol.schema import Struct
+
+
+@handles(CREATE_PARTITIONS)
+def create_partitions(ctx: RequestContext, request: Struct) -> Reply:
+    wanted = [_wanted(topic) for topic in request.topics]
+    created = ctx.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
+    return created.then(_reply)
+
+
+def _wanted(topic: Struct) -> MorePartitions:
+    assignments = topic.assignments
+    return MorePartitions(
+        topic.name,
+        topic.count,
+        None if assignments is None else tuple(tuple(each.broker_ids) for each in assignments),
+    )
+
+
+def _reply(results: list[MorePartitionsResult]) -> Struct:
+    return CREATE_PARTITIONS.response(
+        results=[
+            CreatePartitionsTopicResult(
+                name=result.name, error_code=result.error_code, error_message=result.error_message
+            )
+            for result in results
+        ]
+    )

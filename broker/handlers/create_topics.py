@@ -1,0 +1,56 @@
+"""CreateTopics v2-v7: make topics, or only say whether they could be made.
+
+Versions: v4 defaults for -1 partitions and replicas (KIP-464); v5 flexible, tells the new topic's numbers and
+configuration (KIP-525); v6 quota errors (KIP-599); v7 topic ids (KIP-516). Answered once the topics are on the disk
+and ready to be written to. timeout_ms is not looked at: it does not take that long.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.create_topics import NewTopic, NewTopicResult
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicConfigs, CreatableTopicResult
+from protocol.schema import Struct
+
+
+@handles(CREATE_TOPICS)
+def create_topics(ctx: RequestContext, request: Struct) -> Reply:
+    created = ctx.broker.controller.create_topics(
+        [_wanted(topic) for topic in request.topics], validate_only=request.validate_only
+    )
+    return created.then(lambda results: CREATE_TOPICS.response(topics=[_result(ctx, result) for result in results]))
+
+
+def _wanted(topic: Struct) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=tuple((each.partition_index, tuple(each.broker_ids)) for each in topic.assignments),
+        configs={each.name: each.value for each in topic.configs},
+    )
+
+
+def _result(ctx: RequestContext, result: NewTopicResult) -> Struct:
+    if result.error_code is not ErrorCode.NONE:
+        return CreatableTopicResult(
+            name=result.name, error_code=result.error_code, error_message=result.error_message, configs=[]
+        )
+    return CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_message=None,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.sensitive,
+            )
+            for entry in ctx.broker.config.describe_topic(result.configs)
+        ],
+    )

@@ -1,0 +1,44 @@
+"""DeleteTopics v1-v6: remove topics and all their records.
+
+Versions: v3 TOPIC_DELETION_DISABLED (KIP-322), before it INVALID_REQUEST; v4 flexible; v5 error messages (KIP-599);
+v6 topics by id as well as by name (KIP-516). Answered once it is on the disk that they are gone; the files
+themselves go file.delete.delay.ms later.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.delete_topics import DeletedTopic, TopicReference
+from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DELETE_TOPICS, DeletableTopicResult
+from protocol.schema import Struct
+
+TOPIC_IDS_VERSION = 6
+
+
+@handles(DELETE_TOPICS)
+def delete_topics(ctx: RequestContext, request: Struct) -> Reply:
+    if ctx.api_version >= TOPIC_IDS_VERSION:
+        references = [TopicReference(topic.name, topic.topic_id) for topic in request.topics]
+    else:
+        references = [TopicReference(name) for name in request.topic_names]
+    if not ctx.broker.config.get_bool("delete.topic.enable"):
+        disabled = ErrorCode.TOPIC_DELETION_DISABLED if ctx.api_version >= 3 else ErrorCode.INVALID_REQUEST
+        return _reply(
+            [DeletedTopic(each.name, each.topic_id, disabled, "Topic deletion is disabled.") for each in references]
+        )
+    return ctx.broker.controller.delete_topics(references).then(_reply)
+
+
+def _reply(results: list[DeletedTopic]) -> Struct:
+    return DELETE_TOPICS.response(
+        responses=[
+            DeletableTopicResult(
+                name=result.name,
+                topic_id=result.topic_id,
+                error_code=result.error_code,
+                error_message=result.error_message,
+            )
+            for result in results
+        ]
+    )

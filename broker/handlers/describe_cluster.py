@@ -1,0 +1,40 @@
+"""DescribeCluster v0-v2: the brokers and the cluster's id (KIP-700).
+
+Versions: v1 may ask for controllers instead of brokers (KIP-919); v2 tells fenced brokers too, if asked (KIP-1073).
+Not served: controllers. This is a broker's listener, and the answer says so, as Kafka's does.
+"""
+
+from __future__ import annotations
+
+from broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from broker.dispatch import Reply, RequestContext, handles
+from broker.endpoints import nodes
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import DESCRIBE_CLUSTER, DescribeClusterBroker
+from protocol.schema import Struct
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+@handles(DESCRIBE_CLUSTER)
+def describe_cluster(ctx: RequestContext, request: Struct) -> Reply:
+    if request.endpoint_type == CONTROLLERS:
+        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        return DESCRIBE_CLUSTER.response(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message=message)
+    if request.endpoint_type != BROKERS:
+        message = f"Unsupported endpoint type {request.endpoint_type}"
+        return DESCRIBE_CLUSTER.response(error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=message)
+    brokers = [
+        DescribeClusterBroker(
+            broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack, is_fenced=node.fenced
+        )
+        for node in nodes(ctx, include_fenced=request.include_fenced_brokers)
+    ]
+    return DESCRIBE_CLUSTER.response(
+        cluster_id=ctx.broker.controller.cluster_id,
+        controller_id=ctx.broker.config.node_id,
+        brokers=brokers,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

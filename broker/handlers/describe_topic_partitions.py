@@ -1,0 +1,106 @@
+"""DescribeTopicPartitions v0: topics with their partitions, in pages (KIP-966).
+
+Topics come in the order of their names; a page ends after max.request.partition.size.limit partitions, or as many as
+the client wants if that is fewer, and at least one. The cursor of a page says where the next begins. Authorized
+operations are always told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from broker.authorized_operations import TOPIC_OPERATIONS
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.image import MetadataImage, TopicImage
+from metadata.partition import NO_LEADER
+from metadata.topic_names import is_internal, name_problem
+from protocol.errors import ErrorCode
+from protocol.messages.describe_topic_partitions import (
+    DESCRIBE_TOPIC_PARTITIONS,
+    Cursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from protocol.schema import Struct
+
+_new_partition = DescribeTopicPartitionsResponsePartition.new
+
+
+@handles(DESCRIBE_TOPIC_PARTITIONS)
+def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
+    image = ctx.broker.controller.image
+    cursor = request.cursor
+    everything = not request.topics
+    names = sorted(image.topics_by_name if everything else {topic.name for topic in request.topics})
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        if cursor.partition_index < 0 or not (everything or names[:1] == [cursor.topic_name]):
+            return _refused(request)
+    limit = ctx.broker.config.get_int("max.request.partition.size.limit")
+    left = max(min(limit, request.response_partition_limit), 1)
+    topics: list[Struct] = []
+    for name in names:
+        if left == 0:
+            return _page(topics, name, 0)
+        start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        topic = image.topic(name)
+        if topic is None:
+            topics.append(_unknown(name))
+            continue
+        found = list(islice(_partitions(image, topic, start), left + 1))
+        topics.append(_described(topic, found[:left]))
+        if len(found) > left:
+            return _page(topics, name, found[left].partition_index)
+        left -= len(found)
+    return _page(topics, None, 0)
+
+
+def _page(topics: list[Struct], next_topic: str | None, next_partition: int) -> Struct:
+    cursor = None if next_topic is None else Cursor(topic_name=next_topic, partition_index=next_partition)
+    return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics, next_cursor=cursor)
+
+
+def _refused(request: Struct) -> Struct:
+    """A cursor that no page of this request can have ended with."""
+    topics = [
+        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+        for topic in request.topics
+    ]
+    return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics)
+
+
+def _unknown(name: str) -> Struct:
+    bad_name = name_problem(name) is not None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if bad_name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        name=name,
+        is_internal=is_internal(name),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _described(topic: TopicImage, partitions: list[Struct]) -> Struct:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=partitions,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partitions(image: MetadataImage, topic: TopicImage, start: int) -> Iterator[Struct]:
+    for index in range(start, len(topic.partitions)):
+        partition = topic.partitions[index]
+        yield _new_partition(
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
+            partition_index=index,
+            leader_id=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            replica_nodes=partition.replicas,
+            isr_nodes=partition.isr,
+            eligible_leader_replicas=partition.eligible_leader_replicas,
+            last_known_elr=partition.last_known_elr,
+            offline_replicas=image.offline_replicas(partition),
+        )

@@ -1,0 +1,47 @@
+"""ElectLeaders v0-v2: let the preferred replica lead again, or any that is left (KIP-183).
+
+Versions: v1 unclean elections and an error code for the whole (KIP-460); v2 flexible.
+A null list of topics means all; partitions that need no election are then left out, though their topics are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.elections import ElectionType
+from metadata.elections import PartitionResult as Result
+from protocol.errors import ErrorCode
+from protocol.messages.elect_leaders import ELECT_LEADERS, PartitionResult, ReplicaElectionResult
+from protocol.schema import Struct
+
+
+@handles(ELECT_LEADERS)
+def elect_leaders(ctx: RequestContext, request: Struct) -> Reply:
+    controller = ctx.broker.controller
+    asked = request.topic_partitions
+    partitions = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
+    try:
+        election_type = ElectionType(request.election_type)
+    except ValueError:
+        message = f"Unknown election type {request.election_type}"
+        refused = [Result(name, index, ErrorCode.INVALID_REQUEST, message) for name, index in partitions or ()]
+        return _reply([], refused, ErrorCode.INVALID_REQUEST)
+    names = list(controller.image.topics_by_name) if asked is None else [topic.topic for topic in asked]
+    return controller.elect_leaders(election_type, partitions).then(lambda results: _reply(names, results))
+
+
+def _reply(names: Iterable[str], results: list[Result], error_code: ErrorCode = ErrorCode.NONE) -> Struct:
+    by_topic: dict[str, list[Struct]] = {name: [] for name in names}
+    for result in results:
+        by_topic.setdefault(result.topic, []).append(
+            PartitionResult(
+                partition_id=result.partition, error_code=result.error_code, error_message=result.error_message
+            )
+        )
+    return ELECT_LEADERS.response(
+        error_code=error_code,
+        replica_election_results=[
+            ReplicaElectionResult(topic=name, partition_result=partitions) for name, partitions in by_topic.items()
+        ],
+    )

@@ -1,0 +1,118 @@
+"""Metadata v0-v13: brokers, topics and who leads their partitions.
+
+Versions: v0 names no topic to mean all of them, later ones null; v4 may forbid the creation of topics that are not
+there (KIP-204), which all earlier ones allow; v5 offline replicas; v7 leader epochs (KIP-320); v8 authorized
+operations (KIP-430; of the cluster until v10); v10 topic ids; v12 topics asked for by id (KIP-516), and then names
+are not looked at; v13 an error code for the whole answer. A topic that is created on the way is answered as unknown,
+as Kafka does; the client's next request finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from broker.dispatch import Reply, RequestContext, handles
+from broker.endpoints import nodes
+from metadata.image import MetadataImage, TopicImage
+from metadata.partition import NO_LEADER, PartitionRegistration
+from metadata.topic_names import is_internal, name_problem
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import (
+    METADATA,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+TOPIC_IDS_VERSION = 12
+
+_new_partition = MetadataResponsePartition.new
+
+
+@handles(METADATA)
+def metadata(ctx: RequestContext, request: Struct) -> Reply:
+    if _is_invalid(ctx.api_version, request):
+        topics = [_error(ErrorCode.INVALID_REQUEST, t.name or "", t.topic_id) for t in request.topics]
+        return METADATA.response(topics=topics, error_code=ErrorCode.INVALID_REQUEST)
+    topics = list(_topics(ctx, request))
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            topic.topic_authorized_operations = TOPIC_OPERATIONS
+    return METADATA.response(
+        brokers=[
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in nodes(ctx)
+        ],
+        cluster_id=ctx.broker.controller.cluster_id,
+        controller_id=ctx.broker.config.node_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )
+
+
+def _is_invalid(version: int, request: Struct) -> bool:
+    """Topics without a name, or by an id in versions that know ids in answers only."""
+    return any(
+        (topic.name is None and (version < TOPIC_IDS_VERSION or topic.topic_id == ZERO_UUID))
+        or (version < TOPIC_IDS_VERSION and topic.topic_id != ZERO_UUID)
+        for topic in request.topics or ()
+    )
+
+
+def _topics(ctx: RequestContext, request: Struct) -> Iterator[Struct]:
+    image = ctx.broker.controller.image
+    wanted = request.topics
+    if wanted is None or (not wanted and ctx.api_version == 0):
+        for topic in image.topics_by_name.values():
+            yield _topic(image, topic)
+        return
+    ids = dict.fromkeys(each.topic_id for each in wanted if each.topic_id != ZERO_UUID)
+    if ids:
+        for topic_id in ids:
+            found = image.topic_by_id(topic_id)
+            yield _error(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id) if found is None else _topic(image, found)
+        return
+    missing = []
+    for name in dict.fromkeys(each.name for each in wanted):
+        found = image.topic(name)
+        if found is not None:
+            yield _topic(image, found)
+        elif name_problem(name) is not None:
+            yield _error(ErrorCode.INVALID_TOPIC_EXCEPTION, name)
+        else:
+            missing.append(name)
+            yield _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+    if missing and request.allow_auto_topic_creation and ctx.broker.config.get_bool("auto.create.topics.enable"):
+        ctx.broker.controller.auto_create(missing)
+
+
+def _error(error_code: ErrorCode, name: str | None, topic_id: bytes = ZERO_UUID) -> Struct:
+    return MetadataResponseTopic(
+        error_code=error_code, name=name, topic_id=topic_id, is_internal=name is not None and is_internal(name)
+    )
+
+
+def _topic(image: MetadataImage, topic: TopicImage) -> Struct:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=is_internal(topic.name),
+        partitions=[_partition(image, index, partition) for index, partition in topic.partitions.items()],
+    )
+
+
+def _partition(image: MetadataImage, index: int, partition: PartitionRegistration) -> Struct:
+    return _new_partition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=image.offline_replicas(partition),
+    )

@@ -1,0 +1,150 @@
+"""A controller without a disk, and the contexts in which its handlers are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from broker.config import BrokerConfig, load
+from broker.controller import Controller
+from broker.deferred import Deferred
+from broker.producer_ids import ProducerIds
+from metadata.create_topics import NewTopic
+from metadata.framing import MetadataRecord, encode_record
+from protocol.errors import ErrorCode
+from protocol.schema import Api, Struct
+from storage.errors import LogOffline
+from storage.log_config import LogConfig
+from tests.support.images import cluster
+
+CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
+
+
+class MemoryMetadataLog:
+    """Keeps batches in a list. `failure` is raised by the next append."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[MetadataRecord]] = []
+        self.failure: Exception | None = None
+        self.end_offset = 0
+        self.epoch = 1
+
+    def append(self, records: Sequence[MetadataRecord], now_ms: int) -> int:
+        if self.failure is not None:
+            raise self.failure
+        for record in records:
+            encode_record(record)
+        self.batches.append(list(records))
+        offset, self.end_offset = self.end_offset, self.end_offset + len(records)
+        return offset
+
+
+@dataclass
+class HostedPartition:
+    """What a partition was made with."""
+
+    topic_id: bytes
+    config: LogConfig
+    leader_epoch: int
+    log: Any = field(default_factory=lambda: SimpleNamespace(directory=SimpleNamespace(path="/logs")))
+
+    def lead(self, leader_epoch: int) -> None:
+        self.leader_epoch = leader_epoch
+
+
+class MemoryPartitions:
+    """The hosted partitions by (topic, index). `refuse`: partitions that cannot be made."""
+
+    def __init__(self) -> None:
+        self.hosted: dict[tuple[str, int], HostedPartition] = {}
+        self.refuse: set[tuple[str, int]] = set()
+
+    def get(self, topic: str, index: int) -> HostedPartition | None:
+        return self.hosted.get((topic, index))
+
+    def create(
+        self, topic: str, topic_id: bytes, index: int, config: LogConfig, *, leader_epoch: int, **_: object
+    ) -> HostedPartition:
+        if (topic, index) in self.refuse:
+            raise LogOffline("/logs", "it failed")
+        self.hosted[topic, index] = HostedPartition(topic_id, config, leader_epoch)
+        return self.hosted[topic, index]
+
+    def delete(self, topic: str) -> None:
+        for key in [key for key in self.hosted if key[0] == topic]:
+            del self.hosted[key]
+
+    def update_config(self, topic: str, config: LogConfig) -> None:
+        for (name, _), partition in self.hosted.items():
+            if name == topic:
+                partition.config = config
+
+
+class ManualSync:
+    """Syncs that finish when the test says so; at once while `automatic`."""
+
+    def __init__(self) -> None:
+        self.automatic = True
+        self.running: list[Deferred[None]] = []
+
+    def __call__(self) -> Deferred[None]:
+        deferred: Deferred[None] = Deferred()
+        if self.automatic:
+            deferred.resolve(None)
+        else:
+            self.running.append(deferred)
+        return deferred
+
+
+class ControllerHarness:
+    """A controller of broker 1 over memory, its broker as handlers see it, and what it wrote."""
+
+    def __init__(self, overrides: dict[str, str] | None = None, brokers: int = 1) -> None:
+        keys = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/logs"}
+        self.config: BrokerConfig = load(None, overrides=keys | (overrides or {}))
+        self.log = MemoryMetadataLog()
+        self.partitions = MemoryPartitions()
+        self.sync = ManualSync()
+        self.controller = Controller(
+            self.config,
+            CLUSTER_ID,
+            self.log,  # type: ignore[arg-type]
+            cluster(brokers),
+            self.partitions,  # type: ignore[arg-type]
+            self.sync,
+            lambda: 1000,
+        )
+        self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
+        self.broker = SimpleNamespace(
+            config=self.config,
+            controller=self.controller,
+            partitions=self.partitions,
+            producer_ids=self.producer_ids,
+        )
+
+    def with_topics(self, *topics: NewTopic) -> ControllerHarness:
+        """Make topics first."""
+        for result in self.controller.create_topics(topics).result():
+            assert result.error_code is ErrorCode.NONE, result
+        return self
+
+    def ask(self, handler: Callable[..., Any], api: Api, version: int, **fields: Any) -> Struct:
+        """Call a handler with a request of that version; the reply, as a client of that version would read it."""
+        return answered(api, version, self.start(handler, api, version, **fields))
+
+    def start(self, handler: Callable[..., Any], api: Api, version: int, **fields: Any) -> Any:
+        """Call a handler; what it returned."""
+        request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
+        connection = SimpleNamespace(
+            listener_name="PLAINTEXT", local_host="192.0.2.7", local_port=19092, client_host="192.0.2.1"
+        )
+        ctx = SimpleNamespace(broker=self.broker, connection=connection, api=api, api_version=version, client_id="c")
+        return handler(ctx, request)
+
+
+def answered(api: Api, version: int, reply: Any) -> Struct:
+    """The reply once it is there, encoded and decoded again."""
+    value = reply.result() if isinstance(reply, Deferred) else reply
+    return api.response.decode(version, api.response.encode(version, value))[0]

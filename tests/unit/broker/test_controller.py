@@ -1,0 +1,220 @@
+"""The controller over a log in memory: what is appended, carried out, answered, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.controller import random_id
+from metadata.configs import alter_config
+from metadata.create_partitions import MorePartitions
+from metadata.create_topics import NewTopic
+from metadata.delete_topics import TopicReference
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from storage.errors import LogOffline
+from tests.support.controllers import ControllerHarness
+
+
+@pytest.fixture
+def harness() -> ControllerHarness:
+    return ControllerHarness()
+
+
+def test_topic_is_one_batch_and_its_partitions_are_hosted(harness: ControllerHarness):
+    """All or nothing, with the topic's configuration in force."""
+    harness.with_topics(NewTopic("orders", 2, 1, configs={"retention.ms": "5"}))
+    (batch,) = harness.log.batches
+
+    assert len(batch) == 4
+    assert list(harness.partitions.hosted) == [("orders", 0), ("orders", 1)]
+    assert harness.partitions.hosted["orders", 0].config.retention_ms == 5
+    assert harness.partitions.hosted["orders", 0].topic_id == harness.controller.image.topics_by_name["orders"].topic_id
+
+
+def test_answer_waits_for_the_disk(harness: ControllerHarness):
+    """But what it is about is visible at once; all who come while a sync runs share the next one."""
+    harness.sync.automatic = False
+    first = harness.controller.create_topics([NewTopic("a")])
+    second = harness.controller.create_topics([NewTopic("b")])
+    third = harness.controller.create_topics([NewTopic("c")])
+    assert set(harness.controller.image.topics_by_name) == {"a", "b", "c"}
+    assert len(harness.sync.running) == 1
+    assert not first.done
+
+    harness.sync.running[0].resolve(None)
+    assert first.done
+    assert not second.done
+    assert len(harness.sync.running) == 2
+
+    harness.sync.running[1].resolve(None)
+    assert second.done
+    assert third.done
+    assert len(harness.sync.running) == 2
+
+
+def test_validation_writes_nothing(harness: ControllerHarness):
+    """Neither topics nor partitions."""
+    harness.with_topics(NewTopic("a"))
+    controller = harness.controller
+    (topic,) = controller.create_topics([NewTopic("b")], validate_only=True).result()
+    (partitions,) = controller.create_partitions([MorePartitions("a", 3)], validate_only=True).result()
+
+    assert (topic.error_code, partitions.error_code) == (ErrorCode.NONE, ErrorCode.NONE)
+    assert len(harness.log.batches) == 1
+    assert list(harness.partitions.hosted) == [("a", 0)]
+
+
+def test_failed_append_changes_nothing(harness: ControllerHarness):
+    """A full disk: the caller gets the storage's error, and once there is room again it works."""
+    harness.log.failure = LogOffline("/logs", "no space left")
+    with pytest.raises(LogOffline):
+        harness.controller.create_topics([NewTopic("a")]).result()
+    assert harness.controller.image.topics_by_name == {}
+    assert harness.partitions.hosted == {}
+
+    harness.log.failure = None
+    harness.with_topics(NewTopic("a"))
+
+
+def test_failed_sync_ends_all_changes(harness: ControllerHarness):
+    """Nobody knows what is on the disk then: those who wait and all who come later fail, and nothing is appended."""
+    harness.sync.automatic = False
+    waiting = harness.controller.create_topics([NewTopic("a")])
+    later = harness.controller.create_topics([NewTopic("b")])
+    harness.sync.running[0].fail(LogOffline("/logs", "it failed"))
+    harness.sync.running[1].fail(LogOffline("/logs", "it failed"))
+
+    for deferred in (waiting, later, harness.controller.create_topics([NewTopic("c")])):
+        with pytest.raises(LogOffline):
+            deferred.result()
+    assert len(harness.log.batches) == 2
+
+
+def test_partition_that_cannot_be_made_leaves_the_others(harness: ControllerHarness):
+    """Its disk is offline; the topic is there, and the next start tries again."""
+    harness.partitions.refuse.add(("orders", 1))
+    harness.with_topics(NewTopic("orders", 3, 1))
+
+    assert list(harness.partitions.hosted) == [("orders", 0), ("orders", 2)]
+
+
+def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
+    """And its name is free again, under another id."""
+    harness.with_topics(NewTopic("orders"))
+    old_id = harness.controller.image.topics_by_name["orders"].topic_id
+    harness.controller.delete_topics([TopicReference("orders")]).result()
+    assert harness.partitions.hosted == {}
+
+    harness.with_topics(NewTopic("orders"))
+    assert harness.controller.image.topics_by_name["orders"].topic_id != old_id
+
+
+def test_added_partitions_are_hosted(harness: ControllerHarness):
+    """With the configuration that the topic has."""
+    harness.with_topics(NewTopic("orders", configs={"retention.ms": "5"}))
+    harness.controller.create_partitions([MorePartitions("orders", 2)]).result()
+
+    assert harness.partitions.hosted["orders", 1].config.retention_ms == 5
+
+
+def test_config_changes_are_in_force_at_once(harness: ControllerHarness):
+    """Of topics, and of brokers for all topics that do not say."""
+    harness.with_topics(NewTopic("orders"), NewTopic("audit"))
+    controller, hosted = harness.controller, harness.partitions.hosted
+    told: list[str] = []
+    controller.on_config_change(ResourceType.TOPIC, told.append)
+    controller.alter_config(ResourceType.TOPIC, "orders", {"retention.ms": "7"}).result()
+    assert (hosted["orders", 0].config.retention_ms, hosted["audit", 0].config.retention_ms) == (7, 604_800_000)
+    assert told == ["orders"]
+
+    controller.alter_config(ResourceType.BROKER, "", {"log.retention.ms": "9"}).result()
+    assert (hosted["orders", 0].config.retention_ms, hosted["audit", 0].config.retention_ms) == (7, 9)
+
+    controller.alter_config(ResourceType.TOPIC, "orders", {"retention.ms": None}).result()
+    assert hosted["orders", 0].config.retention_ms == 9
+
+
+def test_unchanged_config_writes_nothing(harness: ControllerHarness):
+    """Setting what is set."""
+    harness.with_topics(NewTopic("orders", configs={"retention.ms": "5"}))
+
+    assert alter_config(harness.controller.image, ResourceType.TOPIC, "orders", {"retention.ms": "5"}) == []
+
+
+def test_new_leader_epoch_reaches_the_partition(harness: ControllerHarness):
+    """Records appended from then on carry it."""
+    from metadata.framing import new_record
+    from protocol.messages.cluster_metadata import PartitionChangeRecord
+
+    harness.with_topics(NewTopic("orders"))
+    topic_id = harness.controller.image.topics_by_name["orders"].topic_id
+    change = new_record(30, PartitionChangeRecord, topic_id=topic_id, partition_id=0, leader=1)
+    harness.controller.submit([change]).result()
+
+    assert harness.partitions.hosted["orders", 0].leader_epoch == 1
+
+
+INTERNAL = {
+    "__consumer_offsets": (
+        50,
+        {"compression.type": "producer", "cleanup.policy": "compact", "segment.bytes": "104857600"},
+    ),
+    "__transaction_state": (
+        50,
+        {
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "min.insync.replicas": "1",
+            "segment.bytes": "104857600",
+            "unclean.leader.election.enable": "false",
+        },
+    ),
+    "__share_group_state": (
+        50,
+        {
+            "compression.type": "producer",
+            "cleanup.policy": "delete",
+            "min.insync.replicas": "1",
+            "segment.bytes": "104857600",
+            "retention.ms": "-1",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INTERNAL)
+def test_internal_topics_are_made_as_kafka_makes_them(harness: ControllerHarness, name: str):
+    """By keys of their own; their factors of 3 and 2 become 1, as nobody has set them and there is one broker."""
+    assert harness.controller.ensure_topic(name).result()
+    assert harness.controller.ensure_topic(name).result()
+    image = harness.controller.image
+
+    assert len(image.topics_by_name[name].partitions) == INTERNAL[name][0]
+    assert image.topic_config(name) == INTERNAL[name][1]
+    assert len(harness.log.batches) == 1
+
+
+def test_internal_factor_that_somebody_set_counts():
+    """And fails, as in Kafka, where there are too few brokers."""
+    harness = ControllerHarness({"offsets.topic.replication.factor": "3"})
+
+    assert not harness.controller.ensure_topic("__consumer_offsets").result()
+    assert harness.controller.image.topics_by_name == {}
+
+
+def test_automatic_topics_take_the_defaults():
+    """num.partitions of the broker (S2.5)."""
+    harness = ControllerHarness({"num.partitions": "3"})
+    harness.controller.auto_create(["orders"])
+
+    assert len(harness.controller.image.topics_by_name["orders"].partitions) == 3
+
+
+def test_ids_never_begin_with_a_hyphen():
+    """Command lines would take them for options; and they are version 4 UUIDs."""
+    import base64
+
+    for _ in range(500):
+        text = base64.urlsafe_b64encode(random_id()).decode()
+        assert not text.startswith("-")
+    assert random_id()[6] >> 4 == 4
