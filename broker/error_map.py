@@ -6,9 +6,50 @@ their nearest listed ancestor.
 
 from __future__ import annotations
 
+from broker.config.errors import ConfigError
 from protocol.errors import ErrorCode
+from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
+from storage.errors import (
+    CorruptFile,
+    CorruptRecords,
+    DirectoryRefused,
+    InvalidProducerEpoch,
+    InvalidRecords,
+    InvalidTimestamp,
+    InvalidTransactionState,
+    LogOffline,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    RecordBatchTooLarge,
+    RecordTooLarge,
+    TransactionCoordinatorFenced,
+    UnexpectedAppendOffset,
+    UnknownCodec,
+)
 
-ERROR_CODES: dict[type[BaseException], ErrorCode] = {}
+ERROR_CODES: dict[type[BaseException], ErrorCode] = {
+    ConfigError: ErrorCode.INVALID_CONFIG,
+    CorruptBatch: ErrorCode.CORRUPT_MESSAGE,
+    CorruptFile: ErrorCode.KAFKA_STORAGE_ERROR,
+    CorruptRecords: ErrorCode.CORRUPT_MESSAGE,
+    DirectoryRefused: ErrorCode.KAFKA_STORAGE_ERROR,
+    InvalidProducerEpoch: ErrorCode.INVALID_PRODUCER_EPOCH,
+    InvalidRecord: ErrorCode.INVALID_RECORD,
+    InvalidRecords: ErrorCode.INVALID_RECORD,
+    InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,
+    InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
+    LogOffline: ErrorCode.KAFKA_STORAGE_ERROR,
+    OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
+    OSError: ErrorCode.KAFKA_STORAGE_ERROR,
+    OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    RecordBatchTooLarge: ErrorCode.RECORD_LIST_TOO_LARGE,
+    RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
+    TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    UnsupportedCodec: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    # Kafka has no code for these two either, and answers so (tried on 4.3.1 for the codec).
+    UnexpectedAppendOffset: ErrorCode.UNKNOWN_SERVER_ERROR,
+    UnknownCodec: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
 
 
 def error_code_of(error: BaseException) -> ErrorCode:
