@@ -92,7 +92,8 @@ class Controller:
         self._sync = GroupSync(sync)
         self._now_ms = now_ms
         self._failure: Exception | None = None
-        self._listeners: dict[int, list[Callable[[str], None]]] = {}
+        self._config_listeners: dict[int, list[Callable[[str], None]]] = {}
+        self._deletion_listeners: list[Callable[[TopicImage], None]] = []
         config.subscribe(config.topic_defaults_keys, lambda _: self.refresh_topics())
 
     # ---- changes
@@ -217,7 +218,11 @@ class Controller:
 
     def on_config_change(self, resource_type: ResourceType, callback: Callable[[str], None]) -> None:
         """Call `callback(name)` after the configuration of a resource of that type has changed."""
-        self._listeners.setdefault(resource_type, []).append(callback)
+        self._config_listeners.setdefault(resource_type, []).append(callback)
+
+    def on_topic_deleted(self, callback: Callable[[TopicImage], None]) -> None:
+        """Call `callback(topic)` after a topic was deleted: its partitions are hosted no more."""
+        self._deletion_listeners.append(callback)
 
     # ---- carrying out
 
@@ -225,6 +230,8 @@ class Controller:
         for topic in delta.deleted_topics:
             log.info("Topic %s is deleted", topic.name)
             self._partitions.delete(topic.name)
+            for on_deleted in self._deletion_listeners:
+                on_deleted(topic)
         made: dict[str, list[int]] = {}
         for topic, index in delta.created_partitions:
             self.host(topic, index)
@@ -263,7 +270,7 @@ class Controller:
                 self._refresh_topic(name)
         elif resource_type == ResourceType.BROKER and name in ("", str(self._config.node_id)):
             self.apply_broker_config()
-        for callback in self._listeners.get(resource_type, ()):
+        for callback in self._config_listeners.get(resource_type, ()):
             callback(name)
 
     def apply_broker_config(self) -> None:

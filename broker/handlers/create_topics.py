@@ -7,6 +7,7 @@ and ready to be written to. timeout_ms is not looked at: it does not take that l
 
 from __future__ import annotations
 
+from broker.config.describe import topic_entries
 from broker.dispatch import Reply, RequestContext, handles
 from metadata.create_topics import NewTopic, NewTopicResult
 from protocol.errors import ErrorCode
@@ -51,6 +52,6 @@ def _result(ctx: RequestContext, result: NewTopicResult) -> Struct:
                 config_source=entry.source,
                 is_sensitive=entry.sensitive,
             )
-            for entry in ctx.broker.config.describe_topic(result.configs)
+            for entry in sorted(topic_entries(ctx.broker.config, result.configs), key=lambda entry: entry.name)
         ],
     )

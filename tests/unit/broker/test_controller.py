@@ -99,11 +99,14 @@ def test_partition_that_cannot_be_made_leaves_the_others(harness: ControllerHarn
 
 
 def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
-    """And its name is free again, under another id."""
+    """Whoever wants to know is told; its name is free again, under another id."""
     harness.with_topics(NewTopic("orders"))
+    told: list[str] = []
+    harness.controller.on_topic_deleted(lambda topic: told.append(topic.name))
     old_id = harness.controller.image.topics_by_name["orders"].topic_id
     harness.controller.delete_topics([TopicReference("orders")]).result()
     assert harness.partitions.hosted == {}
+    assert told == ["orders"]
 
     harness.with_topics(NewTopic("orders"))
     assert harness.controller.image.topics_by_name["orders"].topic_id != old_id
