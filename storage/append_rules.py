@@ -81,9 +81,9 @@ def check_batch(records: memoryview, config: LogConfig, origin: AppendOrigin, no
         header
     )
     size = length + LOG_OVERHEAD
-    if magic != _MAGIC or size != available:
-        if magic != _MAGIC or not HEADER_SIZE <= size < available or _has_second(records, size):
-            raise _misshapen(records)
+    whole = size == available or (HEADER_SIZE <= size < available and not _has_second(records, size))
+    if magic != _MAGIC or not whole:
+        raise _misshapen(records)
     if origin is _CLIENT and base_offset:
         raise InvalidRecords(f"The base offset of the record batch should be 0, but it is {base_offset}.")
     if size > config.max_message_bytes:
@@ -190,7 +190,7 @@ def _timestamp_error(record: Record, config: LogConfig, now_ms: int) -> str | No
     )
 
 
-# -- a record at a time --------------------------------------------------------------------------------------------------
+# -- a record at a time ------------------------------------------------------------------------------------------
 
 
 def target_codec(config: LogConfig, source: int) -> int:

@@ -39,6 +39,8 @@ class IndexFile:
 
     _layout: Struct
     _entry_size: int
+    #: Entries that only roll and close may use.
+    _kept_free = 0
 
     def __init__(self, files: OpenFiles, path: str, base_offset: int, size_bytes: int) -> None:
         """An index whose file has `size_bytes`, all of them entries; it is opened when it is needed."""
@@ -47,16 +49,20 @@ class IndexFile:
         self.base_offset = base_offset
         self.entries = size_bytes // self._entry_size
         self._written = self.entries
-        self._full_size = 0
+        self._full_size: int | None = None
         self._grown = False
         self._tail = bytearray()
         self._window = b""
         self._window_start = 0
 
     @property
-    def max_entries(self) -> int:
-        """How many entries fit while the segment is active."""
-        return self._full_size // self._entry_size
+    def is_active(self) -> bool:
+        return self._full_size is not None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a segment that is active may get no further entry by an append."""
+        return self._full_size is not None and self.entries >= self._full_size // self._entry_size - self._kept_free
 
     def make_active(self, max_bytes: int) -> None:
         """Bound the index. The file grows when the first entry comes, or by `grow`."""
@@ -64,7 +70,7 @@ class IndexFile:
 
     def grow(self) -> None:
         """Make the file if need be, and give it the size it has while its segment is active."""
-        self._fs.truncate(self.file.open(create=True).handle, self._full_size)
+        self._fs.truncate(self.file.open(create=True).handle, self._full_size or 0)
         self._grown = True
 
     def trim(self) -> None:
@@ -73,7 +79,7 @@ class IndexFile:
         if self._grown:
             self._fs.truncate(self.file.open().handle, self.entries * self._entry_size)
             self._grown = False
-        self._full_size = 0
+        self._full_size = None
 
     def cut(self, entries: int) -> None:
         """Keep the first `entries` only."""
@@ -111,7 +117,7 @@ class IndexFile:
         return found
 
     def _append(self, key: int, value: int) -> None:
-        if not self._grown and self._full_size:
+        if not self._grown and self._full_size is not None:
             self.grow()
         self._tail += self._layout.pack(key, value)
         self.entries += 1

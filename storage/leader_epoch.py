@@ -31,23 +31,22 @@ class EpochEntry(NamedTuple):
 
 
 class LeaderEpochs:
-    """The epochs of one log, ascending in both fields. `dirty` until the file was forced to the disk."""
+    """The epochs of one log, ascending in both fields. `damaged`: there was no file that could be read."""
 
-    __slots__ = ("_entries", "_fs", "dirty", "path")
+    __slots__ = ("_entries", "_fs", "damaged", "path")
 
     def __init__(self, fs: FileSystem, directory: str, *, exists: bool = True) -> None:
-        """A file that cannot be read counts as empty."""
         self._fs = fs
         self.path = f"{directory}/{FILE_NAME}"
-        self.dirty = False
         self._entries: list[EpochEntry] = []
+        self.damaged = not exists
         if exists:
             try:
-                lines = read_lines(fs, self.path) or []
-                for epoch, start_offset in lines:
+                for epoch, start_offset in read_lines(fs, self.path) or []:
                     self._add(EpochEntry(int(epoch), int(start_offset)))
             except (CorruptFile, ValueError):
                 self._entries = []
+                self.damaged = True
 
     @property
     def entries(self) -> tuple[EpochEntry, ...]:
@@ -62,7 +61,7 @@ class LeaderEpochs:
         """Note that `epoch` begins at `start_offset`, whether that was new. Entries that contradict it go."""
         if not self._add(EpochEntry(epoch, start_offset)):
             return False
-        self._write()
+        self.write()
         return True
 
     def _add(self, entry: EpochEntry) -> bool:
@@ -105,20 +104,20 @@ class LeaderEpochs:
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
         if len(kept) < len(self._entries):
             self._entries = kept
-            self._write()
+            self.write()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that ended before `start_offset`; the one in which it lies begins there now."""
         older = [entry for entry in self._entries if entry.start_offset <= start_offset]
         if older and (len(older) > 1 or older[0].start_offset != start_offset):
             self._entries[: len(older)] = [EpochEntry(older[-1].epoch, start_offset)]
-            self._write()
+            self.write()
 
     def clear(self) -> None:
         if self._entries:
             self._entries = []
-            self._write()
+            self.write()
 
-    def _write(self) -> None:
+    def write(self) -> None:
+        """Put the entries into the file, without waiting for the disk."""
         write_lines(self._fs, self.path, [f"{epoch} {offset}" for epoch, offset in self._entries])
-        self.dirty = True

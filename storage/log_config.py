@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-LONG_MAX = (1 << 63) - 1
+INT_MAX, LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)

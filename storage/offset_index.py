@@ -29,10 +29,6 @@ class OffsetIndex(IndexFile):
     _layout = Struct(">ii")
     _entry_size = 8
 
-    @property
-    def is_full(self) -> bool:
-        return self.entries >= self._full_size // 8
-
     def append(self, offset: int, position: int) -> None:
         """Offsets and positions both grow; the caller sees to it, and that there is room."""
         self._append(offset - self.base_offset, position)
@@ -44,6 +40,11 @@ class OffsetIndex(IndexFile):
     def last(self) -> OffsetPosition:
         """The last entry; the segment's beginning in an empty index."""
         return self._at(self.entries - 1)
+
+    def above_position(self, position: int) -> int | None:
+        """The offset of the first entry at `position` or behind it, None where there is none."""
+        number = self._floor(position - 1, field=1) + 1
+        return self.base_offset + self.entry(number)[0] if number < self.entries else None
 
     def truncate_to(self, offset: int) -> None:
         """Forget entries of `offset` and above."""

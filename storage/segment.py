@@ -20,7 +20,7 @@ from protocol.records.errors import CorruptBatch
 from storage.batch_scan import Entry, scan_entries
 from storage.errors import CorruptFile
 from storage.fs import Buffer
-from storage.log_config import LogConfig
+from storage.log_config import INT_MAX, LogConfig
 from storage.offset_index import OffsetIndex
 from storage.open_files import LogFile, OpenFiles
 from storage.time_index import TimeIndex, TimestampOffset
@@ -28,8 +28,6 @@ from storage.txn_index import TransactionIndex
 
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX = ".log", ".index", ".timeindex", ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
-
-_INT_MAX = (1 << 31) - 1
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -113,7 +111,7 @@ class Segment:
 
     @property
     def is_active(self) -> bool:
-        return self.offset_index.max_entries > 0
+        return self.offset_index.is_active
 
     def make_active(self, config: LogConfig) -> None:
         self.offset_index.make_active(config.segment_index_bytes)
@@ -159,7 +157,7 @@ class Segment:
             size > config.segment_bytes - size_bytes
             or self.offset_index.is_full
             or self.time_index.is_full
-            or last_offset - self.base_offset > _INT_MAX
+            or last_offset - self.base_offset > INT_MAX
         ):
             return True
         if not size:
@@ -190,6 +188,17 @@ class Segment:
         self.log.close()
         self.offset_index.close()
         self.time_index.close()
+
+    @property
+    def paths(self) -> tuple[str, str, str, str]:
+        """The files, of which the last need not exist. The log comes first: without it the others are orphans."""
+        return self.log.path, self.offset_index.file.path, self.time_index.file.path, self.txn_index.path
+
+    def remove_files(self) -> None:
+        """Remove them all, at once."""
+        self.close()
+        for path in self.paths:
+            self._fs.remove(path)
 
     # -- look-ups ----------------------------------------------------------------------------------------------------
 

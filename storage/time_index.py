@@ -29,11 +29,7 @@ class TimeIndex(IndexFile):
     __slots__ = ()
     _layout = Struct(">qi")
     _entry_size = 12
-
-    @property
-    def is_full(self) -> bool:
-        """One entry is kept free for roll and close."""
-        return self.entries >= self._full_size // 12 - 1
+    _kept_free = 1
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Add an entry unless the last one has as late a timestamp. Timestamp -1 is none."""

@@ -49,9 +49,10 @@ class TransactionIndex:
                 raise CorruptFile(self.path, f"{len(data)} bytes are no whole number of entries")
             entries = []
             for version, *fields in _LAYOUT.iter_unpack(data):
-                if version != _VERSION:
-                    raise CorruptFile(self.path, f"unknown version {version}")
-                entries.append(AbortedTransaction._make(fields))
+                transaction = AbortedTransaction._make(fields)
+                if version != _VERSION or not 0 <= transaction.first_offset <= transaction.last_offset:
+                    raise CorruptFile(self.path, f"no entry: {transaction} of version {version}")
+                entries.append(transaction)
             self._entries = entries
         return self._entries
 

@@ -1,0 +1,75 @@
+"""One of the broker's log directories: who may use it, and whether it still works.
+
+A directory fails as a whole (rule D3, README): after an I/O error nobody knows what of it can be trusted, so its logs
+raise LogOffline from then on and the other directories go on. A failed fsync is never retried: the kernel may have
+dropped the pages and would report success the next time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from storage.checkpoints import LOCK
+from storage.errors import DirectoryRefused, LogOffline
+from storage.fs import LOCAL, FileSystem
+from storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from storage.local_log import LocalLog
+
+
+class LogDirectory:
+    """A path with its file system and open files. `failure` says why it is offline, None while it works.
+
+    `on_failure` is called once, when it fails. `jitter(limit)` picks a number below `limit`.
+    """
+
+    __slots__ = ("_lock_handle", "failure", "files", "fs", "jitter", "needs_flush", "on_failure", "path")
+
+    def __init__(
+        self,
+        path: str,
+        fs: FileSystem = LOCAL,
+        files: OpenFiles | None = None,
+        *,
+        on_failure: Callable[[LogDirectory], None] | None = None,
+        jitter: Callable[[int], int] = random.randrange,
+    ) -> None:
+        self.path = path
+        self.fs = fs
+        self.files = files or OpenFiles(fs)
+        self.failure: str | None = None
+        #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.
+        self.needs_flush: dict[LocalLog, None] = {}
+        self.on_failure = on_failure
+        self.jitter = jitter
+        self._lock_handle: int | None = None
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    def lock(self) -> None:
+        """Take the directory for this process. DirectoryRefused: another broker has it, or it cannot be written."""
+        try:
+            self.fs.make_directory(self.path)
+            self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}")
+        except OSError as error:
+            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+        if self._lock_handle is None:
+            raise DirectoryRefused(self.path, "is in use by another broker, which holds its .lock file")
+
+    def unlock(self) -> None:
+        if self._lock_handle is not None:
+            self.fs.close(self._lock_handle)
+            self._lock_handle = None
+
+    def fail(self, error: OSError | str) -> LogOffline:
+        """Take the directory offline; the exception for whoever ran into it."""
+        if self.failure is None:
+            self.failure = str(error)
+            if self.on_failure is not None:
+                self.on_failure(self)
+        return LogOffline(self.path, self.failure)

@@ -1,0 +1,386 @@
+"""The log of one partition: what a broker may append to it, and which of it exists, is committed, is stable.
+
+    log start offset <= last stable offset <= high watermark <= log end offset;  recovery point <= log end offset
+
+Adds to LocalLog the rules for appends, producers and transactions, leader epochs, and the look-ups by time and epoch.
+Who leads the partition and waits for what is not known here (broker/partition.py).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from protocol.records.batch import (
+    CONTROL_BIT,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    parse_header,
+    patch_timestamp,
+)
+from storage.append_rules import AppendOrigin, check_batch, must_open, open_batch
+from storage.errors import InvalidRecords, OffsetOutOfRange, RecordBatchTooLarge, UnexpectedAppendOffset
+from storage.leader_epoch import EpochEntry, LeaderEpochs
+from storage.local_log import LocalLog
+from storage.log_config import INT_MAX, LONG_MAX, LogConfig
+from storage.log_directory import LogDirectory
+from storage.markers import note_batch, read_marker
+from storage.producer_loading import load_producers
+from storage.producer_snapshot import write_snapshot
+from storage.producer_state import BatchMetadata, ProducerState
+from storage.segment import SNAPSHOT_SUFFIX, file_name
+from storage.segments import Segments
+from storage.timestamps import TimestampAndOffset, find_max_timestamp, find_timestamp
+from storage.txn_index import AbortedTransaction
+
+Buffer = bytes | bytearray | memoryview
+
+_NO_TIME = -1
+_CLIENT = AppendOrigin.CLIENT
+_NEW_TUPLE = tuple.__new__
+#: What a leader took is not judged again.
+_AS_THE_LEADER = LogConfig(max_message_bytes=INT_MAX, message_timestamp_after_max_ms=LONG_MAX)
+
+
+class AppendResult(NamedTuple):
+    """What became of an append. `log_append_time_ms` is -1 with CreateTime.
+
+    `duplicate`: the batch had been appended before, and these are the offsets that it has. `flush_due`: by
+    flush.messages it should be on the disk before anyone is told.
+    """
+
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+    flush_due: bool
+
+
+class PartitionLog(LocalLog):
+    """Made by `recovery.load_log`, or by a LogManager."""
+
+    __slots__ = (
+        "_epoch",
+        "_plain",
+        "high_watermark",
+        "last_stable_offset",
+        "leader_epochs",
+        "producer_state",
+        "replicated",
+        "snapshots",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        path: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        segments: Segments,
+        producer_state: ProducerState,
+        leader_epochs: LeaderEpochs,
+        snapshots: list[int],
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        now_ms: int,
+        topic_id: bytes | None = None,
+    ) -> None:
+        super().__init__(
+            directory,
+            path,
+            topic,
+            partition,
+            config,
+            segments=segments,
+            log_start_offset=log_start_offset,
+            log_end_offset=log_end_offset,
+            recovery_point=recovery_point,
+            now_ms=now_ms,
+        )
+        self.topic_id = topic_id
+        self.producer_state = producer_state
+        self.leader_epochs = leader_epochs
+        #: Offsets of the producer snapshots there are, ascending.
+        self.snapshots = snapshots
+        #: With other replicas the high watermark is moved by `advance_high_watermark`; alone it follows the end.
+        self.replicated = False
+        self.high_watermark = self.last_stable_offset = log_end_offset
+        self._epoch = -1
+        self._move_stable_offset()
+        self.config = config
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's values; may be replaced at any time. The size of indexes takes effect with the next segment."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        opens = config.compacted or config.compression_type != "producer" or config.record_validation == "full"
+        self._plain = not (opens or config.log_append_time)
+        for segment in self.segments:
+            segment.index_interval_bytes = config.index_interval_bytes
+
+    # -- append ------------------------------------------------------------------------------------------------------
+
+    def append(
+        self, records: Buffer, *, leader_epoch: int, now_ms: int, origin: AppendOrigin = _CLIENT
+    ) -> AppendResult:
+        """Append the one batch in `records`, which gets the next offsets and `leader_epoch`; one write.
+
+        A writable buffer is patched in place, and not kept. Raises the subclasses of AppendRefused, after which
+        nothing has changed, and LogOffline.
+        """
+        if self.directory.failure is not None or self.closed:
+            self._check_usable()
+        config = self._config
+        view = records if type(records) is memoryview else memoryview(records)
+        header = check_batch(view, config, origin, now_ms)
+        if not self._plain or header.attributes & TIMESTAMP_TYPE_BIT:
+            view, header = self._prepare(view, header, origin, now_ms)
+        _, length, _, _, _, attributes, delta, _, max_timestamp, producer_id, producer_epoch, sequence, _ = header
+        size = length + LOG_OVERHEAD
+        if size != len(view):
+            view = view[:size]
+        if size > config.segment_bytes:
+            raise RecordBatchTooLarge(size, config.segment_bytes)
+        state = self.producer_state
+        if producer_id >= 0:
+            if attributes & CONTROL_BIT:
+                self._check_marker(view, header)
+            else:
+                duplicate = state.check(
+                    producer_id,
+                    producer_epoch,
+                    sequence,
+                    delta,
+                    transactional=attributes & TRANSACTIONAL_BIT != 0,
+                    sequences=origin is _CLIENT,
+                )
+                if duplicate is not None:
+                    return self._repeated(duplicate)
+        base_offset = self.log_end_offset
+        last_offset = base_offset + delta
+        if leader_epoch != self._epoch:
+            self._begin_epoch(leader_epoch, base_offset)
+        self._write(view, base_offset, last_offset, max_timestamp, leader_epoch, now_ms)
+        end = self.log_end_offset = last_offset + 1
+        if producer_id >= 0:
+            if attributes & CONTROL_BIT:
+                self._note_batch(view, header, last_offset)
+            else:
+                state.add_batch(
+                    producer_id,
+                    producer_epoch,
+                    sequence,
+                    last_offset,
+                    delta,
+                    max_timestamp,
+                    transactional=attributes & TRANSACTIONAL_BIT != 0,
+                )
+        state.end_offset = end
+        if not self.replicated:
+            self.high_watermark = end
+        if state.transactions:
+            self._move_stable_offset()
+        else:
+            self.last_stable_offset = self.high_watermark
+        return _NEW_TUPLE(
+            AppendResult,
+            (
+                base_offset,
+                last_offset,
+                max_timestamp,
+                now_ms if config.log_append_time else _NO_TIME,
+                self.log_start_offset,
+                False,
+                end - self.recovery_point >= config.flush_messages,
+            ),
+        )
+
+    def append_replicated(self, records: Buffer, *, now_ms: int) -> None:
+        """Append whole batches that bring their offsets and leader epochs along, as they are in a leader's log.
+
+        UnexpectedAppendOffset: below the end of this log, or out of order. CorruptRecords: wrong bytes.
+        """
+        self._check_usable()
+        rest = memoryview(records)
+        while len(rest):
+            size = int.from_bytes(rest[8:LOG_OVERHEAD], "big") + LOG_OVERHEAD
+            view, rest = rest[:size], rest[size:]
+            header = check_batch(view, _AS_THE_LEADER, AppendOrigin.REPLICATION, now_ms)
+            if header.base_offset < self.log_end_offset or header.last_offset_delta < 0:
+                raise UnexpectedAppendOffset(header.base_offset, self.log_end_offset)
+            self._begin_epoch(header.leader_epoch, header.base_offset)
+            self._write(view, header.base_offset, header.last_offset, header.max_timestamp, header.leader_epoch, now_ms)
+            self.log_end_offset = header.next_offset
+            self._note_batch(view, header, header.last_offset)
+            self.producer_state.end_offset = self.log_end_offset
+            if not self.replicated:
+                self.high_watermark = self.log_end_offset
+            self._move_stable_offset()
+
+    def _prepare(
+        self, view: memoryview, header: BatchHeader, origin: AppendOrigin, now_ms: int
+    ) -> tuple[memoryview, BatchHeader]:
+        """What is more than header-only: records looked at or written anew, timestamps of the broker."""
+        config = self._config
+        if must_open(header, config, origin):
+            anew = open_batch(view, header, config, now_ms)
+            if anew is not None:
+                return memoryview(anew), parse_header(anew)
+        if config.log_append_time or header.attributes & TIMESTAMP_TYPE_BIT:
+            if view.readonly:
+                view = memoryview(bytearray(view))
+            max_timestamp = now_ms if config.log_append_time else header.max_timestamp
+            patch_timestamp(view, 0, header.size_bytes, int(config.log_append_time), max_timestamp)
+            header = parse_header(view)
+        return view, header
+
+    def _repeated(self, batch: BatchMetadata) -> AppendResult:
+        return AppendResult(
+            batch.first_offset, batch.last_offset, batch.timestamp, batch.timestamp, self.log_start_offset, True, False
+        )
+
+    def _check_marker(self, view: memoryview, header: BatchHeader) -> None:
+        marker = read_marker(view, header)
+        if marker is None:
+            raise InvalidRecords("A control batch of a producer has to end a transaction.")
+        self.producer_state.check_marker(header.producer_id, header.producer_epoch, marker.coordinator_epoch)
+
+    def _note_batch(self, view: memoryview, header: BatchHeader, last_offset: int) -> None:
+        try:
+            note_batch(self.producer_state, self._active.txn_index, view, header, last_offset)
+        except OSError as error:  # the records are written: recovery makes the transaction index anew
+            raise self.directory.fail(error) from error
+
+    def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        self._epoch = leader_epoch
+        if leader_epoch >= 0:
+            try:
+                if self.leader_epochs.assign(leader_epoch, start_offset):
+                    self.mark_unsynced(self.leader_epochs.path)
+            except OSError as error:
+                raise self.directory.fail(error) from error
+
+    def assign_leader_epoch(self, leader_epoch: int) -> None:
+        """This broker leads from `leader_epoch` on: what it appends begins at the end of the log."""
+        self._begin_epoch(leader_epoch, self.log_end_offset)
+
+    def _on_roll(self, base_offset: int) -> None:
+        self.producer_state.end_offset = base_offset
+        self.take_snapshot()
+
+    def take_snapshot(self) -> None:
+        """Write the producer state at its end offset, unless that is written already. OSError."""
+        offset = self.producer_state.end_offset
+        if offset <= (self.snapshots[-1] if self.snapshots else self.log_start_offset):
+            return
+        path = self.snapshot_path(offset)
+        write_snapshot(self.directory.fs, path, self.producer_state.producers.values())
+        self.snapshots.append(offset)
+        self.mark_unsynced(path)
+
+    def snapshot_path(self, offset: int) -> str:
+        return f"{self.path}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+
+    # -- offsets -----------------------------------------------------------------------------------------------------
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """What is below `offset` is on all replicas that count. Never moves back here (see `truncate_to`)."""
+        self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
+        self._move_stable_offset()
+
+    def _move_stable_offset(self) -> None:
+        unstable = self.producer_state.first_unstable_offset
+        self.last_stable_offset = self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+
+    def delete_records(self, before_offset: int) -> int:
+        """Raise the log start offset to `before_offset` (DeleteRecords); the log start offset that results.
+
+        Whole segments below it go with the next retention run. OffsetOutOfRange: above the high watermark.
+        """
+        if before_offset > self.high_watermark or before_offset < 0:
+            raise OffsetOutOfRange(before_offset, self.log_start_offset, self.high_watermark)
+        self._check_usable()
+        try:
+            self.raise_log_start(before_offset)
+        except OSError as error:
+            raise self.directory.fail(error) from error
+        return self.log_start_offset
+
+    def raise_log_start(self, offset: int) -> None:
+        """Readers may not go below `offset` any more. OSError."""
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.leader_epochs.truncate_from_start(offset)
+            self.mark_unsynced(self.leader_epochs.path)
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cut off what lies at `offset` and above: a follower whose leader never had it. OSError takes it offline."""
+        if offset >= self.log_end_offset:
+            return
+        self._check_usable()
+        try:
+            for segment in self._truncate(max(offset, self.segments[0].base_offset), now_ms):
+                segment.remove_files()
+            self.leader_epochs.truncate_from_end(offset)
+            self._epoch = -1
+            self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+            load_producers(
+                self.directory.fs,
+                self.path,
+                self.producer_state,
+                self.snapshots,
+                self.segments,
+                self.log_start_offset,
+                self.log_end_offset,
+                now_ms,
+            )
+        except OSError as error:
+            raise self.directory.fail(error) from error
+        self.high_watermark = min(self.high_watermark, self.log_end_offset)
+        self._move_stable_offset()
+
+    def close(self) -> None:
+        """Complete the files for a clean stop, and let go of them. OSError; a flush has been before."""
+        self.take_snapshot()
+        self._active.become_inactive()
+        self.close_files()
+
+    # -- look-ups ----------------------------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
+        """The first record from the log start offset on that is not earlier than `timestamp` (ms), None without."""
+        self._check_usable()
+        return find_timestamp(self, timestamp)
+
+    def max_timestamp(self) -> TimestampAndOffset | None:
+        """The first record with the largest timestamp (KIP-734); None where no record has one."""
+        self._check_usable()
+        return find_max_timestamp(self)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEntry:
+        """The largest epoch not above `leader_epoch`, and where it ended; (-1, -1) where not known (KIP-279)."""
+        return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Those that overlap [start, end): a reader of committed records skips their data. By order of their ends."""
+        found: list[AbortedTransaction] = []
+        try:
+            for segment in self.segments.from_offset(start_offset):
+                here, complete = segment.txn_index.collect(start_offset, end_offset)
+                found += here
+                if complete:
+                    break
+        except OSError as error:
+            raise self.directory.fail(error) from error
+        return found

@@ -1,0 +1,66 @@
+"""Producer state when a log is loaded or cut: from the last snapshot that can be used, and the batches after it."""
+
+from __future__ import annotations
+
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+from storage.markers import note_batch
+from storage.producer_snapshot import read_snapshot
+from storage.producer_state import ProducerState
+from storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
+from storage.segments import Segments
+
+
+def load_producers(
+    fs: FileSystem,
+    directory: str,
+    state: ProducerState,
+    snapshots: list[int],
+    segments: Segments,
+    log_start_offset: int,
+    end_offset: int,
+    now_ms: int,
+) -> None:
+    """Make `state` what it was when the log ended at `end_offset`. OSError.
+
+    Snapshots that are damaged, above the end or not above the log start are removed, from `snapshots` too.
+    """
+    for offset in list(snapshots):
+        if offset > end_offset or offset <= log_start_offset:
+            _remove(fs, directory, snapshots, offset)
+    state.clear(log_start_offset)
+    while snapshots:
+        try:
+            state.load(read_snapshot(fs, snapshot_path(directory, snapshots[-1])), snapshots[-1], now_ms)
+            break
+        except (CorruptFile, FileNotFoundError):
+            _remove(fs, directory, snapshots, snapshots[-1])
+    if state.end_offset < end_offset:
+        for segment in segments.from_offset(state.end_offset):
+            _note_segment(fs, state, segment, end_offset)
+        state.end_offset = end_offset
+
+
+def snapshot_path(directory: str, offset: int) -> str:
+    return f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+
+
+def _remove(fs: FileSystem, directory: str, snapshots: list[int], offset: int) -> None:
+    fs.remove(snapshot_path(directory, offset))
+    snapshots.remove(offset)
+
+
+def _note_segment(fs: FileSystem, state: ProducerState, segment: Segment, end_offset: int) -> None:
+    first = segment.find(state.end_offset)
+    if first is None:
+        return
+    for entry in segment.scan(first.position):
+        if entry.base_offset >= end_offset:
+            return
+        header = entry.header
+        if header is not None and header.producer_id >= 0:
+            batch = b""
+            if header.is_control:
+                batch = fs.pread(segment.log.open().handle, entry.size_bytes, entry.position)
+            note_batch(state, None, memoryview(batch), header, entry.last_offset)
+        state.end_offset = entry.last_offset + 1

@@ -1,0 +1,148 @@
+"""Work for the background thread. Each task is made on the event loop, run in the thread, applied on the loop.
+
+`run()` makes system calls on what the task names and touches no other state; it never raises. `apply()` takes the
+result over: on failure the directory goes offline (rule D3, README). Tasks of one broker run one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from storage.local_log import LocalLog
+from storage.log_directory import LogDirectory
+from storage.open_files import OpenFile
+
+DELETED_SUFFIX = ".deleted"
+
+
+class Task(Protocol):
+    """What the background thread gets to see."""
+
+    def run(self) -> None: ...
+
+    def apply(self) -> None: ...
+
+
+class _DirectoryTask:
+    """A task whose failure takes a directory offline; `error` is what it ran into."""
+
+    __slots__ = ("directory", "error")
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self.directory = directory
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except OSError as error:
+            self.error = error
+
+    def apply(self) -> None:
+        if self.error is not None:
+            self.directory.fail(self.error)
+        else:
+            self._apply()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _apply(self) -> None:
+        """What changes on the loop once the work is done."""
+
+
+class FlushTask(_DirectoryTask):
+    """Force a log to the disk up to `end_offset`; then its recovery point is there."""
+
+    __slots__ = ("_files", "_paths", "_truncations", "end_offset", "log", "now_ms")
+
+    def __init__(self, log: LocalLog, now_ms: int, *, with_active: bool) -> None:
+        super().__init__(log.directory)
+        self.log = log
+        self.now_ms = now_ms
+        active = log.active_segment
+        self.end_offset = log.log_end_offset if with_active else active.base_offset
+        self._truncations = log.truncations
+        # The paths of indexes, which were written before they were cut to size; those of the active segment are made
+        # anew after a crash.
+        self._paths = set(log.unsynced)
+        self._files: list[OpenFile] = []
+        for segment in log.segments.from_offset(log.recovery_point):
+            if segment is not active:
+                self._paths.update(segment.paths[1:])
+                self._files.append(segment.log.open())
+            elif with_active:
+                self._files.append(segment.log.open())
+                self._paths.add(segment.txn_index.path)
+        log.unsynced.clear()
+        log.directory.needs_flush.pop(log, None)
+
+    def _run(self) -> None:
+        fs = self.directory.fs
+        for file in self._files:
+            fs.sync(file.handle)
+        for path in self._paths:
+            with suppress(FileNotFoundError):  # retention or a deletion of the topic was faster
+                fs.sync_path(path)
+
+    def _apply(self) -> None:
+        log = self.log
+        if self._truncations == log.truncations:
+            log.recovery_point = max(log.recovery_point, self.end_offset)
+            log.last_flush_ms = self.now_ms
+
+
+class RenameTask(_DirectoryTask):
+    """Mark files of removed segments as deleted; their removal is due `delay_ms` later."""
+
+    __slots__ = ("_done", "_paths")
+
+    def __init__(self, directory: LogDirectory, paths: Sequence[str], done: Callable[[Sequence[str]], None]) -> None:
+        super().__init__(directory)
+        self._paths = paths
+        self._done = done
+
+    def _run(self) -> None:
+        fs = self.directory.fs
+        for path in self._paths:
+            with suppress(FileNotFoundError):
+                fs.rename(path, path + DELETED_SUFFIX)
+
+    def _apply(self) -> None:
+        self._done([path + DELETED_SUFFIX for path in self._paths])
+
+
+class RemoveTask(_DirectoryTask):
+    """Remove files, or a whole directory of a deleted partition."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self, directory: LogDirectory, paths: Sequence[str]) -> None:
+        super().__init__(directory)
+        self._paths = paths
+
+    def _run(self) -> None:
+        fs = self.directory.fs
+        for path in self._paths:
+            try:
+                fs.remove(path)
+            except IsADirectoryError:
+                for entry in fs.list(path):
+                    fs.remove(f"{path}/{entry.name}")
+                fs.remove_directory(path)
+
+
+class WriteTask(_DirectoryTask):
+    """Replace a checkpoint file."""
+
+    __slots__ = ("_data", "_path")
+
+    def __init__(self, directory: LogDirectory, path: str, data: bytes) -> None:
+        super().__init__(directory)
+        self._path = path
+        self._data = data
+
+    def _run(self) -> None:
+        self.directory.fs.replace_file(self._path, self._data, sync=True)
