@@ -33,7 +33,8 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
     entries = _texts(values, "listeners")
     controller_names = {name.upper() for name in _texts(values, "controller.listener.names")}
     if "listener.security.protocol.map" in settings:
-        protocols = parse_protocol_map(_texts(values, "listener.security.protocol.map"))
+        pairs = str(values["listener.security.protocol.map"] or "").split(",")
+        protocols = parse_protocol_map(pair.strip() for pair in pairs if pair.strip())
     else:
         protocols = default_protocols(controller_names, (entry.partition(":")[0] for entry in entries))
     listeners = parse_listeners("listeners", entries, protocols, unique_ports=True)

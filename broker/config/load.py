@@ -20,7 +20,7 @@ from .properties import parse_properties
 from .setting import Setting, Settings
 from .topics import declared_topics
 from .unknown import row_of, unknown_key_reason
-from .values import ConfigValue
+from .values import ConfigType, ConfigValue
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -110,26 +110,36 @@ def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], probl
         )
     elif row.removed:
         warnings.append(f"{setting.origin}: {key} is a key of former versions")
+    elif key == "authorizer.class.name" and setting.text.strip():
+        warnings.append(f"{setting.origin}: {key}: access is not checked yet: everybody may do everything")
+    elif row.type is ConfigType.CLASS and setting.text.strip() != row.default:
+        warnings.append(f"{setting.origin}: {key}: a Java class can not run here; it has no effect")
 
 
 def _settle_node_id(settings: Settings, notices: list[str], problems: list[Problem]) -> None:
     """Make node.id and broker.id one: either gives the other; -1 asks for one that nobody chose."""
     node, broker = settings.get("node.id"), settings.get("broker.id")
-    if broker is not None and broker.text.strip() == "-1" and node is None:
-        generate = settings.get("broker.id.generation.enable")
-        if generate is not None and generate.text.strip().lower() == "false":
-            allowed = "0 or more, or broker.id.generation.enable=true"
-            problems.append(Problem("broker.id", "-1", "no id is made up", allowed, broker.origin))
-            return
-        reserved = settings.get("reserved.broker.max.id", Setting("1000", ""))
-        if reserved.text.strip().isdecimal():  # else its own row says what is wrong
-            broker = Setting(str(int(reserved.text) + 1), broker.origin)
-            notices.append(f"broker.id=-1: the node id is {broker.text}")
+    if node is None and broker is not None and broker.text.strip() == "-1":
+        broker = _made_up_id(settings, broker, notices, problems)
     if node is not None and broker is not None and node.text.strip() != broker.text.strip():
         reason = "You must set `node.id` to the same value as `broker.id`."
         problems.append(Problem("node.id", node.text, reason, broker.text, node.origin, sentence=reason))
-    either = node or broker or Setting(str(DEFAULT_NODE_ID), "")
-    settings["node.id"], settings["broker.id"] = node or either, broker or either
+    settings["node.id"] = node or broker or Setting(str(DEFAULT_NODE_ID), "default")
+    settings["broker.id"] = settings["node.id"]
+
+
+def _made_up_id(settings: Settings, asked: Setting, notices: list[str], problems: list[Problem]) -> Setting | None:
+    """The id after those that are reserved for people, as Kafka gave it to its first broker."""
+    generate = settings.get("broker.id.generation.enable")
+    if generate is not None and generate.text.strip().lower() == "false":
+        allowed = "0 or more, or broker.id.generation.enable=true"
+        problems.append(Problem("broker.id", "-1", "no id is made up", allowed, asked.origin))
+        return None
+    reserved = settings.get("reserved.broker.max.id", Setting("1000", "")).text.strip()
+    if not reserved.isdecimal():  # its own row says what is wrong
+        return None
+    notices.append(f"broker.id=-1: the node id is {int(reserved) + 1}")
+    return Setting(str(int(reserved) + 1), asked.origin)
 
 
 def _read_values(settings: Settings, problems: list[Problem]) -> dict[str, ConfigValue]:
@@ -137,7 +147,7 @@ def _read_values(settings: Settings, problems: list[Problem]) -> dict[str, Confi
     values: dict[str, ConfigValue] = {key: row.default for key, row in BROKER_KEYS.items()}
     for key, setting in settings.items():
         row = row_of(key)
-        if row is None or (key == "broker.id" and settings["node.id"].text == setting.text):
+        if row is None or key == "broker.id":  # which is node.id
             continue
         value = row.read(setting.text)
         if isinstance(value, Problem):
