@@ -1,0 +1,29 @@
+"""DescribeGroups v0-v6: classic groups with their members.
+
+Versions: v3 authorized operations (KIP-430); v4 group instance ids (KIP-345); v6 GROUP_ID_NOT_FOUND for groups that
+are not there (KIP-1043), which were "Dead" before.
+"""
+
+from __future__ import annotations
+
+from broker.authorized_operations import GROUP_OPERATIONS
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.group.admin import describe_group
+from protocol.errors import ErrorCode
+from protocol.messages.describe_groups import DESCRIBE_GROUPS, DescribedGroup
+from protocol.schema import Struct
+
+
+@handles(DESCRIBE_GROUPS)
+def describe_groups(ctx: RequestContext, request: Struct) -> Reply:
+    groups = []
+    for group_id in request.groups:
+        shard = ctx.broker.groups.at(group_id)
+        if isinstance(shard, ErrorCode):
+            described = DescribedGroup(group_id=group_id, error_code=shard)
+        else:
+            described = describe_group(shard, group_id, ctx.api_version)
+        if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
+            described.authorized_operations = GROUP_OPERATIONS
+        groups.append(described)
+    return DESCRIBE_GROUPS.response(groups=groups)

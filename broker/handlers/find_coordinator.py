@@ -1,0 +1,122 @@
+"""FindCoordinator v0-v6: which broker coordinates a group, a transactional id, or the state of a share partition.
+
+Versions: v1 kinds of keys (KIP-98); v4 many keys (KIP-699); v6 share keys (KIP-932). The coordinator of a key is who
+leads its partition of the kind's own topic. Where that topic is missing it is made, and the answer waits for it; Kafka
+answers COORDINATOR_NOT_AVAILABLE at once, and its client comes again.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+
+from broker.deferred import Deferred
+from broker.dispatch import Reply, RequestContext, handles
+from broker.endpoints import nodes
+from coordinator.group.placement import partition_for
+from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FIND_COORDINATOR, Coordinator
+from protocol.schema import Struct
+
+GROUP, TRANSACTION, SHARE = range(3)
+TOPICS = {GROUP: CONSUMER_OFFSETS, TRANSACTION: TRANSACTION_STATE, SHARE: SHARE_GROUP_STATE}
+
+FIRST_VERSION_WITH_MANY_KEYS = 4
+FIRST_VERSION_WITH_SHARE_KEYS = 6
+
+#: group:topic id:partition; the group may have colons too.
+_SHARE_KEY = re.compile(r"(.*[^\s:].*):([A-Za-z0-9_-]{22}(?:==)?):([+-]?[0-9]{1,10})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Who coordinates a key; the address is there where the code is NONE."""
+
+    code: ErrorCode
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+@handles(FIND_COORDINATOR)
+def find_coordinator(ctx: RequestContext, request: Struct) -> Reply:
+    kind = request.key_type
+    if kind not in TOPICS:
+        refused = Found(ErrorCode.INVALID_REQUEST)
+        return answer(ctx, request, dict.fromkeys(keys_of(ctx, request), refused), tells_why=True)
+    topic = TOPICS[kind]
+    controller = ctx.broker.controller
+    if controller.image.topic(topic) is None and any(is_valid(ctx, kind, key) for key in keys_of(ctx, request)):
+        answered: Deferred[Struct] = Deferred()
+
+        def go_on(_: Deferred[bool]) -> None:
+            if not answered.done:
+                answered.resolve(find_all(ctx, request, kind))
+
+        controller.ensure_topic(topic).add_done_callback(go_on)
+        return answered
+    return find_all(ctx, request, kind)
+
+
+def keys_of(ctx: RequestContext, request: Struct) -> list[str]:
+    """The keys asked for; up to v3 it is one."""
+    if ctx.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
+        keys: list[str] = request.coordinator_keys
+        return keys
+    return [request.key]
+
+
+def is_valid(ctx: RequestContext, kind: int, key: str) -> bool:
+    """Whether a key is one of its kind: any text, but for share keys."""
+    if kind != SHARE:
+        return True
+    parts = _SHARE_KEY.fullmatch(key)
+    if parts is None or ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
+        return False
+    return len(base64.urlsafe_b64decode(parts[2].rstrip("=") + "==")) == 16 and abs(int(parts[3])) < 2**31
+
+
+def find_all(ctx: RequestContext, request: Struct, kind: int) -> Struct:
+    """The answer for keys of a kind whose topic is there, if it can be."""
+    return answer(ctx, request, {key: find(ctx, kind, key) for key in keys_of(ctx, request)}, tells_why=False)
+
+
+def find(ctx: RequestContext, kind: int, key: str) -> Found:
+    """Who coordinates a key: INVALID_REQUEST for what is no key, COORDINATOR_NOT_AVAILABLE without a leader."""
+    if not is_valid(ctx, kind, key):
+        return Found(ErrorCode.INVALID_REQUEST)
+    topic = ctx.broker.controller.image.topic(TOPICS[kind])
+    partition = None if topic is None else topic.partitions.get(partition_for(key, len(topic.partitions)))
+    if partition is not None:
+        for node in nodes(ctx):
+            if node.node_id == partition.leader:
+                return Found(ErrorCode.NONE, node.node_id, node.host, node.port)
+    return Found(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def answer(ctx: RequestContext, request: Struct, found: dict[str, Found], *, tells_why: bool) -> Struct:
+    """The answer in the form of its version. Up to v3 it always has a text, later only with `tells_why`."""
+    if ctx.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
+        return FIND_COORDINATOR.response(
+            coordinators=[
+                Coordinator(
+                    key=key,
+                    node_id=found[key].node_id,
+                    host=found[key].host,
+                    port=found[key].port,
+                    error_code=found[key].code,
+                    error_message=found[key].code.text if tells_why else "",
+                )
+                for key in request.coordinator_keys
+            ]
+        )
+    only = found[request.key]
+    return FIND_COORDINATOR.response(
+        error_code=only.code,
+        error_message="NONE" if only.code is ErrorCode.NONE else only.code.text,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )

@@ -1,0 +1,29 @@
+"""Heartbeat v0-v4: a member of a classic group says that it lives.
+
+Versions: v3 group instance ids (KIP-345). While its group is being loaded a member is told that all is well: nobody
+knows better yet, and it comes again.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.group.heartbeat import heartbeat as decide
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.schema import Struct
+
+new_response = HEARTBEAT.response.new
+
+
+@handles(HEARTBEAT)
+def heartbeat(ctx: RequestContext, request: Struct) -> Reply:
+    group_id = request.group_id
+    if not group_id:
+        return new_response(error_code=ErrorCode.INVALID_GROUP_ID)
+    groups = ctx.broker.groups
+    shard = groups.at(group_id)
+    if isinstance(shard, ErrorCode):
+        return new_response(error_code=ErrorCode.NONE if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else shard)
+    code = decide(shard, group_id, request.member_id, request.group_instance_id, request.generation_id, groups.now())
+    groups.arm()
+    return new_response(error_code=code)

@@ -1,0 +1,44 @@
+"""JoinGroup v0-v9: become a member of a classic group, or take part in its next generation.
+
+Versions: v1 rebalance timeout (KIP-62); v4 members get their id first (KIP-394); v5 group instance ids (KIP-345); v7
+protocol type and null protocol names; v8 reasons (KIP-800); v9 skipped assignments (KIP-814). Parked until the
+generation begins.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from broker.coordinators.client_address import java_address
+from broker.coordinators.parked import ParkedJoin
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.group.join import check_join, join_error, join_group, read_join
+from coordinator.group.shard import GroupEffects
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JOIN_GROUP
+from protocol.schema import Struct
+
+
+@handles(JOIN_GROUP, versions="0-9")
+def join(ctx: RequestContext, request: Struct) -> Reply:
+    parked = ParkedJoin(ctx.api_version)
+    client_host = java_address(ctx.connection.client_host)
+    wanted = read_join(request, parked, ctx.client_id, client_host, str(uuid.uuid4()))
+    groups = ctx.broker.groups
+    code = check_join(groups.settings, wanted)
+    if code is not ErrorCode.NONE:
+        parked.answer(join_error(code, wanted.member_id))
+        return parked.deferred
+
+    def decide() -> Reply:
+        shard = groups.at(wanted.group_id)
+        if isinstance(shard, ErrorCode):
+            parked.answer(join_error(shard, ""))
+        else:
+            effects: GroupEffects = Effects()
+            join_group(shard, wanted, groups.now(), effects)
+            groups.run(shard, effects)
+        return parked.deferred
+
+    return groups.with_topic(decide)

@@ -1,0 +1,30 @@
+"""LeaveGroup v0-v5: members leave a classic group, or are sent away.
+
+Versions: v3 many members at once, static ones by instance id (KIP-345); v5 reasons (KIP-800).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.group.leave import answer_for, leave_group, members_of
+from coordinator.group.shard import GroupEffects
+from protocol.errors import ErrorCode
+from protocol.messages.leave_group import LEAVE_GROUP
+from protocol.schema import Struct
+
+
+@handles(LEAVE_GROUP)
+def leave(ctx: RequestContext, request: Struct) -> Reply:
+    if not request.group_id:
+        return LEAVE_GROUP.response(error_code=ErrorCode.INVALID_GROUP_ID)
+    groups = ctx.broker.groups
+    shard = groups.at(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return LEAVE_GROUP.response(error_code=shard)
+    effects: GroupEffects = Effects()
+    response = leave_group(shard, request.group_id, members_of(request, ctx.api_version), groups.now(), effects)
+    code = groups.run(shard, effects)
+    if code is not ErrorCode.NONE:
+        return LEAVE_GROUP.response(error_code=code)
+    return answer_for(response, ctx.api_version)

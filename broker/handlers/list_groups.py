@@ -1,0 +1,23 @@
+"""ListGroups v0-v5: the groups of this broker.
+
+Versions: v4 states, and a filter by them (KIP-518); v5 types, and a filter by them (KIP-848). Filters know no case;
+names that nobody has let nothing pass.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.group.admin import list_groups as list_shard
+from protocol.errors import ErrorCode
+from protocol.messages.list_groups import LIST_GROUPS
+from protocol.schema import Struct
+
+
+@handles(LIST_GROUPS)
+def list_groups(ctx: RequestContext, request: Struct) -> Reply:
+    shards = ctx.broker.groups.shards()
+    if isinstance(shards, ErrorCode):
+        return LIST_GROUPS.response(error_code=shards)
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {group_type.lower() for group_type in request.types_filter}
+    return LIST_GROUPS.response(groups=[group for shard in shards for group in list_shard(shard, states, types)])

@@ -1,0 +1,108 @@
+"""OffsetCommit v2-v10: keep how far a group has read.
+
+Versions: v2-v4 a retention time of the client's own; v6 leader epochs (KIP-320); v7 group instance ids (KIP-345); v9
+member epochs (KIP-848) and GROUP_ID_NOT_FOUND; v10 topic ids (KIP-848). Offsets of topics and partitions that are not
+there are refused one by one, before the group is asked; where none is left the group is not asked at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.group.offset_commit import check_commit, commit_offsets
+from coordinator.group.shard import GroupEffects
+from metadata.image import MetadataImage
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import (
+    OFFSET_COMMIT,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.schema import Struct
+
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+new_response = OFFSET_COMMIT.response.new
+
+
+@handles(OFFSET_COMMIT)
+def offset_commit(ctx: RequestContext, request: Struct) -> Reply:
+    refused = refuse_unknown(ctx.broker.controller.image, request, ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS)
+    if not request.topics:
+        return new_response(topics=refused)
+    groups = ctx.broker.groups
+
+    def decide() -> Reply:
+        shard = groups.at(request.group_id)
+        code = shard if isinstance(shard, ErrorCode) else check_commit(shard, request, ctx.api_version)
+        if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
+            return new_response(topics=merged(refused, failed(request.topics, code)))
+        effects: GroupEffects = Effects()
+        topics = commit_offsets(shard, request, groups.now(), effects)
+        code = groups.run(shard, effects)
+        if code is not ErrorCode.NONE:
+            topics = failed(request.topics, code)
+        return new_response(topics=merged(refused, topics))
+
+    return groups.with_topic(decide)
+
+
+def refuse_unknown(image: MetadataImage, request: Struct, by_id: bool) -> list[Struct]:
+    """Take out of the request what does not exist; gives the answers for that. Leaves each topic with name and id."""
+    refused = []
+    known = []
+    for topic in request.topics:
+        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        if found is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused += failed([topic], code)
+            continue
+        topic.name, topic.topic_id = found.name, found.topic_id
+        partitions = found.partitions
+        if all(partition.partition_index in partitions for partition in topic.partitions):
+            if topic.partitions:
+                known.append(topic)
+            continue
+        strange = [partition for partition in topic.partitions if partition.partition_index not in partitions]
+        refused += failed([new_topic(topic, strange)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        rest = [partition for partition in topic.partitions if partition.partition_index in partitions]
+        if rest:
+            known.append(new_topic(topic, rest))
+    request.topics = known
+    return refused
+
+
+def new_topic(topic: Struct, partitions: list[Struct]) -> Struct:
+    """The topic with other partitions."""
+    return OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def failed(topics: Sequence[Struct], code: ErrorCode) -> list[Struct]:
+    """The answer for topics of which every partition has the same error."""
+    return [
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+                for partition in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def merged(refused: list[Struct], answered: list[Struct]) -> list[Struct]:
+    """Both lists as one, what was refused first; a topic that is in both is there once."""
+    if not refused:
+        return answered
+    by_name = {topic.name: topic for topic in refused}
+    for topic in answered:
+        if topic.name in by_name:
+            by_name[topic.name].partitions += topic.partitions
+        else:
+            refused.append(topic)
+    return refused

@@ -1,0 +1,112 @@
+"""OffsetFetch v1-v10: how far groups have read.
+
+Versions: v2 all of a group's offsets (null topics) and an error of the whole group, which v1 repeats for each
+partition; v5 leader epochs (KIP-320); v7 stable offsets (KIP-447); v8 many groups (KIP-709); v9 member epochs
+(KIP-848), which mean nothing to classic groups; v10 topic ids (KIP-848). A group that does not exist has no offsets;
+that is no error.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.group.offset_fetch import fetch_all_offsets, fetch_offsets, partition_error
+from metadata.image import MetadataImage
+from protocol.errors import ErrorCode
+from protocol.messages.offset_fetch import (
+    OFFSET_FETCH,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from protocol.schema import Struct
+
+FIRST_VERSION_WITH_GROUP_ERRORS = 2
+FIRST_VERSION_WITH_GROUPS = 8
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+
+@handles(OFFSET_FETCH)
+def offset_fetch(ctx: RequestContext, request: Struct) -> Reply:
+    stable = request.require_stable
+    if ctx.api_version >= FIRST_VERSION_WITH_GROUPS:
+        return OFFSET_FETCH.response(groups=[fetch_group(ctx, group, stable) for group in request.groups])
+    topics = None
+    if request.topics is not None:
+        topics = [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in request.topics]
+    return old_form(fetch_group(ctx, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), stable))
+
+
+def fetch_group(ctx: RequestContext, wanted: Struct, stable: bool) -> Struct:
+    """The answer for one group."""
+    group_id = wanted.group_id
+    shard = ctx.broker.groups.at(group_id)
+    if isinstance(shard, ErrorCode):
+        return group_error(wanted, shard, ctx.api_version)
+    image = ctx.broker.controller.image
+    by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    if wanted.topics is None:
+        topics = fetch_all_offsets(shard, group_id, stable)
+        return OffsetFetchResponseGroup(group_id=group_id, topics=with_ids(image, topics) if by_id else topics)
+    if not by_id:
+        return OffsetFetchResponseGroup(group_id=group_id, topics=fetch_offsets(shard, group_id, wanted.topics, stable))
+    known, strange = [], []
+    for topic in wanted.topics:
+        found = image.topic_by_id(topic.topic_id)
+        if found is None:
+            strange.append(topic_error(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+        else:
+            topic.name = found.name
+            known.append(topic)
+    return OffsetFetchResponseGroup(group_id=group_id, topics=fetch_offsets(shard, group_id, known, stable) + strange)
+
+
+def with_ids(image: MetadataImage, topics: list[Struct]) -> list[Struct]:
+    """Topics with their ids; those that are no more have none, and are left out."""
+    known = []
+    for topic in topics:
+        found = image.topic(topic.name)
+        if found is not None:
+            topic.topic_id = found.topic_id
+            known.append(topic)
+    return known
+
+
+def group_error(wanted: Struct, code: ErrorCode, api_version: int) -> Struct:
+    """The answer for a group that cannot be asked; v1 knows errors of partitions only."""
+    if api_version >= FIRST_VERSION_WITH_GROUP_ERRORS:
+        return OffsetFetchResponseGroup(group_id=wanted.group_id, error_code=code)
+    return OffsetFetchResponseGroup(
+        group_id=wanted.group_id, topics=[topic_error(topic, code) for topic in wanted.topics or ()]
+    )
+
+
+def topic_error(topic: Struct, code: ErrorCode) -> Struct:
+    """The answer for a topic of which every partition has the same error."""
+    partitions = [partition_error(index, code) for index in topic.partition_indexes]
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def old_form(group: Struct) -> Struct:
+    """The answer up to v7, which has one group, without a list around it."""
+    return OFFSET_FETCH.response(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=partition.partition_index,
+                        committed_offset=partition.committed_offset,
+                        committed_leader_epoch=partition.committed_leader_epoch,
+                        metadata=partition.metadata,
+                        error_code=partition.error_code,
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in group.topics
+        ],
+    )

@@ -1,0 +1,36 @@
+"""SyncGroup v0-v5: hand in, or ask for, the assignment of a generation.
+
+Versions: v3 group instance ids (KIP-345); v5 protocol type and name, which then have to be there. Parked until the
+leader's has come.
+"""
+
+from __future__ import annotations
+
+from broker.coordinators.parked import ParkedSync
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.group.shard import GroupEffects
+from coordinator.group.sync import sync_error, sync_group
+from protocol.errors import ErrorCode
+from protocol.messages.sync_group import SYNC_GROUP
+from protocol.schema import Struct
+
+FIRST_VERSION_NAMING_PROTOCOLS = 5
+
+
+@handles(SYNC_GROUP)
+def sync(ctx: RequestContext, request: Struct) -> Reply:
+    names_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if ctx.api_version >= FIRST_VERSION_NAMING_PROTOCOLS and not names_protocol:
+        return sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not request.group_id:
+        return sync_error(ErrorCode.INVALID_GROUP_ID)
+    groups = ctx.broker.groups
+    shard = groups.at(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return sync_error(shard)
+    parked = ParkedSync(ctx.api_version)
+    effects: GroupEffects = Effects()
+    sync_group(shard, request, parked, groups.now(), effects)
+    groups.run(shard, effects)
+    return parked.deferred

@@ -1,0 +1,201 @@
+"""As much of a broker as the group coordinator and its handlers touch: logs in memory, time that a test moves."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from broker.deferred import Deferred
+from broker.dispatch import Handler, RequestContext, discover
+from broker.groups import OFFSETS_TOPIC, Groups
+from broker.timers import Timers
+from protocol.errors import ErrorCode
+from protocol.records.batch import parse_header, patch_in_place
+from protocol.schema import Api, Struct
+from storage.append_rules import AppendOrigin
+from storage.errors import LogOffline, RecordTooLarge
+from tests.support.fake_loop import FakeClock, FakeLoop
+
+DEFAULTS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 6_000,
+    "group.max.session.timeout.ms": 1_800_000,
+    "group.max.size": 2_147_483_647,
+    "offset.metadata.max.bytes": 4_096,
+    "offsets.retention.minutes": 10_080,
+    "offsets.retention.check.interval.ms": 600_000,
+    "offsets.topic.compression.codec": 0,
+    "offsets.load.buffer.size": 5_242_880,
+}
+
+
+class MemoryPartition:
+    """A partition of which the log is a list of batches."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.hosted = True
+        self.batches: list[bytes] = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.failure: Exception | None = None
+        self.few_replicas = False
+        self.log = self
+        self.config = SimpleNamespace(max_message_bytes=1_048_588)
+        self.reads = 0
+
+    def __repr__(self) -> str:
+        return f"{OFFSETS_TOPIC}-{self.index}"
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log_end_offset
+
+    def lacks_replicas(self) -> bool:
+        return self.few_replicas
+
+    def append(self, batch: bytes, now_ms: int, origin: AppendOrigin) -> SimpleNamespace:
+        assert origin is AppendOrigin.COORDINATOR
+        if self.failure is not None:
+            raise self.failure
+        if len(batch) > self.config.max_message_bytes:
+            raise RecordTooLarge(len(batch), self.config.max_message_bytes)
+        placed = bytearray(batch)
+        base_offset = self.log_end_offset
+        patch_in_place(placed, 0, base_offset, 0)
+        self.batches.append(bytes(placed))
+        self.log_end_offset = parse_header(placed).next_offset
+        return SimpleNamespace(base_offset=base_offset)
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from the one that holds `offset`, at least one, about `max_bytes`; then a cut tail."""
+        self.reads += 1
+        if self.failure is not None:
+            raise self.failure
+        found = b""
+        for batch in self.batches:
+            if parse_header(batch).next_offset > offset:
+                if found and len(found) + len(batch) > max_bytes:
+                    return found + batch[:20]
+                found += batch
+        return found
+
+    def go_offline(self) -> None:
+        self.failure = LogOffline("/data", "disk on fire")
+
+
+class MemoryController:
+    """Topics by name and id; `ensure_topic` makes the coordinator's own, when the loop turns."""
+
+    def __init__(self, broker: GroupBroker) -> None:
+        self.image = self
+        self.topics: dict[str, SimpleNamespace] = {}
+        self.brokers: dict[int, object] = {}
+        self.refuses = False
+        self.deleted: list[Any] = []
+        self._broker = broker
+
+    def add(self, name: str, topic_id: bytes = bytes(15) + b"\1", partitions: int = 2) -> SimpleNamespace:
+        registrations = {index: SimpleNamespace(leader=1) for index in range(partitions)}
+        topic = self.topics[name] = SimpleNamespace(name=name, topic_id=topic_id, partitions=registrations)
+        return topic
+
+    def delete(self, name: str) -> None:
+        topic = self.topics.pop(name)
+        for callback in self.deleted:
+            callback(topic)
+
+    def topic(self, name: str) -> SimpleNamespace | None:
+        return self.topics.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> SimpleNamespace | None:
+        return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def on_topic_deleted(self, callback: Any) -> None:
+        self.deleted.append(callback)
+
+    def ensure_topic(self, name: str) -> Deferred[bool]:
+        made: Deferred[bool] = Deferred()
+
+        def make() -> None:
+            if not self.refuses:
+                self.add(name, name.encode()[:16], 4)
+                if name == OFFSETS_TOPIC:
+                    self._broker.host(4)
+            made.resolve(not self.refuses)
+
+        self._broker.loop.call_soon(make)
+        return made
+
+
+class GroupBroker:
+    """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
+
+    def __init__(self, settings: dict[str, int] | None = None, *, partitions: int = 4, start: bool = True) -> None:
+        values = {**DEFAULTS, **(settings or {})}
+        self.config = SimpleNamespace(get_int=values.__getitem__, node_id=1, rack=None, advertised=lambda name: None)
+        self.clock = FakeClock()
+        self.loop = FakeLoop(self.clock)
+        self.timers = Timers(self.loop, self.clock)
+        self.hosted: dict[int, MemoryPartition] = {}
+        self.partitions = SimpleNamespace(
+            of_topic=lambda topic: self.hosted if topic == OFFSETS_TOPIC else {},
+            get=lambda topic, index: self.hosted.get(index) if topic == OFFSETS_TOPIC else None,
+        )
+        self.controller = MemoryController(self)
+        self.handlers: dict[int, Handler] = {key: row.handler for key, row in discover().items()}
+        if partitions:
+            self.host(partitions)
+        self.groups = Groups(self)  # type: ignore[arg-type]
+        if start:
+            self.groups.start()
+
+    def host(self, count: int) -> None:
+        """The coordinator's topic is there, with empty partitions."""
+        self.controller.add(OFFSETS_TOPIC, b"o" * 16, count)
+        self.hosted.update({index: MemoryPartition(index) for index in range(count)})
+
+    def restarted(self, settings: dict[str, int] | None = None, *, start: bool = True) -> GroupBroker:
+        """A broker on the same logs and topics."""
+        other = GroupBroker(settings, partitions=0, start=False)
+        other.hosted.update(self.hosted)
+        other.controller.topics = dict(self.controller.topics)
+        other.clock.advance(self.clock.monotonic_ms() - other.clock.monotonic_ms())
+        if start:
+            other.groups.start()
+        return other
+
+    def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
+        connection = SimpleNamespace(client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L")
+        return RequestContext(self, connection, api, version, 1, client_id)  # type: ignore[arg-type]
+
+    def send(self, api: Api, version: int, **fields: Any) -> Deferred[Struct]:
+        """A request as the wire gives it; its answer may come later."""
+        request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
+        reply = self.handlers[api.key](self.context(api, version), request)
+        assert reply is not None
+        return reply if isinstance(reply, Deferred) else Deferred.resolved(reply)
+
+    def call(self, api: Api, version: int, **fields: Any) -> Struct:
+        """A request that is answered at once, or when everything that can happen now has; as the wire has it."""
+        reply = self.send(api, version, **fields)
+        self.advance(0)
+        response, _ = api.response.decode(version, api.response.encode(version, reply.result()))
+        return response
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass."""
+        self.loop.settle()
+        self.loop.advance(milliseconds)
+        self.loop.settle()
+
+    def partition_of(self, group_id: str) -> MemoryPartition:
+        """Where a group is stored."""
+        from coordinator.group.placement import partition_for
+
+        return self.hosted[partition_for(group_id, len(self.hosted))]
+
+
+def code_of(response: Struct) -> ErrorCode:
+    """The error of a whole answer."""
+    return ErrorCode(response.error_code)

@@ -1,0 +1,321 @@
+"""The group coordinator's runtime: finding, loading, writing, waking up."""
+
+import pytest
+
+from broker.coordinators.client_address import java_address
+from coordinator.group.shard import GroupShard
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LEAVE_GROUP
+from protocol.messages.list_groups import LIST_GROUPS
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
+from protocol.messages.sync_group import SYNC_GROUP
+from tests.support.group_broker import GroupBroker, code_of
+from tests.support.groups import subscription
+
+
+@pytest.fixture
+def broker() -> GroupBroker:
+    broker = GroupBroker()
+    broker.controller.add("t")
+    return broker
+
+
+def join(broker, group_id="g", member_id="", version=3, **fields):
+    fields.setdefault("session_timeout_ms", 10_000)
+    fields.setdefault("rebalance_timeout_ms", 60_000)
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
+    return broker.send(
+        JOIN_GROUP,
+        version,
+        group_id=group_id,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=protocols,
+        **fields,
+    )
+
+
+def stable_member(broker, group_id="g"):
+    """The only member of a stable group of generation 1."""
+    joined = join(broker, group_id)
+    broker.advance(0)
+    member_id = joined.result().member_id
+    answer = broker.call(
+        SYNC_GROUP,
+        5,
+        group_id=group_id,
+        member_id=member_id,
+        generation_id=1,
+        protocol_type="consumer",
+        protocol_name="range",
+    )
+    assert code_of(answer) is ErrorCode.NONE
+    return member_id
+
+
+def commit(broker, offset, group_id="g", topic="t", partition=0):
+    partitions = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)]
+    topics = [OffsetCommitRequestTopic(name=topic, partitions=partitions)]
+    answer = broker.call(OFFSET_COMMIT, 9, group_id=group_id, topics=topics)
+    return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+
+def fetched(broker, group_id="g", topic="t", partition=0):
+    topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])]
+    answer = broker.call(OFFSET_FETCH, 7, group_id=group_id, topics=topics)
+    assert answer.error_code == 0
+    return answer.topics[0].partitions[0].committed_offset
+
+
+def heartbeat(broker, member_id, group_id="g", generation=1):
+    return code_of(broker.call(HEARTBEAT, 4, group_id=group_id, member_id=member_id, generation_id=generation))
+
+
+def test_without_the_topic_nobody_coordinates(broker):
+    broker = GroupBroker(partitions=0)
+    assert heartbeat(broker, "m") is ErrorCode.NOT_COORDINATOR
+    assert broker.groups.at("g") is ErrorCode.NOT_COORDINATOR
+    assert broker.call(LIST_GROUPS, 5).groups == []
+
+
+def test_first_join_and_first_commit_make_the_topic():
+    broker = GroupBroker(partitions=0)
+    joined = join(broker)
+    assert not joined.done
+    broker.advance(0)
+    assert joined.result().generation_id == 1
+    broker = GroupBroker(partitions=0)
+    broker.controller.add("t")
+    assert commit(broker, 5) is ErrorCode.NONE
+    assert fetched(broker) == 5
+
+
+def test_topic_that_cannot_be_made_leaves_nobody_to_coordinate():
+    broker = GroupBroker(partitions=0)
+    broker.controller.refuses = True
+    broker.controller.add("t")
+    assert commit(broker, 5) is ErrorCode.NOT_COORDINATOR
+    joined = join(broker)
+    broker.advance(0)
+    assert code_of(joined.result()) is ErrorCode.NOT_COORDINATOR
+
+
+def test_client_that_hangs_up_while_the_topic_is_made_is_forgotten():
+    broker = GroupBroker(partitions=0)
+    joined = join(broker)
+    joined.cancel()
+    broker.advance(0)
+    assert broker.hosted
+
+
+def test_client_that_hangs_up_while_it_waits_stays_a_member(broker):
+    """Its session decides, not its connection."""
+    joined = join(broker)
+    joined.cancel()
+    broker.advance(0)
+    group = broker.groups.at("g").classic("g")
+    assert (group.state, len(group.members)) == (GroupState.COMPLETING_REBALANCE, 1)
+
+
+def test_sessions_end_by_the_timer(broker):
+    member_id = stable_member(broker)
+    broker.advance(9_000)
+    assert heartbeat(broker, member_id) is ErrorCode.NONE
+    broker.advance(9_999)
+    assert heartbeat(broker, member_id) is ErrorCode.NONE
+    broker.advance(10_000)
+    assert heartbeat(broker, member_id) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_groups_and_offsets_are_there_again_after_a_restart(broker):
+    member_id = stable_member(broker)
+    broker.call(
+        OFFSET_COMMIT,
+        9,
+        group_id="g",
+        member_id=member_id,
+        generation_id_or_member_epoch=1,
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=42)]
+            )
+        ],
+    )
+    again = broker.restarted()
+    assert fetched(again) == 42
+    assert heartbeat(again, member_id) is ErrorCode.NONE
+    again.advance(10_000)
+    assert heartbeat(again, member_id) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+# -- loading ----------------------------------------------------------------------------------------------------------
+
+
+def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
+    """A heartbeat meanwhile is fine: nobody knows better."""
+    member_id = stable_member(broker)
+    for offset in range(20):
+        commit(broker, offset, "other")
+    monkeypatch.setattr("broker.groups.LOAD_AT_START_MS", 0)
+    monkeypatch.setattr("broker.groups.Groups._load.__defaults__", (0,))
+    again = broker.restarted()
+    assert again.groups.at("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    context = again.context(HEARTBEAT, 4)
+    request = HEARTBEAT.request(group_id="g", member_id=member_id, generation_id=1)
+    assert again.handlers[HEARTBEAT.key](context, request).error_code == ErrorCode.NONE
+    assert code_of(again.handlers[LIST_GROUPS.key](context, LIST_GROUPS.request())) is (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    )
+    reply = again.handlers[LEAVE_GROUP.key](again.context(LEAVE_GROUP, 3), LEAVE_GROUP.request(group_id="g"))
+    assert code_of(reply) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    again.loop.turn()
+    assert again.groups.at("other") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    again.loop.settle()
+    assert fetched(again, "other") == 19
+    assert heartbeat(again, member_id) is ErrorCode.NONE
+
+
+def test_load_reads_in_pieces(broker):
+    for offset in range(200):
+        commit(broker, offset)
+    again = broker.restarted({"offsets.load.buffer.size": 1_000})
+    assert fetched(again) == 199
+    assert again.partition_of("g").reads > 10
+
+
+def test_partition_that_cannot_be_loaded_sends_its_groups_away(broker):
+    stable_member(broker)
+    broker.partition_of("g").go_offline()
+    again = broker.restarted()
+    assert again.groups.at("g") is ErrorCode.NOT_COORDINATOR
+    other = next(name for name in "abcdefgh" if again.partition_of(name) is not again.partition_of("g"))
+    assert isinstance(again.groups.at(other), GroupShard)
+
+
+def test_start_of_the_log_may_be_gone(broker):
+    """After DeleteRecords or retention the offsets begin later."""
+    for offset in range(3):
+        commit(broker, offset)
+    partition = broker.partition_of("g")
+    partition.log_start_offset = 2
+    assert fetched(broker.restarted()) == 2
+
+
+def test_end_of_the_log_may_be_compacted_away(broker):
+    commit(broker, 5)
+    partition = broker.partition_of("g")
+    partition.log_end_offset += 3
+    again = broker.restarted()
+    assert fetched(again) == 5
+
+
+def test_records_of_unknown_kinds_are_told_once(broker, caplog):
+    from protocol.records.builder import BatchBuilder
+    from storage.append_rules import AppendOrigin
+
+    builder = BatchBuilder()
+    builder.append(1, b"\0\x63\0\x01g", b"")
+    partition = broker.partition_of("g")
+    partition.append(builder.build(), 0, AppendOrigin.COORDINATOR)
+    broker.restarted()
+    assert "record type 99" in caplog.text
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def test_failing_disk_makes_clients_look_elsewhere(broker, monkeypatch):
+    from broker.error_map import ERROR_CODES
+    from storage.errors import LogOffline
+
+    monkeypatch.setitem(ERROR_CODES, LogOffline, ErrorCode.KAFKA_STORAGE_ERROR)
+    member_id = stable_member(broker)
+    broker.partition_of("g").go_offline()
+    answer = broker.call(LEAVE_GROUP, 2, group_id="g", member_id=member_id)
+    assert code_of(answer) is ErrorCode.NOT_COORDINATOR
+
+
+def test_unexpected_failure_of_a_write_is_a_server_error(broker, caplog):
+    broker.partition_of("g").failure = ValueError("bug")
+    assert commit(broker, 5) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "bug" in caplog.text
+
+
+def test_too_few_replicas_make_the_coordinator_unavailable(broker):
+    broker.partition_of("g").few_replicas = True
+    assert commit(broker, 5) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_tombstones_are_split_where_one_batch_cannot_hold_them(broker):
+    from protocol.messages.delete_groups import DELETE_GROUPS
+
+    broker.controller.add("t", partitions=100)
+    for partition in range(100):
+        commit(broker, 1, partition=partition)
+    stored = broker.partition_of("g")
+    stored.config.max_message_bytes = 1_024 + 500
+    before = len(stored.batches)
+    answer = broker.call(DELETE_GROUPS, 2, groups_names=["g"])
+    assert answer.results[0].error_code == 0
+    assert len(stored.batches) > before + 1
+    assert fetched(broker.restarted()) == -1
+
+
+# -- what comes and goes ----------------------------------------------------------------------------------------------
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten(broker):
+    commit(broker, 5)
+    broker.controller.delete("t")
+    broker.controller.add("t", bytes(15) + b"\2")
+    assert fetched(broker) == -1
+    assert fetched(broker.restarted()) == -1
+
+
+def test_everything_is_gone_with_the_coordinators_own_topic(broker):
+    member_id = stable_member(broker)
+    waiting = join(broker, "h")
+    broker.hosted.clear()
+    broker.controller.delete("__consumer_offsets")
+    assert code_of(waiting.result()) is ErrorCode.NOT_COORDINATOR
+    assert heartbeat(broker, member_id) is ErrorCode.NOT_COORDINATOR
+    joined = join(broker)
+    broker.advance(0)
+    assert joined.result().generation_id == 1
+
+
+def test_stop_sends_waiting_members_away():
+    broker = GroupBroker({"group.initial.rebalance.delay.ms": 3_000})
+    joined = join(broker)
+    broker.groups.stop()
+    assert code_of(joined.result()) is ErrorCode.NOT_COORDINATOR
+    broker.advance(1_000_000)
+
+
+def test_expired_offsets_go_every_check_interval():
+    broker = GroupBroker({"offsets.retention.minutes": 1, "offsets.retention.check.interval.ms": 50_000})
+    broker.controller.add("t")
+    commit(broker, 5)
+    broker.advance(50_000)
+    assert fetched(broker) == 5
+    broker.advance(50_000)
+    assert fetched(broker) == -1
+    assert broker.call(LIST_GROUPS, 5).groups == []
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "/127.0.0.1"),
+        ("::1", "/0:0:0:0:0:0:0:1"),
+        ("2001:db8::a00", "/2001:db8:0:0:0:0:0:a00"),
+        ("::ffff:10.1.2.3", "/10.1.2.3"),
+        ("fe80::1%eth0", "/fe80:0:0:0:0:0:0:1%eth0"),
+    ],
+)
+def test_client_addresses_are_written_as_java_does(host, expected):
+    assert java_address(host) == expected
