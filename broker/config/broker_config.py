@@ -138,6 +138,11 @@ class BrokerConfig:
         return self._listening.opened
 
     @property
+    def controller_listeners(self) -> tuple[Listener, ...]:
+        """The listeners of controllers, which are not opened here."""
+        return self._listening.controllers
+
+    @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
         """What clients are told; host None is the address that the client came in on, port 0 the opened one."""
         return self._listening.advertised

@@ -47,11 +47,13 @@ from broker.config.combinations import ORDERED
         ),
         (
             {"group.consumer.heartbeat.interval.ms": "20000"},
-            "group.consumer.heartbeat.interval.ms must be less than or equal to group.consumer.max.heartbeat.interval.ms",
+            "group.consumer.heartbeat.interval.ms must be less than or equal to "
+            "group.consumer.max.heartbeat.interval.ms",
         ),
         (
             {"group.share.record.lock.duration.ms": "100000"},
-            "group.share.max.record.lock.duration.ms must be greater than or equal to group.share.record.lock.duration.ms",
+            "group.share.max.record.lock.duration.ms must be greater than or equal to "
+            "group.share.record.lock.duration.ms",
         ),
     ],
 )
