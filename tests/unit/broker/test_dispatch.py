@@ -1,0 +1,159 @@
+"""Dispatch: the one place that requests pass."""
+
+import pytest
+
+from broker.deferred import Deferred
+from broker.dispatch import CloseConnection, Waiting, advertised_apis, discover, handles
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.produce import PRODUCE
+from protocol.schema import Api
+from storage.errors import LogOffline
+from tests.support.network import answers_in, dispatcher_of, request_frame
+
+
+def ask(handler, api=HEARTBEAT, version=4, **fields):
+    """What dispatch answers to one request."""
+    frame = memoryview(request_frame(api, version, 77, **fields))[4:]
+    return dispatcher_of({api: handler}, "the broker").dispatch("the connection", frame)
+
+
+def decoded(chunks, api=HEARTBEAT, version=4):
+    ((correlation_id, answer),) = answers_in(b"".join(chunks), [(api, version)])
+    assert correlation_id == 77
+    return answer
+
+
+@pytest.mark.parametrize("version", HEARTBEAT.versions)
+def test_a_request_reaches_its_handler_and_its_answer_goes_back(version):
+    """At every version, with old and flexible headers."""
+    seen = []
+
+    def handler(ctx, request):
+        seen.append((ctx.broker, ctx.connection, ctx.api, ctx.api_version, ctx.correlation_id, ctx.client_id))
+        seen.append(request.group_id)
+        return HEARTBEAT.response(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+
+    answer = decoded(ask(handler, version=version, group_id="g"), version=version)
+
+    assert answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert [("the broker", "the connection", HEARTBEAT, version, 77, "client"), "g"] == seen
+
+
+def test_a_deferred_is_waited_for_unless_it_is_done():
+    """A handler need not know whether it can answer at once."""
+    answer = decoded(ask(lambda ctx, request: Deferred.resolved(HEARTBEAT.response(error_code=5))))
+    assert answer.error_code == 5
+
+    deferred = Deferred()
+    waiting = ask(lambda ctx, request: deferred)
+    assert isinstance(waiting, Waiting)
+    deferred.resolve(HEARTBEAT.response(error_code=6))
+    assert decoded(dispatcher_of({}).finish(waiting)).error_code == 6
+
+
+def test_none_is_no_answer():
+    """acks=0, at once or later."""
+    assert ask(lambda ctx, request: None) is None
+    assert ask(lambda ctx, request: Deferred.resolved(None)) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (ZeroDivisionError(), -1)]
+)
+def test_what_a_handler_raises_is_answered_in_the_shape_of_the_api(error, code, caplog):
+    """By the table of exceptions; a traceback only for what nobody expected."""
+
+    def handler(ctx, request):
+        raise error
+
+    assert code == decoded(ask(handler)).error_code
+    assert (code == -1) == ("Traceback" in caplog.text)
+
+
+def test_a_failure_that_repeats_has_one_traceback(caplog):
+    """Clients try again: the disk is not to be filled with the same lines."""
+
+    def handler(ctx, request):
+        raise ZeroDivisionError
+
+    dispatcher = dispatcher_of({HEARTBEAT: handler})
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77))[4:]
+    for _ in range(100):
+        dispatcher.dispatch(None, frame)
+
+    assert 1 == caplog.text.count("Traceback")
+    assert len(caplog.records) <= 4
+
+
+def test_an_api_without_place_for_an_error_closes():
+    """There is nothing that could be answered."""
+    api = Api(key=18, name="ApiVersions", versions="0", flexible="none", request=[], response=[])
+
+    def handler(ctx, request):
+        raise ZeroDivisionError
+
+    with pytest.raises(CloseConnection):
+        ask(handler, api, 0)
+
+
+def test_an_answer_that_does_not_fit_its_schema_is_an_unknown_error():
+    """A bug of ours, told to the client as such."""
+    assert decoded(ask(lambda ctx, request: HEARTBEAT.response(error_code=70_000))).error_code == -1
+
+
+@pytest.mark.parametrize("size", range(16))
+def test_truncated_requests_are_malformed(size):
+    """Wherever they end."""
+    frame = request_frame(HEARTBEAT, 4, 1, group_id="g")[4:]
+    dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+
+    with pytest.raises(ProtocolError):
+        dispatcher.dispatch(None, memoryview(frame[: min(size, len(frame) - 1)]))
+
+
+def test_bytes_after_a_request_are_ignored():
+    """librdkafka sends three too many with Metadata v13, and Kafka answers."""
+    frame = request_frame(HEARTBEAT, 4, 77, group_id="g")[4:] + b"abc"
+    dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+
+    assert decoded(dispatcher.dispatch(None, memoryview(frame))).error_code == 0
+
+
+def test_unserved_versions_and_apis_close():
+    """As Kafka does; for ApiVersions alone there is an answer."""
+    dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+    for key, version in ((12, 5), (12, -1), (0, 3), (4, 0), (999, 0)):
+        frame = key.to_bytes(2) + version.to_bytes(2, signed=True) + bytes(4) + b"\xff\xff" + bytes(10)
+        with pytest.raises((CloseConnection, ProtocolError)):
+            dispatcher.dispatch(None, memoryview(frame))
+
+
+def test_handles_refuses_what_cannot_be():
+    """Versions without schema, and a second handler, are found at import."""
+    with pytest.raises(TypeError):
+        handles(HEARTBEAT, versions="0-5")(lambda ctx, request: None)
+    discover()
+    with pytest.raises(TypeError):
+        handles(API_VERSIONS)(lambda ctx, request: None)
+
+
+def test_what_is_advertised_is_what_kafka_advertises(facts):
+    """For every API that is served; Produce from 0 on, though it is served from 3 (facts/api-versions.tsv)."""
+    rows = discover()
+    advertised = {each.api_key: (each.min_version, each.max_version) for each in advertised_apis(rows.values())}
+
+    assert {key: facts[key] for key in advertised} == advertised
+    assert sorted(advertised) == list(advertised)
+    assert rows[PRODUCE.key].served.min == 3
+
+
+@pytest.fixture
+def facts():
+    """API key -> versions that Apache Kafka 4.3.1 advertises on a broker's listener."""
+    from pathlib import Path
+
+    path = Path(__file__).parents[2] / "data" / "facts" / "api-versions.tsv"
+    rows = [line.split("\t") for line in path.read_text().splitlines()[1:]]
+    return {int(row[0]): (int(row[2]), int(row[3])) for row in rows if row[2]}

@@ -1,0 +1,41 @@
+"""The command line of the broker's process."""
+
+import pytest
+
+from broker.main import Arguments, UsageError, main, parse_arguments
+
+
+def test_options_in_any_order():
+    """With and without equals signs; a later override wins; values may have equals signs."""
+    arguments = parse_arguments(
+        ["--override", "a=1", "file", "--override=a=2=3", "--strict", "--log-level=DEBUG", "--log-format", "json"]
+    )
+
+    assert Arguments("file", {"a": "2=3"}, True, "debug", "json") == arguments
+    assert Arguments() == parse_arguments([])
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["one", "two"],
+        ["--override"],
+        ["--override", "novalue"],
+        ["--override", "=x"],
+        ["--log-level", "loud"],
+        ["--log-format", "xml"],
+        ["--unknown"],
+    ],
+)
+def test_a_bad_command_line_ends_with_usage_and_code_2(argv, capsys):
+    """Told on standard error."""
+    with pytest.raises(UsageError):
+        parse_arguments(argv)
+    assert main(argv) == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_help_is_an_answer(capsys):
+    """On standard output, with code 0."""
+    assert main(["--help"]) == 0
+    assert "--override" in capsys.readouterr().out
