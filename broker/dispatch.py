@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from broker.deferred import Deferred
 from broker.error_map import error_code_of
 from broker.error_reply import error_reply
+from broker.log_limit import LimitedLog
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import encode_response, response_encoder
 from protocol.headers import decode_request_header
@@ -153,11 +154,13 @@ class Waiting:
 class Dispatcher:
     """Frames of requests in, frames of answers out. Knows nothing of sockets."""
 
-    __slots__ = ("_broker", "_codecs", "rows")
+    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "rows")
 
     def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
         self._broker = broker
         self._codecs: dict[int, Codec] = {}  # by the first four bytes of a request: API key << 16 | version
+        self._failures: set[object] = set()  # kinds that were logged: one for each place in the code at most
+        self._failure_log = LimitedLog(log, per_second=1)
         self.rows = dict(rows)
 
     def dispatch(self, connection: Connection, frame: memoryview) -> list[Chunk] | Waiting | None:
@@ -223,7 +226,7 @@ class Dispatcher:
         """The answer where a handler raised: the error in the shape of the API; else the connection closes."""
         code = error_code_of(error)
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
-            log.error("Serving %s v%d failed", codec.api.name, codec.version, exc_info=error)
+            self._log_failure(codec, error)
         try:
             reply = error_reply(codec.api, codec.version, request, code)
             if reply is not None:
@@ -231,6 +234,18 @@ class Dispatcher:
         except Exception:
             log.exception("The error answer of %s v%d could not be made", codec.api.name, codec.version)
         raise CloseConnection(f"{codec.api.name} failed with {code.name}") from None
+
+    def _log_failure(self, codec: Codec, error: Exception) -> None:
+        """A traceback for the first failure of its kind, a line for the next: clients try again and again."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        kind = (codec.api.key, type(error), trace and trace.tb_frame.f_code, trace and trace.tb_lineno)
+        if kind in self._failures:
+            self._failure_log.warning("Serving %s v%d failed again: %r", codec.api.name, codec.version, error)
+            return
+        self._failures.add(kind)
+        log.error("Serving %s v%d failed", codec.api.name, codec.version, exc_info=error)
 
     def _refuse(self, frame: memoryview) -> list[Chunk]:
         """Answer an API or version that is not served: close, but for ApiVersions."""
