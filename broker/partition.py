@@ -7,13 +7,32 @@ the high watermark follows the log end offset.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from protocol.errors import ErrorCode
-from storage.partition_log import AppendOrigin, AppendResult, PartitionLog
+from protocol.primitives import ZERO_UUID
+from storage.append_rules import AppendOrigin
+from storage.errors import LogOffline
+from storage.log_config import LogConfig
+from storage.partition_log import AppendResult, PartitionLog
 
 Buffer = bytes | bytearray | memoryview
 
 NO_LEADER_EPOCH = -1
+
+
+class OfflineLog:
+    """Stands for a log whose directory does not work: whatever is asked of it raises LogOffline."""
+
+    def __init__(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, reason: LogOffline) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self._reason = reason
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise LogOffline(self._reason.path, self._reason.reason)
 
 
 class Partition:
@@ -49,7 +68,7 @@ class Partition:
         wake: Callable[[Partition], None],
     ) -> None:
         self.topic = log.topic
-        self.topic_id = log.topic_id
+        self.topic_id: bytes = log.topic_id or ZERO_UUID
         self.index = log.partition
         self.log = log
         self.leader_id = leader_id
@@ -64,6 +83,11 @@ class Partition:
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.index})"
+
+    @property
+    def online(self) -> bool:
+        """Whether the log can be read and written; else all requests get KAFKA_STORAGE_ERROR."""
+        return not isinstance(self.log, OfflineLog) and self.log.directory.is_online
 
     @property
     def log_start_offset(self) -> int:
@@ -84,9 +108,9 @@ class Partition:
         return self.log.last_stable_offset
 
     def lead(self, leader_epoch: int) -> None:
-        """Become the leader with this epoch: appends carry it from the log end offset on (KIP-101)."""
+        """Become the leader with this epoch: appends carry it from the log end offset on (KIP-101). LogOffline."""
         self.leader_epoch = leader_epoch
-        self.log.begin_leader_epoch(leader_epoch)
+        self.log.assign_leader_epoch(leader_epoch)
 
     def append(self, records: Buffer, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> AppendResult:
         """Append as the leader and wake who waits. Raises storage.errors and protocol.records.errors."""

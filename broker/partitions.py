@@ -5,11 +5,19 @@ All of it belongs to the event loop's thread.
 
 from __future__ import annotations
 
+import logging
+import uuid
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
-from broker.partition import Partition
+from broker.clock import Clock
+from broker.partition import OfflineLog, Partition
+from storage.errors import LogOffline
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
+from storage.partition_log import PartitionLog
+
+log = logging.getLogger(__name__)
 
 #: Topics that clients may read and not write to, as in Kafka.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -24,11 +32,12 @@ class Partitions:
         wake: called with a partition whose end, start or existence changed (see `Purgatory.check_soon`).
     """
 
-    __slots__ = ("_by_name", "_ids", "_logs", "_names", "_node_id", "_wake")
+    __slots__ = ("_by_name", "_clock", "_ids", "_logs", "_names", "_node_id", "_wake")
 
-    def __init__(self, logs: LogManager, node_id: int, wake: Callable[[Partition], None]) -> None:
+    def __init__(self, logs: LogManager, node_id: int, clock: Clock, wake: Callable[[Partition], None]) -> None:
         self._logs = logs
         self._node_id = node_id
+        self._clock = clock
         self._wake = wake
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
@@ -71,11 +80,11 @@ class Partitions:
         leader_epoch: int = 0,
         replicas: Sequence[int] = (),
         isr: Sequence[int] = (),
+        is_new: bool = True,
     ) -> Partition:
-        """Host a partition: of the log that is there, or a new one. Raises what `LogManager.create` raises."""
-        log = self._logs.create(topic, index, topic_id, config)
+        """Host a partition, with the log that is there or a new one. With a disk that fails it is hosted offline."""
         partition = Partition(
-            log,
+            self._log(topic, topic_id, index, config, is_new),
             leader_id=self._node_id,
             leader_epoch=leader_epoch,
             replicas=tuple(replicas) or (self._node_id,),
@@ -86,8 +95,16 @@ class Partitions:
         self._by_name.setdefault(topic, {})[index] = partition
         self._names[topic_id] = topic
         self._ids[topic] = topic_id
-        partition.lead(leader_epoch)
+        if partition.online:
+            partition.lead(leader_epoch)
         return partition
+
+    def _log(self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool) -> PartitionLog:
+        try:
+            return self._logs.create(topic, index, topic_id, config, self._clock.now_ms(), is_new=is_new)
+        except LogOffline as error:
+            log.error("Partition %s-%d is offline: %s", topic, index, error)
+            return cast(PartitionLog, OfflineLog(topic, index, topic_id, config, error))
 
     def delete(self, topic: str) -> None:
         """Stop hosting a topic: its directories are renamed away, who waits for it is woken and finds it gone."""
@@ -95,11 +112,11 @@ class Partitions:
         if topic_id is not None:
             self._names.pop(topic_id, None)
         for index, partition in self._by_name.pop(topic, {}).items():
-            self._logs.delete(topic, index)
+            self._logs.delete(topic, index, uuid.uuid4().hex, self._clock.now_ms())
             partition.hosted = False
             self._wake(partition)
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         """Give the logs of a topic their new configuration."""
         for partition in self.of_topic(topic).values():
-            partition.log.update_config(config)
+            partition.log.config = config

@@ -6,6 +6,7 @@ Versions: v2 flexible; v3 error of the whole; v4 bytes of the volume (KIP-827); 
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from broker.dispatch import RequestContext, handles
@@ -17,6 +18,7 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from protocol.schema import Struct
+from storage.log_directory import LogDirectory
 
 Wanted = set[tuple[str, int]] | None
 
@@ -26,27 +28,29 @@ def describe_log_dirs(ctx: RequestContext, request: Struct) -> Struct:
     wanted: Wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    return DESCRIBE_LOG_DIRS.response(results=[_describe(ctx, path, wanted) for path in ctx.broker.logs.directories()])
+    return DESCRIBE_LOG_DIRS.response(results=[_describe(ctx, each, wanted) for each in ctx.broker.logs.directories])
 
 
-def _describe(ctx: RequestContext, path: str, wanted: Wanted) -> Struct:
+def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted) -> Struct:
     """One directory; `wanted` None for all partitions."""
-    logs = ctx.broker.logs
+    path = os.path.abspath(directory.path)
     result = DescribeLogDirsResult(log_dir=path)
     try:
         volume = shutil.disk_usage(path)
     except OSError:
         volume = None
-    if volume is None or not logs.is_online(path):
+    if volume is None or not directory.is_online:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, list[Struct]] = {}
-    for log in logs.logs_in(path):
-        if wanted is None or (log.topic, log.partition) in wanted:
+    for log in ctx.broker.logs.logs.values():
+        if log.directory is directory and (wanted is None or (log.topic, log.partition) in wanted):
             topics.setdefault(log.topic, []).append(
                 DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size_bytes)
             )
     result.topics = [DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
     result.total_bytes = volume.total
     result.usable_bytes = volume.free
+    cordoned = ctx.broker.config.get_list("cordoned.log.dirs")
+    result.is_cordoned = "*" in cordoned or path in map(os.path.abspath, cordoned)
     return result

@@ -30,7 +30,7 @@ def _describe(partition: Partition | None, index: int) -> Struct:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return answer
     try:
-        producers = list(partition.log.producer_state.active_producers())
+        producers = list(partition.log.producer_state.producers.values())
     except Exception as error:
         answer.error_code = error_code_of(error)
         return answer
@@ -41,7 +41,7 @@ def _describe(partition: Partition | None, index: int) -> Struct:
             last_sequence=each.last_sequence,
             last_timestamp=each.last_timestamp,
             coordinator_epoch=each.coordinator_epoch,
-            current_txn_start_offset=-1 if each.current_txn_first_offset is None else each.current_txn_first_offset,
+            current_txn_start_offset=each.transaction_offset,
         )
         for each in producers
     ]

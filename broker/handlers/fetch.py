@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from broker.deferred import Deferred
 from broker.dispatch import RequestContext, handles
+from broker.endpoints import nodes
 from broker.error_map import error_code_of
 from broker.fetch_session import FetchContext, FetchedPartition
 from broker.partition import NO_LEADER_EPOCH, Partition
@@ -33,6 +34,8 @@ from protocol.messages.fetch import (
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from storage.errors import OffsetOutOfRange
+from storage.fetch_slice import FetchSlice
+from storage.partition_log import PartitionLog
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -43,6 +46,7 @@ _new_partition = PartitionData.new
 
 _CONSUMER = -1
 _READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED)
 
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -51,6 +55,8 @@ _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 def fetch(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct]:
     broker = ctx.broker
     version = ctx.api_version
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        return _refused(request, version)
     replica_id: int = request.replica_id if version < 15 else request.replica_state.replica_id
     context = broker.fetch_sessions.open(version, request, replica_id >= 0)
     if context.error_code:
@@ -70,9 +76,9 @@ class Attempt:
         "_bytes_read",
         "_committed",
         "_context",
+        "_ctx",
         "_deferred",
         "_incremental",
-        "_listener_name",
         "_max_bytes",
         "_min_bytes",
         "_replica_id",
@@ -85,14 +91,14 @@ class Attempt:
     def __init__(self, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int) -> None:
         self._broker: Broker = ctx.broker
         self._version = ctx.api_version
-        self._listener_name = ctx.connection.listener_name
+        self._ctx = ctx
         self._context = context
         self._wanted = list(context.partitions.values())
         self._incremental = context.session is not None
         self._replica_id = replica_id
         self._to_log_end = replica_id != _CONSUMER
         self._committed = request.isolation_level == _READ_COMMITTED and not self._to_log_end
-        self._max_bytes: int = min(request.max_bytes, self._broker.fetch_max_bytes)
+        self._max_bytes: int = min(request.max_bytes, self._broker.config.get_int("fetch.max.bytes"))
         self._min_bytes: int = min(request.min_bytes, self._max_bytes)
         self._bytes_read = 0
         self._answers: list[tuple[FetchedPartition, Struct]] = []
@@ -153,18 +159,17 @@ class Attempt:
                 log.log_end_offset if self._to_log_end else last_stable_offset if self._committed else high_watermark
             )
             fetch_offset = wanted.fetch_offset
-            records: object = b""
+            records: FetchSlice | bytes = b""
             diverging = None
             if wanted.last_fetched_epoch >= 0:
                 diverging = _divergence(partition, wanted)
             if diverging is None and fetch_offset != end_offset:
+                if wanted.max_bytes < 0 or limit_bytes < 0:
+                    return _failed(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
                 records = log.read(fetch_offset, min(wanted.max_bytes, limit_bytes), end_offset, one_batch)
             aborted = None
             if self._committed:
-                aborted = [
-                    AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
-                    for each in (log.aborted_transactions(fetch_offset, end_offset) if records else ())
-                ]
+                aborted = [] if isinstance(records, bytes) else _aborted(log, fetch_offset, records)
         except Exception as error:
             return _failed(wanted, error_code_of(error))
         if (
@@ -259,9 +264,30 @@ class Attempt:
                 says_leader = True
         response = _new_response(error_code=error_code, session_id=session_id, responses=topics)
         if says_leader:
-            host, port, rack = self._broker.endpoint(self._listener_name)
-            response.node_endpoints = [NodeEndpoint(node_id=self._broker.node_id, host=host, port=port, rack=rack)]
+            response.node_endpoints = [
+                NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+                for node in nodes(self._ctx)
+            ]
         return response
+
+
+def _refused(request: Struct, version: int) -> Struct:
+    """The answer to an isolation level that is none: as Kafka's, for want of a better error."""
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    topics = [] if version >= 13 else request.topics
+    return _new_response(
+        error_code=code,
+        responses=[
+            _new_topic(
+                topic=topic.topic,
+                partitions=[
+                    _new_partition(partition_index=each.partition, error_code=code, high_watermark=-1, records=b"")
+                    for each in topic.partitions
+                ],
+            )
+            for topic in topics
+        ],
+    )
 
 
 def _failed(wanted: FetchedPartition, code: ErrorCode) -> Struct:
@@ -275,9 +301,15 @@ def _failed(wanted: FetchedPartition, code: ErrorCode) -> Struct:
 def _divergence(partition: Partition, wanted: FetchedPartition) -> Struct | None:
     """Where the client's log parts from ours, by the epoch of its last record (KIP-595). Raises OffsetOutOfRange."""
     log = partition.log
-    ours = log.end_offset_for_epoch(wanted.last_fetched_epoch)
-    if ours is None or wanted.fetch_offset < log.log_start_offset:
+    epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
-    if ours.leader_epoch < wanted.last_fetched_epoch or ours.end_offset < wanted.fetch_offset:
-        return EpochEndOffset(epoch=ours.leader_epoch, end_offset=ours.end_offset)
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
     return None
+
+
+def _aborted(log: PartitionLog, fetch_offset: int, records: FetchSlice) -> list[Struct]:
+    """The aborted transactions that a reader of `records` has to know to skip their data (KIP-98)."""
+    found = log.aborted_transactions(fetch_offset, log.fetch_upper_bound(fetch_offset, records))
+    return [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]

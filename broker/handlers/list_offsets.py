@@ -36,6 +36,7 @@ SINCE_VERSION = {
 }
 
 _CONSUMER = -1
+_READ_UNCOMMITTED = 0
 _READ_COMMITTED = 1
 
 
@@ -81,8 +82,11 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
             end_offset = partition.log_end_offset
         elif request.isolation_level == _READ_COMMITTED:
             end_offset = partition.last_stable_offset
-        else:
+        elif request.isolation_level == _READ_UNCOMMITTED:
             end_offset = partition.high_watermark
+        else:
+            answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
+            return
         found = find_offset(partition, asked.timestamp, end_offset)
     except Exception as error:
         answer.error_code = error_code_of(error)
@@ -99,10 +103,11 @@ def find_offset(partition: Partition, timestamp: int, end_offset: int) -> Found:
     if timestamp == LATEST:
         return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Found(offset=log.log_start_offset, leader_epoch=log.first_epoch())
+        epoch = log.leader_epochs.epoch_of(log.log_start_offset)
+        return Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
     found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     if found is None or found.offset >= end_offset:
         return Found()
-    return Found(found.timestamp, found.offset, log.epoch_for_offset(found.offset))
+    return Found(found.timestamp, found.offset, found.leader_epoch)

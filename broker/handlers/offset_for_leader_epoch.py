@@ -41,11 +41,7 @@ def _answer(partition: Partition | None, asked: Struct) -> Struct:
     if answer.error_code:
         return answer
     try:
-        found = partition.log.end_offset_for_epoch(asked.leader_epoch)
+        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
     except Exception as error:
         answer.error_code = error_code_of(error)
-        return answer
-    if found is not None:
-        answer.leader_epoch = found.leader_epoch
-        answer.end_offset = found.end_offset
     return answer

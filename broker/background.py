@@ -1,0 +1,163 @@
+"""Background: the thread that makes the slow system calls of the logs, and the clockwork that says when.
+
+The event loop owns all state. It makes tasks (storage/tasks.py), the thread runs them one after the other and touches
+nothing but files, and the loop applies what came of them. The thread never computes: a thread that holds the
+interpreter holds up the loop.
+
+What is due: flush.ms and rolled segments every second (log.flush.scheduler.interval.ms when that is shorter), files
+whose grace is over with it; retention every log.retention.check.interval.ms; the checkpoint files every
+log.flush.offset.checkpoint.interval.ms; producers that were silent for producer.id.expiration.ms. flush.messages is
+kept by the producer's answer waiting for `flush`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from broker.config import BrokerConfig
+from broker.deferred import Deferred
+from broker.group_sync import GroupSync
+from broker.timers import Timer
+from storage.errors import LogOffline
+from storage.log_manager import LogManager
+from storage.partition_log import PartitionLog
+from storage.tasks import Task
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from broker.clock import Clock
+    from broker.timers import Timers
+
+log = logging.getLogger(__name__)
+
+#: The longest between two looks at what has to be flushed or removed.
+TICK_MS = 1_000
+#: The first look at retention comes this long after the start, as in Kafka.
+FIRST_RETENTION_MS = 30_000
+
+
+class Background:
+    """One thread for all logs. Its methods belong to the event loop's thread."""
+
+    def __init__(
+        self, logs: LogManager, config: BrokerConfig, loop: AbstractEventLoop, timers: Timers, clock: Clock
+    ) -> None:
+        self._logs = logs
+        self._config = config
+        self._loop = loop
+        self._timers = timers
+        self._clock = clock
+        self._queue: SimpleQueue[tuple[list[Task], Deferred[None]] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="log-background", daemon=True)
+        self._armed: dict[str, Timer] = {}
+        self._flushes: dict[PartitionLog, GroupSync] = {}
+
+    # -- start and stop ----------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the thread and the clockwork."""
+        config = self._config
+        self._logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
+        config.subscribe("producer.id.expiration.ms", lambda _: self._take_expiration())
+        self._thread.start()
+        tick_ms = min(config.get_int("log.flush.scheduler.interval.ms"), TICK_MS)
+        retention_ms = config.get_int("log.retention.check.interval.ms")
+        self._every("flush", tick_ms, self.flush_due)
+        self._every("retention", retention_ms, self.retain, first_ms=min(FIRST_RETENTION_MS, retention_ms))
+        self._every("checkpoint", config.get_int("log.flush.offset.checkpoint.interval.ms"), self.checkpoint)
+        self._every("producers", config.get_int("producer.id.expiration.check.interval.ms"), self._expire_producers)
+
+    def stop(self) -> None:
+        """Let the thread finish what it has, and end it: the logs are then the loop's alone."""
+        for timer in self._armed.values():
+            timer.cancel()
+        self._armed.clear()
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
+
+    def _every(self, name: str, interval_ms: int, work: Callable[[], object], first_ms: int | None = None) -> None:
+        def run() -> None:
+            self._armed[name] = self._timers.call_later(interval_ms, run)
+            work()
+
+        self._armed[name] = self._timers.call_later(interval_ms if first_ms is None else first_ms, run)
+
+    # -- what is due -------------------------------------------------------------------------------------------------
+
+    def flush_due(self) -> Deferred[None]:
+        """Force what is due to the disk, and remove what has had its time of grace."""
+        now_ms = self._clock.now_ms()
+        for closed in [each for each in self._flushes if each.closed]:
+            del self._flushes[closed]
+        return self.run([*self._logs.flush_tasks(now_ms), *self._logs.removal_tasks(now_ms)])
+
+    def retain(self) -> None:
+        """Take out expired segments, a log at a time between other work of the loop."""
+        self._retain_next(self._logs.retention_tasks(self._clock.now_ms()))
+
+    def _retain_next(self, tasks: Iterator[Task]) -> None:
+        task = next(tasks, None)
+        if task is not None:
+            self.run([task])
+            self._loop.call_soon(self._retain_next, tasks)
+
+    def checkpoint(self) -> Deferred[None]:
+        """Write recovery points, log start offsets and high watermarks."""
+        return self.run(self._logs.checkpoint_tasks())
+
+    def _expire_producers(self) -> None:
+        self._logs.expire_producers(self._clock.now_ms())
+
+    def _take_expiration(self) -> None:
+        self._logs.producer_expiration_ms = self._config.get_int("producer.id.expiration.ms")
+
+    # -- flush.messages ----------------------------------------------------------------------------------------------
+
+    def flush(self, partition_log: PartitionLog) -> Deferred[None]:
+        """Resolves when all that is in the log now is on the disk; one flush for all that ask meanwhile. LogOffline."""
+        sync = self._flushes.get(partition_log)
+        if sync is None:
+            sync = self._flushes[partition_log] = GroupSync(lambda: self._flush(partition_log))
+        return sync.request()
+
+    def _flush(self, partition_log: PartitionLog) -> Deferred[None]:
+        def done(_: None) -> None:
+            if partition_log.directory.failure is not None:
+                raise LogOffline(partition_log.path, partition_log.directory.failure)
+
+        task = self._logs.flush_task(partition_log, self._clock.now_ms())
+        return self.run([task] if task is not None else []).then(done)
+
+    # -- the thread --------------------------------------------------------------------------------------------------
+
+    def run(self, tasks: Iterable[Task]) -> Deferred[None]:
+        """Have tasks run in the thread; resolves on the loop once they are run and applied."""
+        done: Deferred[None] = Deferred()
+        handed = list(tasks)
+        if handed:
+            self._queue.put((handed, done))
+        else:
+            done.resolve(None)
+        return done
+
+    def _work(self) -> None:
+        while (handed := self._queue.get()) is not None:
+            tasks, done = handed
+            for task in tasks:
+                task.run()
+            try:
+                self._loop.call_soon_threadsafe(self._apply, tasks, done)
+            except RuntimeError:  # the loop is closed: nobody is left to apply it for
+                return
+
+    @staticmethod
+    def _apply(tasks: list[Task], done: Deferred[None]) -> None:
+        for task in tasks:
+            task.apply()
+        done.resolve(None)
