@@ -29,6 +29,9 @@ from storage.txn_index import TransactionIndex
 LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX = ".log", ".index", ".timeindex", ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
 
+#: How far the end of a segment may be from its latest batch for the time index to be checked against all in between.
+_NEAR_BYTES = 1 << 20
+
 
 def file_name(offset: int, suffix: str) -> str:
     """The name of a file that begins at `offset`: 20 digits and the suffix."""
@@ -272,15 +275,21 @@ class Segment:
         return entry is not None and entry.max_timestamp == claim.timestamp
 
     def _checked_largest(self) -> TimestampOffset:
-        """The time index's last entry, once the records it points at and the last batches bear it out."""
+        """The time index's last entry, once the batch it points at bears it out, and no later one says otherwise."""
         try:
             largest = self.time_index.last()
-            latest = max((entry.max_timestamp for entry in self._scan_from_index(None)), default=NO_TIMESTAMP)
-            if self._bears_out(largest) and latest <= largest.timestamp:
+            if self._bears_out(largest) and largest.timestamp >= max(self._later_timestamps(largest), default=-1):
                 return largest
         except CorruptFile:
             pass
         return self.rebuild_indexes()
+
+    def _later_timestamps(self, largest: TimestampOffset) -> Iterator[int]:
+        """Those of the batches after the one with the largest, if it is near the end; else of the last few."""
+        first = self.find(largest.offset) if largest.timestamp >= 0 else next(self.scan(0), None)
+        near = first is not None and self.size_bytes - first.position <= _NEAR_BYTES
+        entries = self.scan(first.position) if first is not None and near else self._scan_from_index(None)
+        return (entry.max_timestamp for entry in entries)
 
     # -- making anew, cutting ----------------------------------------------------------------------------------------
 

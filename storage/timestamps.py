@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from protocol.records.errors import RecordsError
 from protocol.records.record import Record, iter_records
 from storage.batch_scan import Entry
 from storage.segment import Segment
@@ -48,7 +49,7 @@ def find_max_timestamp(log: PartitionLog) -> TimestampAndOffset | None:
         for record in _records(log, segment, entry):
             if record.timestamp == largest.timestamp:
                 return _answer(record, entry)
-    return None
+    return TimestampAndOffset(*largest, -1)  # the header of the batch says so, its records do not
 
 
 def _answer(record: Record, entry: Entry) -> TimestampAndOffset:
@@ -58,5 +59,9 @@ def _answer(record: Record, entry: Entry) -> TimestampAndOffset:
 
 
 def _records(log: PartitionLog, segment: Segment, entry: Entry) -> list[Record]:
+    """The records of a batch; none where they are not what their header promises."""
     data = log.directory.fs.pread(segment.log.open().handle, entry.size_bytes, entry.position)
-    return list(iter_records(data))
+    try:
+        return list(iter_records(data))
+    except RecordsError:
+        return []

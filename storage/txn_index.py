@@ -50,7 +50,7 @@ class TransactionIndex:
             entries = []
             for version, *fields in _LAYOUT.iter_unpack(data):
                 transaction = AbortedTransaction._make(fields)
-                if version != _VERSION or not 0 <= transaction.first_offset <= transaction.last_offset:
+                if version != _VERSION or not 0 <= transaction.first_offset < transaction.last_offset:
                     raise CorruptFile(self.path, f"no entry: {transaction} of version {version}")
                 entries.append(transaction)
             self._entries = entries

@@ -1,0 +1,86 @@
+"""Logs in a temporary directory, and the batches that go into them."""
+
+from pathlib import Path
+from typing import Any
+
+from protocol.records.builder import BatchBuilder
+from protocol.records.control import build_end_transaction_marker
+from protocol.records.record import Record, iter_records
+from storage.append_rules import AppendOrigin
+from storage.fs import LOCAL, FileSystem
+from storage.log_config import LogConfig
+from storage.log_directory import LogDirectory
+from storage.partition_log import PartitionLog
+from storage.recovery import load_log
+
+T0 = 1_700_000_000_000
+
+
+def open_log(
+    root: Path, config: LogConfig | None = None, *, fs: FileSystem = LOCAL, clean: bool = False, **kwargs: Any
+) -> PartitionLog:
+    """The log orders-0 in `root`; `clean` as after a stop in order."""
+    kwargs.setdefault("now_ms", T0)
+    directory = LogDirectory(str(root), fs, jitter=lambda limit: limit // 2)
+    return load_log(directory, f"{root}/orders-0", "orders", 0, config or LogConfig(), clean=clean, **kwargs)
+
+
+def batch(*values: bytes | None, timestamp: int = T0, key: bytes | None = None, **header: Any) -> bytearray:
+    """A batch as a client sends it, one record a value, each a millisecond later."""
+    builder = BatchBuilder(**header)
+    for number, value in enumerate(values or (b"value",)):
+        builder.append(timestamp + number, key, value)
+    return bytearray(builder.build())
+
+
+def sized(size_bytes: int, **kwargs: Any) -> bytearray:
+    """A batch of one record that has just this size."""
+    for length in range(size_bytes - 75, size_bytes - 60):
+        if length >= 0 and len(found := batch(bytes(length), **kwargs)) == size_bytes:
+            return found
+    raise ValueError(f"no batch has {size_bytes} bytes")
+
+
+def idempotent(sequence: int, count: int = 1, *, producer_id: int = 7, epoch: int = 0, **kwargs: Any) -> bytearray:
+    """A batch of an idempotent producer."""
+    values = [b"%d" % (sequence + number) for number in range(count)]
+    return batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **kwargs)
+
+
+def marker(producer_id: int = 7, epoch: int = 0, *, commit: bool, coordinator_epoch: int = 0) -> bytes:
+    return build_end_transaction_marker(
+        producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch, timestamp_ms=T0
+    )
+
+
+def append(log: PartitionLog, records: bytes | bytearray, now_ms: int = T0, **kwargs: Any) -> int:
+    """Append, and give the base offset."""
+    kwargs.setdefault("leader_epoch", 0)
+    return log.append(records, now_ms=now_ms, **kwargs).base_offset
+
+
+def end(log: PartitionLog, *, commit: bool, **kwargs: Any) -> int:
+    """Append a marker."""
+    return append(log, marker(commit=commit, **kwargs), origin=AppendOrigin.COORDINATOR)
+
+
+def read_all(log: PartitionLog, start: int | None = None, end_offset: int | None = None) -> list[Record]:
+    """All records from `start` on, read as a consumer would, in pieces."""
+    offset = log.log_start_offset if start is None else start
+    end_offset = log.log_end_offset if end_offset is None else end_offset
+    found: list[Record] = []
+    while offset < end_offset:
+        part = log.read(offset, 4096, end_offset)
+        if not part:
+            break
+        records = list(iter_records(part if isinstance(part, bytes) else part.read()))
+        assert records, "at least one whole batch"
+        found += [record for record in records if offset <= record.offset < end_offset]
+        offset = records[-1].offset + 1
+    return found
+
+
+def close(log: PartitionLog) -> None:
+    """A stop in order, of this log alone."""
+    log.recovery_point = log.log_end_offset
+    log.close()

@@ -1,0 +1,100 @@
+"""Logs of a real Kafka: appending their batches makes their files, byte for byte; opening them reads what they hold."""
+
+from pathlib import Path
+
+import pytest
+
+from protocol.records.batch import parse_header, patch_in_place
+from protocol.records.record import iter_records
+from storage.append_rules import AppendOrigin
+from storage.log_config import LONG_MAX
+from storage.log_directory import LogDirectory
+from storage.partition_log import PartitionLog
+from storage.recovery import load_log
+from tests.support.dump_log import LOGS, dumped_logs
+from tests.support.logs import open_log
+from tests.support.recorded_logs import NOW_MS, copied, recorded_batches, recorded_directories, topic_config
+
+CLEAN = LOGS / "v4.3.1-clean-shutdown"
+#: Written by appends alone: no cleaner has been at them, nothing was deleted.
+APPENDED = [
+    path
+    for path in recorded_directories()
+    if path.parent.name in ("v4.3.1-clean-shutdown", "v4.3.1-compaction-1-before")
+    and not path.name.startswith(("delrec", "retained", "__cluster", "empty", "name."))
+    and not list(path.glob("*.deleted"))
+]
+#: All that a start after a clean stop may find.
+WHOLE = [path for path in recorded_directories() if not path.parent.name.endswith("2-damaged")]
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def opened(path: Path, *, clean: bool, recovery_point: int = 0, expiration_ms: int = LONG_MAX) -> PartitionLog:
+    topic, _, partition = path.name.rpartition("-")
+    return load_log(
+        LogDirectory(str(path.parent)),
+        str(path),
+        topic,
+        int(partition),
+        topic_config(path),
+        now_ms=NOW_MS,
+        clean=clean,
+        recovery_point=recovery_point,
+        producer_expiration_ms=expiration_ms,
+    )
+
+
+@pytest.mark.parametrize("path", APPENDED, ids=name_of)
+def test_appending_recorded_batches_makes_the_recorded_files(path: Path, tmp_path: Path) -> None:
+    """Records, both indexes, aborted transactions, snapshots, and the places of rolls (S3.1-S3.3, S4.2, S5.3, S6.1)."""
+    config = topic_config(CLEAN / path.name)
+    # Batches that the broker once wrote anew are appended as it wrote them.
+    log = open_log(tmp_path, config)
+    log.producer_state.expiration_ms = LONG_MAX
+    for data in recorded_batches(path):
+        header = parse_header(data)
+        internal = path.name.startswith("__") or header.is_control
+        records = bytearray(data)
+        if not internal:
+            patch_in_place(records, 0, 0, -1)
+        log.config = config
+        if header.timestamp_type:
+            patch_back_to_create_time(records)
+        now_ms = header.max_timestamp if header.timestamp_type else max(NOW_MS, header.max_timestamp)
+        origin = AppendOrigin.COORDINATOR if internal else AppendOrigin.CLIENT
+        result = log.append(records, leader_epoch=header.leader_epoch, now_ms=now_ms, origin=origin)
+        assert (header.base_offset, header.last_offset) == (result.base_offset, result.last_offset)
+    log.close()
+
+    ours = {file.name: file.read_bytes() for file in (tmp_path / "orders-0").iterdir()}
+    theirs = {file.name: file.read_bytes() for file in path.iterdir() if file.name != "partition.metadata"}
+    assert sorted(theirs) == sorted(ours)
+    for name, data in theirs.items():
+        assert data == ours[name], name
+
+
+def patch_back_to_create_time(records: bytearray) -> None:
+    """As the producer sent it: what LogAppendTime changed is undone."""
+    from protocol.records.batch import patch_timestamp
+
+    found = parse_header(records)
+    times = [record.timestamp for record in iter_records(bytes(records))]
+    patch_timestamp(records, 0, found.size_bytes, 0, max(times))
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=name_of)
+def test_recorded_log_opens_and_reads_back_what_its_dump_says(path: Path, tmp_path: Path) -> None:
+    """Clean or not, every batch that the dump lists is read back at its offset (S4.9)."""
+    log = opened(copied(path, tmp_path), clean=True)
+    dump = path.parent / f"{path.name}.dump.txt"
+    expected = [entry for file in dumped_logs(dump) for entry in file.entries]
+    if expected:
+        assert int(expected[-1].fields["lastOffset"]) + 1 == log.log_end_offset
+    for entry in expected:
+        base_offset = int(entry.fields["baseOffset"])
+        part = log.read(int(entry.fields["lastOffset"]), 1, log.log_end_offset)
+        header = parse_header(part if isinstance(part, bytes) else part.read())
+        assert (base_offset, int(entry.fields["size"])) == (header.base_offset, header.size_bytes)
