@@ -14,15 +14,17 @@ with.
 from __future__ import annotations
 
 import logging
-import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.config import BrokerConfig, ConfigError
 from broker.deferred import Deferred
 from broker.group_sync import GroupSync
+from broker.ids import random_id
 from broker.internal_topics import creatable_topic
-from metadata import configs, create_partitions, create_topics, delete_topics, elections
+from metadata import configs, create_partitions, create_topics, delete_topics, elections, lifecycle
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
 from metadata.decision import Decision
@@ -33,7 +35,6 @@ from metadata.image import MetadataImage, ResourceType, TopicImage
 from metadata.replay import Delta, replay_all
 from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import ProducerIdsRecord
-from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.metadata_log import MetadataLog
@@ -55,16 +56,6 @@ def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
             log.warning("Topic %s is not made automatically: %s", result.name, result.error_message)
 
 
-def random_id() -> bytes:
-    """A new id: a random UUID, none whose text begins with a hyphen, which command lines take for an option."""
-    while True:
-        data = bytearray(os.urandom(16))
-        data[6] = data[6] & 0x0F | 0x40
-        data[8] = data[8] & 0x3F | 0x80
-        if data[0] >> 2 != 62:  # "-" in URL-safe base64
-            return bytes(data)
-
-
 class Controller:
     """Of a single node, which is always the active one.
 
@@ -72,6 +63,7 @@ class Controller:
         metadata_log: the log, loaded; `image` is what it says.
         partitions: those that this broker hosts; kept as the image has them.
         sync: forces the metadata log to the disk, off the loop.
+        directory_ids: of the log directories, by path.
     """
 
     def __init__(
@@ -83,6 +75,7 @@ class Controller:
         partitions: Partitions,
         sync: Callable[[], Deferred[None]],
         now_ms: Callable[[], int],
+        directory_ids: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
         self.cluster_id = cluster_id
         self.image = image
@@ -91,10 +84,17 @@ class Controller:
         self._partitions = partitions
         self._sync = GroupSync(sync)
         self._now_ms = now_ms
+        self._directory_ids = directory_ids
+        self._placements: list[tuple[bytes, int, bytes]] = []
         self._failure: Exception | None = None
         self._config_listeners: dict[int, list[Callable[[str], None]]] = {}
         self._deletion_listeners: list[Callable[[TopicImage], None]] = []
         config.subscribe(config.topic_defaults_keys, lambda _: self.refresh_topics())
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record that the image holds."""
+        return self._log.end_offset - 1
 
     # ---- changes
 
@@ -106,7 +106,7 @@ class Controller:
             failed: Deferred[None] = Deferred()
             failed.fail(error)
             return failed
-        return self._sync_up() if records else Deferred.resolved(None)
+        return self.sync_now() if records else Deferred.resolved(None)
 
     def append(self, records: Sequence[MetadataRecord]) -> None:
         """Append records as one batch and carry them out, without waiting for the disk. Raises what storage raises."""
@@ -116,7 +116,8 @@ class Controller:
             self._log.append(records, self._now_ms())
             self._carry_out(replay_all(self.image, records))
 
-    def _sync_up(self) -> Deferred[None]:
+    def sync_now(self) -> Deferred[None]:
+        """Resolves once all that was appended is on the disk."""
         done = self._sync.request()
         done.add_done_callback(self._on_synced)
         return done
@@ -199,6 +200,17 @@ class Controller:
         created.add_done_callback(_log_automatic)
         return created
 
+    def create_declared_topics(self) -> Deferred[list[NewTopicResult]]:
+        """Make those topics of `pybroker.topics` that are missing; the others stay as they are."""
+        missing = [
+            NewTopic(topic.name, topic.partitions, create_topics.USE_DEFAULT, configs=topic.configs)
+            for topic in self._config.declared_topics
+            if self.image.topic(topic.name) is None
+        ]
+        created = self.create_topics(missing)
+        created.add_done_callback(_log_automatic)
+        return created
+
     def allocate_producer_ids(self, count: int) -> Deferred[int]:
         """Put a block of producer ids aside. Resolves to the first of them."""
         first = self.image.next_producer_id
@@ -226,43 +238,76 @@ class Controller:
 
     # ---- carrying out
 
+    def host_all(self) -> None:
+        """Host what the metadata has for this broker: at the start, before any client."""
+        for topic in self.image.topics_by_name.values():
+            for index in topic.partitions:
+                self._host(topic, index, is_new=False)
+        self._record_placements()
+
     def _carry_out(self, delta: Delta) -> None:
         for topic in delta.deleted_topics:
             log.info("Topic %s is deleted", topic.name)
             self._partitions.delete(topic.name)
             for on_deleted in self._deletion_listeners:
                 on_deleted(topic)
-        made: dict[str, list[int]] = {}
         for topic, index in delta.created_partitions:
-            self.host(topic, index)
-            made.setdefault(topic.name, []).append(index)
-        for name, indexes in made.items():
-            log.info("Topic %s has %d new partitions", name, len(indexes))
+            self._host(topic, index, is_new=True)
+        for name, count in Counter(topic.name for topic, _ in delta.created_partitions).items():
+            log.info("Topic %s has %d new partition(s)", name, count)
         for (_, index), topic in delta.changed_partitions.items():
-            partition = self._partitions.get(topic.name, index)
-            registration = topic.partitions.get(index)
-            if partition is not None and registration is not None and registration.leader == self._config.node_id:
-                partition.lead(registration.leader_epoch)
+            self._follow(topic, index)
         for resource_type, name in delta.changed_configs:
             self._apply_config(resource_type, name)
+        self._record_placements()
 
-    def host(self, topic: TopicImage, index: int) -> None:
-        """Host a partition whose replica is here. A failing disk leaves it out until the next start, and says so."""
+    def _host(self, topic: TopicImage, index: int, *, is_new: bool) -> None:
+        """Host a partition if its replica is here. It is offline if its disk does not work."""
         registration = topic.partitions[index]
-        if self._config.node_id not in registration.replicas:
+        node_id = self._config.node_id
+        if node_id not in registration.replicas:
             return
-        try:
-            self._partitions.create(
-                topic.name,
-                topic.topic_id,
-                index,
-                self._config.log_config(self.image.topic_config(topic.name)),
-                leader_epoch=registration.leader_epoch,
-                replicas=registration.replicas,
-                isr=registration.isr,
-            )
-        except (OSError, StorageError) as error:
-            log.error("Partition %s-%d cannot be hosted: %s", topic.name, index, error)
+        directory = registration.directory_of(node_id)
+        partition = self._partitions.create(
+            topic.name,
+            topic.topic_id,
+            index,
+            self._config.log_config(self.image.topic_config(topic.name)),
+            leader_epoch=registration.leader_epoch,
+            replicas=registration.replicas,
+            isr=registration.isr,
+            # What lies in a directory that works may be made anew there; else it may lie in one that does not.
+            is_new=is_new or directory in self._online_directories(),
+        )
+        if partition.online and registration.directories:
+            placed = self._directory_ids.get(partition.log.directory.path, directory)
+            if placed != directory:
+                self._placements.append((topic.topic_id, index, placed))
+
+    def _online_directories(self) -> tuple[bytes, ...]:
+        return self.image.brokers[self._config.node_id].log_directories
+
+    def _record_placements(self) -> None:
+        """Tell the metadata in which of several directories partitions were made."""
+        if self._placements:
+            placed, self._placements = self._placements, []
+            self.append(lifecycle.assign_directories(self.image, self._config.node_id, placed))
+
+    def _follow(self, topic: TopicImage, index: int) -> None:
+        """Take a partition's leader epoch over."""
+        partition = self._partitions.get(topic.name, index)
+        registration = topic.partitions.get(index)
+        if partition is not None and registration is not None and registration.leader == self._config.node_id:
+            partition.leader_epoch = registration.leader_epoch
+            if partition.online:
+                partition.lead(registration.leader_epoch)
+
+    def directory_failed(self, path: str) -> None:
+        """A log directory does not work any more: its partitions have no leader until it is back at some start."""
+        failed = self._directory_ids.get(path)
+        online = [each for each in self._online_directories() if each != failed]
+        if failed is not None and self._failure is None:
+            self.submit(lifecycle.lose_directories(self.image, self._config.node_id, online))
 
     def _apply_config(self, resource_type: int, name: str) -> None:
         if resource_type == ResourceType.TOPIC:

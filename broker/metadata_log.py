@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from broker.deferred import Deferred
 from broker.metadata_snapshot import (
     Quorum,
     SnapshotId,
@@ -20,6 +21,7 @@ from broker.metadata_snapshot import (
     snapshots_in,
     write_snapshot,
 )
+from broker.offload import Offload
 from broker.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from metadata.framing import MetadataRecord, decode_record
 from metadata.image import MetadataImage
@@ -34,8 +36,9 @@ from protocol.records.control import ControlType, control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records
 from storage.append_rules import AppendOrigin
-from storage.errors import CorruptFile
+from storage.errors import CorruptFile, LogOffline
 from storage.partition_log import PartitionLog
+from storage.tasks import FlushTask
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +61,7 @@ class MetadataLog:
         self.last_timestamp_ms = 0
         self._fs = partition_log.directory.fs
         self._state_version: int | None = None
+        self._static_voters: tuple[int, ...] = ()
         self._snapshot_offset = 0
         self._bytes_since_snapshot = 0
 
@@ -74,6 +78,13 @@ class MetadataLog:
     def bytes_since_snapshot(self) -> int:
         """How much has been read or appended behind the newest snapshot."""
         return self._bytes_since_snapshot
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The quorum's voters as far as the directory tells: under kraft.version 0 it may not."""
+        if self.quorum.voters is not None:
+            return tuple(voter.voter_id for voter in self.quorum.voters.voters)
+        return self._static_voters
 
     # ---- reading
 
@@ -114,7 +125,8 @@ class MetadataLog:
         return 0
 
     def _load_some(self, loader: MetadataLoader, offset: int) -> int:
-        data = self.partition_log.read(offset, READ_BYTES, self.end_offset).read()
+        part = self.partition_log.read(offset, READ_BYTES, self.end_offset)
+        data = part if isinstance(part, bytes) else part.read()
         for position, header in iter_batches(data):
             self.epoch = max(self.epoch, header.leader_epoch)
             self.last_timestamp_ms = header.max_timestamp
@@ -138,6 +150,7 @@ class MetadataLog:
         if state is not None:
             self.epoch = max(self.epoch, state.leader_epoch)
             self._state_version = state.version
+            self._static_voters = state.voters or ()
 
     # ---- writing
 
@@ -165,6 +178,23 @@ class MetadataLog:
         self.partition_log.append(batch, leader_epoch=self.epoch, now_ms=now_ms, origin=origin)
         self.last_timestamp_ms = now_ms
         self._bytes_since_snapshot += len(batch)
+
+    def sync(self, offload: Offload, now_ms: int) -> Deferred[None]:
+        """Force all that is written now to the disk, off the loop. Fails with LogOffline."""
+        directory = self.partition_log.directory
+        try:
+            task = FlushTask(self.partition_log, now_ms, with_active=True)
+        except OSError as error:
+            failed: Deferred[None] = Deferred()
+            failed.fail(directory.fail(error))
+            return failed
+
+        def finish(_: None) -> None:
+            task.apply()
+            if directory.failure is not None:
+                raise LogOffline(self.path, directory.failure)
+
+        return offload(task.run).then(finish)
 
     def snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotId | None:
         """Write a snapshot of the image, which has to be what the whole log says; None where the last one is as new."""

@@ -24,7 +24,7 @@ from metadata.features import (
 )
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import Endpoint, MetadataImage, ResourceType
-from metadata.partition import NO_LEADER, PartitionRegistration
+from metadata.partition import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -162,17 +162,32 @@ def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
 
 def leave(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
     """The records of a controlled shutdown: give up leadership, then be fenced."""
-    with_elr = image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
     records = [_registration_change(image, broker_id, 1, in_controlled_shutdown=1)]
     for topic_id, index, partition in _replicas_of(image, broker_id):
-        if partition.leader != broker_id:
-            continue
-        fields: dict[str, Any] = {}
-        if with_elr and partition.isr == (broker_id,):
-            only = (broker_id,)
-            fields = _differing(partition, isr=(), eligible_leader_replicas=only, last_known_elr=only)
-        records.append(_partition_change(image, topic_id, index, leader=NO_LEADER, **fields))
+        if partition.leader == broker_id:
+            records.append(_give_up(image, topic_id, index, partition, broker_id))
     records.append(_registration_change(image, broker_id, 0, fenced=FENCE))
+    return records
+
+
+def _give_up(
+    image: MetadataImage, topic_id: bytes, index: int, partition: PartitionRegistration, broker_id: int
+) -> MetadataRecord:
+    """The leader goes. Without KIP-966 the last replica in sync stays in sync, as the set may not become empty."""
+    fields: dict[str, Any] = {}
+    if image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) and partition.isr == (broker_id,):
+        only = (broker_id,)
+        fields = _differing(partition, isr=(), eligible_leader_replicas=only, last_known_elr=only)
+    return _partition_change(image, topic_id, index, leader=NO_LEADER, **fields)
+
+
+def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[bytes]) -> list[MetadataRecord]:
+    """Only the directories `online` of a broker still work: what lies in the others is led by nobody (KIP-858)."""
+    records = [_registration_change(image, broker_id, 2, log_dirs=list(online))] if online else []
+    for topic_id, index, partition in _replicas_of(image, broker_id):
+        directory = partition.directory_of(broker_id)
+        if directory != UNASSIGNED_DIRECTORY and directory not in online and partition.leader == broker_id:
+            records.append(_give_up(image, topic_id, index, partition, broker_id))
     return records
 
 

@@ -15,9 +15,8 @@ from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from protocol.errors import ErrorCode
 from protocol.schema import Api, Struct
-from storage.errors import LogOffline
 from storage.log_config import LogConfig
-from tests.support.images import cluster
+from tests.support.images import DIRECTORY, cluster
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
@@ -48,6 +47,7 @@ class HostedPartition:
     topic_id: bytes
     config: LogConfig
     leader_epoch: int
+    online: bool = True
     log: Any = field(default_factory=lambda: SimpleNamespace(directory=SimpleNamespace(path="/logs")))
 
     def lead(self, leader_epoch: int) -> None:
@@ -55,7 +55,7 @@ class HostedPartition:
 
 
 class MemoryPartitions:
-    """The hosted partitions by (topic, index). `refuse`: partitions that cannot be made."""
+    """The hosted partitions by (topic, index). `refuse`: those whose disk does not work."""
 
     def __init__(self) -> None:
         self.hosted: dict[tuple[str, int], HostedPartition] = {}
@@ -67,9 +67,8 @@ class MemoryPartitions:
     def create(
         self, topic: str, topic_id: bytes, index: int, config: LogConfig, *, leader_epoch: int, **_: object
     ) -> HostedPartition:
-        if (topic, index) in self.refuse:
-            raise LogOffline("/logs", "it failed")
-        self.hosted[topic, index] = HostedPartition(topic_id, config, leader_epoch)
+        online = (topic, index) not in self.refuse
+        self.hosted[topic, index] = HostedPartition(topic_id, config, leader_epoch, online)
         return self.hosted[topic, index]
 
     def delete(self, topic: str) -> None:
@@ -101,7 +100,9 @@ class ManualSync:
 class ControllerHarness:
     """A controller of broker 1 over memory, its broker as handlers see it, and what it wrote."""
 
-    def __init__(self, overrides: dict[str, str] | None = None, brokers: int = 1) -> None:
+    def __init__(
+        self, overrides: dict[str, str] | None = None, brokers: int = 1, directories: dict[str, bytes] | None = None
+    ) -> None:
         keys = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/logs"}
         self.config: BrokerConfig = load(None, overrides=keys | (overrides or {}))
         self.log = MemoryMetadataLog()
@@ -111,10 +112,11 @@ class ControllerHarness:
             self.config,
             CLUSTER_ID,
             self.log,  # type: ignore[arg-type]
-            cluster(brokers),
+            cluster(brokers, log_directories=tuple(directories.values()) if directories else (DIRECTORY,)),
             self.partitions,  # type: ignore[arg-type]
             self.sync,
             lambda: 1000,
+            directories or {},
         )
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self.broker = SimpleNamespace(

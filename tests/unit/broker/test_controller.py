@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.controller import random_id
+from broker.ids import random_id
 from metadata.configs import alter_config
 from metadata.create_partitions import MorePartitions
 from metadata.create_topics import NewTopic
@@ -90,12 +90,54 @@ def test_failed_sync_ends_all_changes(harness: ControllerHarness):
     assert len(harness.log.batches) == 2
 
 
-def test_partition_that_cannot_be_made_leaves_the_others(harness: ControllerHarness):
-    """Its disk is offline; the topic is there, and the next start tries again."""
-    harness.partitions.refuse.add(("orders", 1))
-    harness.with_topics(NewTopic("orders", 3, 1))
+def test_start_hosts_what_the_metadata_has():
+    """All partitions, with their topics' configuration; what lies in a directory that works may be made anew there."""
+    before = ControllerHarness().with_topics(NewTopic("orders", 2, 1, configs={"retention.ms": "5"}))
+    harness = ControllerHarness()
+    harness.controller.image = before.controller.image
+    harness.controller.host_all()
 
-    assert list(harness.partitions.hosted) == [("orders", 0), ("orders", 2)]
+    assert list(harness.partitions.hosted) == [("orders", 0), ("orders", 1)]
+    assert harness.partitions.hosted["orders", 1].config.retention_ms == 5
+    assert harness.log.batches == []
+
+
+def test_directory_of_a_new_partition_is_recorded():
+    """Where there are several, the storage chooses, and the metadata is told (KIP-858)."""
+    first, second = b"directory-1-of-2", b"directory-2-of-2"
+    harness = ControllerHarness(directories={"/elsewhere": first, "/logs": second})
+    harness.with_topics(NewTopic("orders", 2, 1))
+    partitions = harness.controller.image.topics_by_name["orders"].partitions
+
+    assert [partition.directories for partition in partitions.values()] == [(second,), (second,)]
+    assert [partition.leader_epoch for partition in partitions.values()] == [0, 0]
+    assert len(harness.log.batches) == 2
+
+
+def test_failed_directory_loses_its_partitions():
+    """They have no leader any more; those in other directories go on."""
+    first, second = b"directory-1-of-2", b"directory-2-of-2"
+    harness = ControllerHarness(directories={"/elsewhere": first, "/logs": second}).with_topics(NewTopic("orders"))
+    harness.controller.directory_failed("/elsewhere")
+    image = harness.controller.image
+    assert image.topics_by_name["orders"].partitions[0].leader == 1
+
+    harness.controller.directory_failed("/logs")
+    partition = image.topics_by_name["orders"].partitions[0]
+    assert (partition.leader, partition.isr, partition.eligible_leader_replicas) == (-1, (), (1,))
+
+
+def test_declared_topics_are_made_and_never_altered():
+    """`pybroker.topics`: what is missing is made, what is there stays."""
+    harness = ControllerHarness({"pybroker.topics": "orders:3;audit:1:cleanup.policy=compact,delete"})
+    harness.with_topics(NewTopic("orders", 1, 1))
+    harness.controller.create_declared_topics().result()
+    image = harness.controller.image
+    assert len(image.topics_by_name["orders"].partitions) == 1
+    assert image.topic_config("audit") == {"cleanup.policy": "compact,delete"}
+
+    harness.controller.create_declared_topics().result()
+    assert len(harness.log.batches) == 2
 
 
 def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
