@@ -63,6 +63,7 @@ class Node:
             self.metadata_log.append(records, now_ms)
             replay_all(self.image, records)
         self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata])
+        metadata.directory.unlock()
 
 
 def open_node(
