@@ -1,23 +1,40 @@
-"""Broker: the wiring of one broker process. What handlers reach through `ctx.broker` are its attributes."""
+"""Broker: the wiring of one broker process. What handlers reach through `ctx.broker` are its attributes.
+
+Up: ports bound (so that a port that is taken stops the start before any file is touched), the node's data opened,
+partitions hosted, groups loaded, declared topics made, clients let in. Down: nobody new, last answers, everything on
+disk, directories marked clean.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from broker.background import Background
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.controller import Controller
+from broker.deferred import Deferred
 from broker.dispatch import Dispatcher, discover
-from broker.network.listener import CannotBind
+from broker.fetch_session import FetchSessions
+from broker.groups import Groups
+from broker.metadata_log import MetadataLogDamaged
+from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
 from broker.network.settings import bind_listeners, configure
+from broker.node import Node, open_node
 from broker.offload import Offload
+from broker.partitions import Partitions
+from broker.producer_ids import ProducerIds
 from broker.purgatory import Purgatory
 from broker.timers import Timers
 from broker.turn import Turn
-from metadata.features import BOOTSTRAP_FEATURES
+from storage.errors import StorageError
+from storage.log_directory import LogDirectory
+from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +43,7 @@ _LAST_ANSWERS_MS = 2_000
 
 
 class CannotStart(Exception):
-    """Why a broker can not start, in one line for people. Nothing was touched."""
+    """Why a broker can not start, in one line for people. Nothing of it is left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +55,28 @@ class Features:
 
 
 class Broker:
-    """One broker. Everything in it belongs to the event loop's thread."""
+    """One broker. Everything in it belongs to the event loop's thread.
 
-    def __init__(self, config: BrokerConfig, loop: asyncio.AbstractEventLoop, clock: Clock | None = None) -> None:
+    `start` sets the attributes that stand on the node's data: logs, controller, partitions, producer_ids, background,
+    fetch_sessions and groups. `on_fatal(reason)` is called when nothing is left that could be served.
+    """
+
+    logs: LogManager
+    controller: Controller
+    partitions: Partitions
+    producer_ids: ProducerIds
+    background: Background
+    fetch_sessions: FetchSessions
+    groups: Groups
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Clock | None = None,
+        on_fatal: Callable[[str], None] = lambda reason: None,
+    ) -> None:
         self.config = config
         self.loop = loop
         self.clock = clock or Clock()
@@ -50,6 +86,8 @@ class Broker:
         self.dispatcher = Dispatcher(self, discover())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
+        self._on_fatal = on_fatal
+        self._node: Node | None = None
 
     @property
     def addresses(self) -> list[str]:
@@ -58,24 +96,121 @@ class Broker:
 
     def features(self) -> Features:
         """The features in force."""
-        return Features(0, BOOTSTRAP_FEATURES)
+        assert self._node is not None
+        return Features(self._node.metadata_log.end_offset - 1, self.controller.image.features)
+
+    # -- up
+    # ------------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Come up; clients are let in last. Raises CannotStart, with everything closed again."""
+        """Come up; clients are let in last. Raises CannotStart."""
         try:
             listeners = bind_listeners(self.config, self.clock)
         except CannotBind as error:
+            self.offload.close()
             raise CannotStart(str(error)) from None
+        try:
+            # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
+            self._node = await self.loop.run_in_executor(None, self._open_node)
+            self._wire(self._node)
+            await self._open(listeners)
+        except BaseException as error:
+            await self._abandon(listeners)
+            if isinstance(error, CannotBind | MetadataLogDamaged | StorageError):
+                raise CannotStart(str(error)) from None
+            if isinstance(error, OSError):
+                raise CannotStart(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
+            raise
+
+    def _open_node(self) -> Node:
+        return open_node(self.config, self.clock.now_ms(), on_failure=self._directory_failed)
+
+    def _wire(self, node: Node) -> None:
+        """Make the rooms that stand on the node's data."""
+        config, clock = self.config, self.clock
+        self.logs = node.logs
+        self.background = Background(node.logs, config, self.loop, self.timers, clock)
+        self.partitions = Partitions(node.logs, config.node_id, clock, self.purgatory.check_soon)
+        self.controller = Controller(
+            config,
+            node.cluster_id,
+            node.metadata_log,
+            node.image,
+            self.partitions,
+            self._sync_metadata,
+            clock.now_ms,
+            node.directory_ids,
+        )
+        self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
+        slots = config.get_int("max.incremental.fetch.session.cache.slots")
+        self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
+        self.groups = Groups(self)
+        config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
+
+    async def _open(self, listeners: list[Listener]) -> None:
+        self.controller.host_all()
+        for directory in self.logs.directories:
+            if not directory.is_online:
+                self._directory_failed(directory)
+        self.background.start()
+        self.groups.start()
+        await _done(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         self.server.open(listeners)
+
+    def _sync_metadata(self) -> Deferred[None]:
+        assert self._node is not None
+        return self.background.flush(self._node.metadata_log.partition_log)
+
+    async def _abandon(self, listeners: list[Listener]) -> None:
+        """Close what a start that failed has opened."""
+        for listener in listeners:
+            listener.close()
+        self.server.close()
+        if self._node is not None:
+            await self._close_data(self._node)
+        self.offload.close()
+
+    # -- down
+    # ----------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
         """Go down in good order: nobody new, last answers, everything on disk and marked clean."""
         self.server.stop_accepting()
         self.server.stop_receiving()
+        self.groups.stop()
         self.purgatory.expire_all()
         deadline_ms = self.clock.monotonic_ms() + _LAST_ANSWERS_MS
         while self.server.busy and self.clock.monotonic_ms() < deadline_ms:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.002)
         self.server.close()
+        assert self._node is not None
+        await self._close_data(self._node)
         self.offload.close()
+
+    async def _close_data(self, node: Node) -> None:
+        if hasattr(self, "background"):
+            self.background.stop()
+            await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
+        # In a thread: a flush may take its time, and a second signal is to be heard meanwhile.
+        await self.loop.run_in_executor(None, node.close, self.clock.now_ms())
+
+    # -- failures
+    # ------------------------------------------------------------------------------------------------------
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        """A log directory is offline: tell the metadata, and end when it was the last one, as Apache Kafka does."""
+        log.critical("Log directory %s is offline: %s", directory.path, directory.failure)
+        if not hasattr(self, "controller"):
+            return  # found while starting: looked at again once everything is wired
+        self.loop.call_soon(self.controller.directory_failed, directory.path)
+        if not any(each.is_online for each in self.logs.directories):
+            self._on_fatal("all log directories are offline")
+
+
+async def _done(deferred: Deferred[Any]) -> None:
+    """Wait for a Deferred from a coroutine. Raises what it failed with."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    deferred.add_done_callback(lambda _: done.set_result(None))
+    await done
+    deferred.result()

@@ -57,7 +57,7 @@ class _Run:
 
     async def _serve(self) -> int:
         try:
-            broker = Broker(self._config, self._loop)
+            broker = Broker(self._config, self._loop, on_fatal=self._on_fatal)
             await broker.start()
         except CannotStart as error:
             print(f"pybroker: {error}", file=sys.stderr)
@@ -79,6 +79,10 @@ class _Run:
         self._signalled = True
         log.info("%s: shutting down", number.name)
         self._end(0)
+
+    def _on_fatal(self, reason: str) -> None:
+        log.critical("The broker shuts down: %s", reason)
+        self._end(1)
 
     def _end(self, exit_code: int) -> None:
         if not self._ended.done():
