@@ -103,7 +103,9 @@ def _run(command: _Command, artifacts: Sequence[Artifact], into: Path, *, transi
     missing = [a.file_name for a in artifacts if not (into / "jars" / a.file_name).is_file()]
     if done.returncode == 0 and not missing:
         return None
-    said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line or "FAIL" in line.upper()]
+    said = [
+        line.strip() for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line or "FAIL" in line.upper()
+    ]
     return " / ".join(said[:3]) or f"exit code {done.returncode}, without {', '.join(missing)}"
 
 
@@ -111,7 +113,11 @@ def _maven_command(artifacts: Sequence[Artifact], into: Path, transitive: bool) 
     maven = shutil.which("mvn")
     if maven is None:
         raise _ToolMissingError("mvn is not on PATH")
-    alone = "" if transitive else "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    alone = (
+        ""
+        if transitive
+        else "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    )
     dependencies = "".join(
         f"<dependency><groupId>{a.group}</groupId><artifactId>{a.name}</artifactId><version>{a.version}</version>{alone}</dependency>"
         for a in artifacts
@@ -136,7 +142,17 @@ def _ivy_command(artifacts: Sequence[Artifact], into: Path, transitive: bool) ->
     )
     (into / "ivysettings.xml").write_text(_IVY_SETTINGS)
     (into / "ivy.xml").write_text(_IVY_MODULE.format(dependencies=dependencies))
-    options = ["-settings", "ivysettings.xml", "-ivy", "ivy.xml", "-cache", str(into / "cache"), "-types", "jar", "bundle"]
+    options = [
+        "-settings",
+        "ivysettings.xml",
+        "-ivy",
+        "ivy.xml",
+        "-cache",
+        str(into / "cache"),
+        "-types",
+        "jar",
+        "bundle",
+    ]
     return [
         *(str(java.executable), *java.options, "-jar", str(ivy), *options),
         *("-retrieve", str(into / "jars" / "[artifact]-[revision](-[classifier]).[ext]")),
@@ -147,6 +163,8 @@ def _check(directory: Path, artifacts: Sequence[Artifact]) -> None:
     for artifact in artifacts:
         jar = directory / artifact.file_name
         if not jar.is_file():
-            raise JarsUnavailableError(f"{directory} is without {artifact.file_name}: remove the directory and try again")
+            raise JarsUnavailableError(
+                f"{directory} is without {artifact.file_name}: remove the directory and try again"
+            )
         if artifact.sha256 is not None and (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != artifact.sha256:
             raise JarsUnavailableError(f"{jar}: SHA-256 is {found}, pinned is {artifact.sha256}")

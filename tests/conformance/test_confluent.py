@@ -51,7 +51,9 @@ def topic(admin: AdminClient, name: str) -> str:
 
 def produce(broker: RunningBroker, topic: str, count: int = COUNT, **settings: Any) -> list[Message]:
     """Send `count` records; return what the delivery callbacks were given, in the order of sending."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, **{k.replace("_", "."): v for k, v in settings.items()}})
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap, **{k.replace("_", "."): v for k, v in settings.items()}}
+    )
     delivered: dict[int, Message] = {}
 
     def on_delivery(number: int, error: KafkaError | None, message: Message) -> None:
@@ -68,7 +70,9 @@ def produce(broker: RunningBroker, topic: str, count: int = COUNT, **settings: A
 
 def consumer(broker: RunningBroker, group: str, **settings: Any) -> Consumer:
     given = {key.replace("_", "."): value for key, value in settings.items()}
-    return Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest", **given})
+    return Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest", **given}
+    )
 
 
 def take(source: Consumer, count: int, timeout_s: float = 30) -> list[Message]:

@@ -80,7 +80,10 @@ LIVE = ("40-consumer-groups-describe-live", "45-consumer-groups-reset-dry")
 # Arguments that a recorded command line cannot say, or that had another effect on the day of the recording
 ARGUMENTS: Mapping[str, Callable[[list[str]], list[str]]] = {
     "05-topics-create-bad-name": lambda given: [*given[:-2], "bad name!"],
-    "19-console-producer-demo": lambda given: [*given, *_producer("partitioner.class=PinnedPartitioner", "pinned.partition=1")],
+    "19-console-producer-demo": lambda given: [
+        *given,
+        *_producer("partitioner.class=PinnedPartitioner", "pinned.partition=1"),
+    ],
     "24-console-consumer-all-props": lambda given: ["4" if value == "6" else value for value in given],
 }
 STDIN = {"20-console-producer-headers": "h1:v1,h2:v2\tk1\tval1\n"}
@@ -194,7 +197,9 @@ def _edited(text: str, edits: list[tuple[str, str]], *, unordered: bool) -> list
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_console_tool_prints_what_was_recorded(step: str, broker: RunningBroker, transcript: Mapping[str, Program]) -> None:
+def test_console_tool_prints_what_was_recorded(
+    step: str, broker: RunningBroker, transcript: Mapping[str, Program]
+) -> None:
     """The tool's output and exit code are those against a real Kafka, but for ids, times, paths and figures."""
     run, now = recorded(step), transcript[step]
     edits = {"unordered": step in UNORDERED}
@@ -211,7 +216,9 @@ def test_configs_describe_and_alter_broker_loggers(broker: RunningBroker, java: 
     described = start_tool(java, broker.bootstrap, "kafka-configs", "--describe", *logger).wait()
     head, *lines = described.stdout.splitlines()
     name = lines[-1].strip().partition("=")[0]
-    altered = start_tool(java, broker.bootstrap, "kafka-configs", "--alter", *logger, "--add-config", f"{name}=DEBUG").wait()
+    altered = start_tool(
+        java, broker.bootstrap, "kafka-configs", "--alter", *logger, "--add-config", f"{name}=DEBUG"
+    ).wait()
     again = start_tool(java, broker.bootstrap, "kafka-configs", "--describe", *logger).wait()
 
     assert head == "Dynamic configs for broker-logger 1 are:"

@@ -21,7 +21,9 @@ def topic(reference: RunningBroker, java: JavaRunner, name: str) -> str:
     return name
 
 
-def send(java: JavaRunner, broker: RunningBroker, topic: str, *properties: str, count: int = COUNT, keys: int = 0) -> list[str]:
+def send(
+    java: JavaRunner, broker: RunningBroker, topic: str, *properties: str, count: int = COUNT, keys: int = 0
+) -> list[str]:
     """Send; return the lines that the callbacks (and an interceptor) printed."""
     return java.run("SendWithCallback", broker.bootstrap, topic, str(count), str(keys), *properties).stdout.splitlines()
 
@@ -37,7 +39,9 @@ def consume(
 
 def committed(java: JavaRunner, broker: RunningBroker, group: str) -> dict[int, int]:
     """Return the committed offset of each partition, as kafka-consumer-groups shows it."""
-    described = start_tool(java, broker.bootstrap, "kafka-consumer-groups", "--describe", "--group", group).wait().stdout
+    described = (
+        start_tool(java, broker.bootstrap, "kafka-consumer-groups", "--describe", "--group", group).wait().stdout
+    )
     rows = [line.split() for line in described.splitlines() if line.startswith(group)]
     return {int(row[2]): int(row[3]) for row in rows if row[3] != "-"}
 
@@ -98,7 +102,9 @@ def test_interceptor_counts_what_the_log_has(java: JavaRunner, reference: Runnin
     assert values == {f"seen-value-{i}" for i in range(COUNT)}
 
 
-def test_too_large_record_is_refused_and_producer_goes_on(java: JavaRunner, reference: RunningBroker, topic: str) -> None:
+def test_too_large_record_is_refused_and_producer_goes_on(
+    java: JavaRunner, reference: RunningBroker, topic: str
+) -> None:
     """S10.16: max.message.bytes of the topic; the callback gets the error, later records are taken."""
     limit = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "max.message.bytes=200"]
     start_tool(java, reference.bootstrap, "kafka-configs", *limit).wait()

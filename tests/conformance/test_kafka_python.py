@@ -37,7 +37,9 @@ def produce(broker: RunningBroker, topic: str, count: int = COUNT, **settings: A
     """Send `count` records with keys, headers and timestamps; return their metadata."""
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap, **settings)
     futures = [
-        producer.send(topic, b"value-%d" % i, b"key-%d" % (i % 7), headers=[("n", b"%d" % i)], timestamp_ms=1_700_000_000_000 + i)
+        producer.send(
+            topic, b"value-%d" % i, b"key-%d" % (i % 7), headers=[("n", b"%d" % i)], timestamp_ms=1_700_000_000_000 + i
+        )
         for i in range(count)
     ]
     sent = [future.get(timeout=30) for future in futures]

@@ -19,7 +19,9 @@ EARLIEST, LATEST = -2, -1
 def test_metadata_list_offsets_fetch(reference: RunningBroker, name: str) -> None:
     """S11.6: the leader from Metadata, first and last offset from ListOffsets, then Fetch from the leader."""
     with WireClient(HOST, reference.port) as client:
-        created = client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)])
+        created = client.call(
+            CREATE_TOPICS, 7, topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
+        )
         assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
         batch = BatchBuilder()
         for number in range(5):
@@ -37,7 +39,9 @@ def test_metadata_list_offsets_fetch(reference: RunningBroker, name: str) -> Non
         ends = []
         for timestamp in (EARLIEST, LATEST):
             wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-            listed = client.call(LIST_OFFSETS, 7, replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[wanted])])
+            listed = client.call(
+                LIST_OFFSETS, 7, replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[wanted])]
+            )
             ends += [p.offset for t in listed.topics for p in t.partitions]
         assert ends == [0, 5]
 
@@ -46,4 +50,6 @@ def test_metadata_list_offsets_fetch(reference: RunningBroker, name: str) -> Non
         fetched = client.call(FETCH, 15, max_wait_ms=500, min_bytes=1, topics=[fetch])
         [answer] = fetched.responses[0].partitions
         assert (answer.error_code, answer.high_watermark, answer.log_start_offset) == (ErrorCode.NONE, 5, 0)
-        assert [(r.offset, bytes(r.value)) for r in iter_records(answer.records)] == [(n, b"value-%d" % n) for n in range(5)]
+        assert [(r.offset, bytes(r.value)) for r in iter_records(answer.records)] == [
+            (n, b"value-%d" % n) for n in range(5)
+        ]

@@ -97,7 +97,9 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
     return start_broker(request.param)
 
 
-@pytest.mark.parametrize("kinds", [(Librdkafka, Java), (Librdkafka, KafkaPython, Java)], ids=["another-port", "same-port"])
+@pytest.mark.parametrize(
+    "kinds", [(Librdkafka, Java), (Librdkafka, KafkaPython, Java)], ids=["another-port", "same-port"]
+)
 def test_clients_go_on(broker: RunningBroker, java: JavaRunner, kinds: tuple[Callable[..., Client], ...]) -> None:
     """S18.8: a broker's id, not its address, is what it is; groups and their offsets are still there.
 

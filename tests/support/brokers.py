@@ -43,7 +43,9 @@ class RunningBroker(ABC):
     node_id = 1
     start_timeout_s: float
 
-    def __init__(self, directory: Path, properties: Mapping[str, str] | None = None, *, port: int | None = None) -> None:
+    def __init__(
+        self, directory: Path, properties: Mapping[str, str] | None = None, *, port: int | None = None
+    ) -> None:
         self.directory = directory
         self.log_dir = directory / "logs"
         self.port = port or free_port()

@@ -1,0 +1,67 @@
+"""Spark's session, with the jars of its Kafka connector: versions that work together, checked by their SHA-256."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from pybroker.pipeline.jars import Artifact, resolve
+from pybroker.pipeline.java import find_java
+from pybroker.pipeline.spec import Pipeline
+
+# The newest connector whose dependencies can all be had: its token provider of the same version is not published, and that
+# of 4.0.0 has the same interface. kafka-clients is the version that the connector was built with.
+CONNECTOR = (
+    Artifact(
+        *("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+        sha256="64539c45e5d39f7ddb747312c239f38f5208d08c1a0ddf7d70beb2fbd9373705",
+    ),
+    Artifact(
+        *("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+        sha256="f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+    ),
+    Artifact(
+        *("org.apache.kafka", "kafka-clients", "3.9.2"),
+        sha256="014b4ef36884478a932641818b080c36a8f8e2e92dc771e800c9d2694f4f83d8",
+    ),
+    Artifact(
+        *("org.apache.commons", "commons-pool2", "2.13.1"),
+        sha256="f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
+    ),
+)
+
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",  # Spark's 200 are 200 state stores, of which a small machine has no use
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+}
+
+# A driver that has no executors elsewhere is nobody's business but this machine's
+_LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def connector_jars() -> str:
+    """Return the connector's jars as spark.jars takes them, brought first where they are not in the cache."""
+    return ",".join(str(jar) for jar in resolve("spark-kafka-4.2.0", CONNECTOR))
+
+
+def open_session(pipeline: Pipeline) -> SparkSession:
+    """Start Spark as the specification says.
+
+    Errors: JavaNotFoundError, JarsUnavailableError.
+    """
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
+    settings = {**_DEFAULTS, "spark.driver.memory": pipeline.spark.memory, "spark.jars": connector_jars()}
+    if pipeline.spark.master.startswith("local"):
+        settings |= _LOCAL
+    for key, value in {**settings, **pipeline.spark.conf}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
