@@ -1,0 +1,53 @@
+"""A broker as far as the handlers of configurations need one: values, and metadata that records change at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from broker.config import BrokerConfig, load
+from broker.deferred import Deferred
+from metadata.create_topics import NewTopic
+from metadata.framing import MetadataRecord
+from metadata.image import MetadataImage, ResourceType
+from metadata.replay import replay_all
+from protocol.schema import Api, Struct
+from tests.support.images import cluster, with_topics
+
+
+class ConfigController:
+    """Replays records as soon as they are submitted, and puts broker values in force, as the real one does."""
+
+    def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
+        self.image = image
+        self.batches: list[list[MetadataRecord]] = []
+        self._config = config
+        self._apply()
+
+    def submit(self, records: Sequence[MetadataRecord]) -> Deferred[None]:
+        self.batches.append(list(records))
+        replay_all(self.image, records)
+        self._apply()
+        return Deferred.resolved(None)
+
+    def _apply(self) -> None:
+        broker = ResourceType.BROKER
+        self._config.apply_dynamic(self.image.config(broker, ""), self.image.config(broker, str(self._config.node_id)))
+
+
+class ConfigBroker:
+    """`broker.config` and `broker.controller`, and a way to ask handlers."""
+
+    def __init__(self, *topics: str, settings: Mapping[str, str] | None = None) -> None:
+        self.config = load(overrides=settings or {})
+        image = with_topics(cluster(), *(NewTopic(name, 1, 1) for name in topics))
+        self.controller = ConfigController(self.config, image)
+
+    def ask(self, handler: Any, api: Api, version: int, request: Struct) -> Struct:
+        """The answer to a request, which must be there at once; request and answer pass through their bytes."""
+        context: Any = SimpleNamespace(broker=self, api=api, api_version=version)
+        decoded, _ = api.request.decode(version, api.request.encode(version, request))
+        reply = handler(context, decoded)
+        answer = reply.result() if isinstance(reply, Deferred) else reply
+        return api.response.decode(version, api.response.encode(version, answer))[0]
