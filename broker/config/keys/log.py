@@ -137,7 +137,7 @@ LOG_KEYS = (
         doc="Time after which an idle producer's state is forgotten."),
     ConfigKey("producer.id.expiration.check.interval.ms", INT, 600_000, Range(1), LOW, READ_ONLY, internal=True,
         doc="Time between two looks for idle producers."),
-    ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, HIGH, CLUSTER_WIDE, inert=ONE_REPLICA,
+    ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, HIGH, CLUSTER_WIDE,
         doc="Let a replica that is not in sync lead, at the price of records."),
     ConfigKey("unclean.leader.election.interval.ms", LONG, 300_000, Range(1), MEDIUM, READ_ONLY, internal=True,
         inert=ONE_REPLICA,

@@ -85,7 +85,7 @@ TOPIC_KEYS = (
         synonyms=(("log.cleaner.min.cleanable.ratio", 1),),
         doc="Part of a log that must be uncleaned before it is worth cleaning."),
     ConfigKey("unclean.leader.election.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
-        synonyms=(("unclean.leader.election.enable", 1),), inert=ONE_REPLICA,
+        synonyms=(("unclean.leader.election.enable", 1),),
         doc="Let a replica that is not in sync lead, at the price of records."),
     ConfigKey("retention.bytes", LONG, -1, None, MEDIUM, CLUSTER_WIDE, synonyms=(("log.retention.bytes", 1),),
         doc="Size of a partition above which its oldest segments are deleted; -1 for no limit."),

@@ -1,0 +1,46 @@
+"""Groups' and subscriptions' configurations; cases that handlers' tests do not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.config import ConfigError, load
+from broker.config.keys import BROKER_KEYS, GROUP_KEYS
+from broker.config.resources import validate_client_metrics_config, validate_group_config
+
+
+@pytest.mark.parametrize("bound", ["min", "max"])
+@pytest.mark.parametrize("key", GROUP_KEYS)
+def test_every_group_key_is_kept_within_the_brokers_limits(key: str, bound: str) -> None:
+    """Where the broker has a limit; beyond it the value is refused with the limit's name, at it taken."""
+    kind, _, name = key.partition(".")
+    limit = f"group.{kind}.{bound}.{name}".replace("max.num.standby", "max.standby")
+    if limit not in BROKER_KEYS:
+        return
+    config = load()
+    value = config.get_int(limit) + (1 if bound == "max" else -1)
+
+    with pytest.raises(ConfigError):
+        validate_group_config(config, {key: str(value)})
+    validate_group_config(config, {key: str(config.get_int(limit))})
+
+
+def test_heartbeats_fit_into_sessions() -> None:
+    """Also against the session timeout that the broker gives."""
+    config = load(overrides={"group.consumer.max.heartbeat.interval.ms": "50000"})
+
+    with pytest.raises(ConfigError, match=r"heartbeat\.interval\.ms must be less than"):
+        validate_group_config(config, {"consumer.heartbeat.interval.ms": "45000"})
+
+
+@pytest.mark.parametrize("pattern", ["foo=a", "foo", "client_id", "client_id=a=b", "client_id=[", "=a", "client_id="])
+def test_patterns_that_match_nothing_are_refused(pattern: str) -> None:
+    """KIP-714: attribute=regular expression."""
+    with pytest.raises(ConfigError, match="Illegal client matching pattern"):
+        validate_client_metrics_config({"match": pattern})
+
+
+@pytest.mark.parametrize("value", ["", "client_id=a", " client_id = a.* ,client_source_port=[0-9]+"])
+def test_patterns(value: str) -> None:
+    """Blanks around do not count; nothing matches everybody."""
+    validate_client_metrics_config({"match": value})
