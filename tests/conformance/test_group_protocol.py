@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
@@ -111,13 +111,7 @@ class Group:
 
     def stable(self, *members: WireClient, **options: object) -> list[str]:
         """Make the clients a stable group, each with its own id as its assignment. Gives their ids."""
-        ids: list[str] = []
-        for newcomer in members:  # each starts a rebalance, which ends when those before it have joined again
-            member_id = self.enter(newcomer, **options)
-            for member, known_id in zip(members, ids, strict=False):
-                member.receive()
-                self.send_join(member, known_id, **options)  # type: ignore[arg-type]
-            ids.append(member_id)
+        ids = self.gather(members, [options] * len(members))
         answers = [member.receive() for member in members]
         self.generation: int = answers[0].generation_id
         self.leader: str = answers[0].leader
@@ -128,6 +122,26 @@ class Group:
         for member, member_id in zip(members, ids, strict=True):
             assert member.receive().assignment == member_id.encode()
         return ids
+
+    def gather(self, members: Sequence[WireClient], options: Sequence[Mapping[str, object]]) -> list[str]:
+        """Have clients join one after the other. Gives their ids; the last answers are on their way."""
+        ids: list[str] = []
+        for newcomer, wanted in zip(members, options, strict=True):
+            member_id = self.enter(newcomer, **wanted)
+            if ids:  # it starts a rebalance, which ends when those before it have joined again
+                self.wait_for_state("PreparingRebalance")
+            for member, known_id, known in zip(members, ids, options, strict=False):
+                member.receive()
+                self.send_join(member, known_id, **known)  # type: ignore[arg-type]
+            ids.append(member_id)
+        return ids
+
+    def wait_for_state(self, state: str) -> None:
+        """Requests of several connections are served in no certain order."""
+        deadline = time.monotonic() + 20
+        while self.describe().group_state != state:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
 
     def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
         answer = self.admin.call(
@@ -302,6 +316,7 @@ def test_followers_that_change_start_a_rebalance_and_others_do_not(group: Group)
     again = follower.receive()
     assert (again.generation_id, again.members, again.leader) == (group.generation, [], group.leader)
     group.send_join(follower, follower_id, protocols=(("range", subscription("other")),))
+    group.wait_for_state("PreparingRebalance")
     group.send_join(leader, group.leader)
     answers = [leader.receive(), follower.receive()]
     assert {answer.generation_id for answer in answers} == {group.generation + 1}
@@ -319,13 +334,7 @@ def test_protocol_is_chosen_by_votes(group: Group) -> None:
         (("c", b"c3"), ("b", b"b3"), ("a", b"")),
     )
     members = [group.connect() for _ in likes]
-    ids: list[str] = []
-    for newcomer, protocols in zip(members, likes, strict=True):
-        member_id = group.enter(newcomer, protocols=protocols)
-        for member, known_id, known in zip(members, ids, likes, strict=False):
-            member.receive()
-            group.send_join(member, known_id, protocols=known)
-        ids.append(member_id)
+    group.gather(members, [{"protocols": protocols} for protocols in likes])
     answers = [member.receive() for member in members]
     assert {(answer.error_code, answer.protocol_name) for answer in answers} == {(ErrorCode.NONE, "c")}
     (told,) = (answer.members for answer in answers if answer.members)
@@ -360,14 +369,14 @@ def test_deadlines(start_broker: StartBroker, kind: str) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert group.heartbeat(silent, group.generation) is ErrorCode.UNKNOWN_MEMBER_ID
-    group.send_join(two, alive, session_ms=20_000, rebalance_ms=500)
+    group.send_join(two, alive, session_ms=20_000, rebalance_ms=2_000)
     assert two.receive().generation_id == group.generation + 1
-    time.sleep(1)  # no sync
+    time.sleep(2.5)  # no sync
     assert group.heartbeat(alive, group.generation + 1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert group.describe().group_state == "Empty"
 
-    slow, quick = group.stable(one, two, session_ms=20_000, rebalance_ms=500)
-    group.send_join(two, quick, session_ms=20_000, rebalance_ms=500, protocols=(("range", subscription("other")),))
+    slow, quick = group.stable(one, two, session_ms=20_000, rebalance_ms=2_000)
+    group.send_join(two, quick, session_ms=20_000, rebalance_ms=2_000, protocols=(("range", subscription("other")),))
     answer = two.receive()
     assert (answer.generation_id, answer.leader) == (group.generation + 1, quick)
     assert group.heartbeat(slow, group.generation) is ErrorCode.UNKNOWN_MEMBER_ID
