@@ -55,7 +55,7 @@ def note_batch(
             last_offset,
             header.last_offset_delta,
             header.max_timestamp,
-            transactional=header.is_transactional,
+            header.is_transactional,
         )
         return
     marker = read_marker(batch, header)
@@ -67,7 +67,7 @@ def note_batch(
         marker.coordinator_epoch,
         last_offset - header.last_offset_delta,
         marker.timestamp,
-        aborted=marker.aborted,
+        marker.aborted,
     )
     if completed is not None and completed.aborted and txn_index is not None:
         stable_offset = state.stable_offset_after(completed)

@@ -41,6 +41,11 @@ class OffsetIndex(IndexFile):
         """The last entry; the segment's beginning in an empty index."""
         return self._at(self.entries - 1)
 
+    def before_position(self, position: int) -> int:
+        """The position of the last entry at `position` or before it; 0 where there is none."""
+        number = self._floor(position, field=1)
+        return self.entry(number)[1] if number >= 0 else 0
+
     def above_position(self, position: int) -> int | None:
         """The offset of the first entry at `position` or behind it, None where there is none."""
         number = self._floor(position - 1, field=1) + 1

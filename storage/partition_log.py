@@ -20,13 +20,19 @@ from protocol.records.batch import (
     patch_timestamp,
 )
 from storage.append_rules import AppendOrigin, check_batch, must_open, open_batch
-from storage.errors import InvalidRecords, OffsetOutOfRange, RecordBatchTooLarge, UnexpectedAppendOffset
+from storage.errors import (
+    InvalidRecords,
+    OffsetOutOfRange,
+    OutOfOrderSequence,
+    RecordBatchTooLarge,
+    UnexpectedAppendOffset,
+)
 from storage.leader_epoch import EpochEntry, LeaderEpochs
 from storage.local_log import LocalLog
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.log_directory import LogDirectory
 from storage.markers import note_batch, read_marker
-from storage.producer_loading import load_producers
+from storage.producer_loading import load_producers, recall_batches
 from storage.producer_snapshot import write_snapshot
 from storage.producer_state import BatchMetadata, ProducerState
 from storage.segment import SNAPSHOT_SUFFIX, file_name
@@ -157,14 +163,14 @@ class PartitionLog(LocalLog):
             if attributes & CONTROL_BIT:
                 self._check_marker(view, header)
             else:
-                duplicate = state.check(
-                    producer_id,
-                    producer_epoch,
-                    sequence,
-                    delta,
-                    transactional=attributes & TRANSACTIONAL_BIT != 0,
-                    sequences=origin is _CLIENT,
-                )
+                transactional = attributes & TRANSACTIONAL_BIT != 0
+                try:
+                    duplicate = state.check(
+                        producer_id, producer_epoch, sequence, delta, transactional, origin is _CLIENT
+                    )
+                except OutOfOrderSequence:
+                    self._recall_batches(producer_id)
+                    duplicate = state.check(producer_id, producer_epoch, sequence, delta, transactional)
                 if duplicate is not None:
                     return self._repeated(duplicate)
         base_offset = self.log_end_offset
@@ -177,15 +183,7 @@ class PartitionLog(LocalLog):
             if attributes & CONTROL_BIT:
                 self._note_batch(view, header, last_offset)
             else:
-                state.add_batch(
-                    producer_id,
-                    producer_epoch,
-                    sequence,
-                    last_offset,
-                    delta,
-                    max_timestamp,
-                    transactional=attributes & TRANSACTIONAL_BIT != 0,
-                )
+                state.add_batch(producer_id, producer_epoch, sequence, last_offset, delta, max_timestamp, transactional)
         state.end_offset = end
         if not self.replicated:
             self.high_watermark = end
@@ -249,6 +247,14 @@ class PartitionLog(LocalLog):
         return AppendResult(
             batch.first_offset, batch.last_offset, batch.timestamp, batch.timestamp, self.log_start_offset, True, False
         )
+
+    def _recall_batches(self, producer_id: int) -> None:
+        entry = self.producer_state.producers[producer_id]
+        if not entry.complete:
+            try:
+                recall_batches(self.segments, entry)
+            except OSError as error:
+                raise self.directory.fail(error) from error
 
     def _check_marker(self, view: memoryview, header: BatchHeader) -> None:
         marker = read_marker(view, header)

@@ -6,9 +6,12 @@ from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.markers import note_batch
 from storage.producer_snapshot import read_snapshot
-from storage.producer_state import ProducerState
+from storage.producer_state import BATCHES_KEPT, BatchMetadata, ProducerEntry, ProducerState
 from storage.segment import SNAPSHOT_SUFFIX, Segment, file_name
 from storage.segments import Segments
+
+#: How far before a producer's last batch its earlier ones are looked for.
+_RECALL_BYTES = 1 << 20
 
 
 def load_producers(
@@ -64,3 +67,34 @@ def _note_segment(fs: FileSystem, state: ProducerState, segment: Segment, end_of
                 batch = fs.pread(segment.log.open().handle, entry.size_bytes, entry.position)
             note_batch(state, None, memoryview(batch), header, entry.last_offset)
         state.end_offset = entry.last_offset + 1
+
+
+def recall_batches(segments: Segments, entry: ProducerEntry) -> None:
+    """Find the last batches of a producer again, of which a snapshot kept one. OSError.
+
+    After a restart a client may send up to five batches again. Apache Kafka knows only the last of them then; looking
+    into the log, once a producer and only when one seems out of order, is cheaper than a larger snapshot for all.
+    """
+    entry.complete = True
+    found: list[BatchMetadata] = []
+    wanted = _RECALL_BYTES
+    for segment in reversed(segments[: segments.floor(entry.last_offset) + 1]):
+        last = segment.find(entry.last_offset)
+        end = segment.size_bytes if last is None else last.position + last.size_bytes
+        here = []
+        for scanned in segment.scan(segment.offset_index.before_position(max(0, end - wanted))):
+            header = scanned.header
+            if header is None or header.producer_id != entry.producer_id or header.is_control:
+                continue
+            if header.producer_epoch == entry.producer_epoch and scanned.last_offset <= entry.last_offset:
+                here.append(
+                    BatchMetadata(
+                        header.last_sequence, scanned.last_offset, header.last_offset_delta, header.max_timestamp
+                    )
+                )
+        found = here + found
+        wanted -= end
+        if wanted <= 0 or len(found) >= BATCHES_KEPT:
+            break
+    if found and found[-1] == entry.batches[-1]:
+        entry.batches = found[-BATCHES_KEPT:]

@@ -66,9 +66,9 @@ def decode_snapshot(data: bytes, path: str) -> list[ProducerEntry]:
         transaction_offset,
     ) in _ENTRY.iter_unpack(body[_COUNT.size :]):
         batches = [BatchMetadata(last_sequence, last_offset, offset_delta, timestamp)] if last_offset >= 0 else []
-        entries.append(
-            ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, max(transaction_offset, -1), batches)
-        )
+        open_from = max(transaction_offset, -1)
+        entry = ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, open_from, batches, complete=False)
+        entries.append(entry)
     return entries
 
 

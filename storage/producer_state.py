@@ -60,10 +60,14 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerEntry:
-    """One producer. `transaction_offset`: where its open transaction begins, -1 without. `batches`: newest last."""
+    """One producer. `transaction_offset`: where its open transaction begins, -1 without. `batches`: newest last.
+
+    `complete`: False when it comes from a snapshot, which has the last batch only; the log may have the others.
+    """
 
     __slots__ = (
         "batches",
+        "complete",
         "coordinator_epoch",
         "last_timestamp",
         "producer_epoch",
@@ -79,6 +83,8 @@ class ProducerEntry:
         last_timestamp: int = NO_TIMESTAMP,
         transaction_offset: int = _NO_OFFSET,
         batches: Iterable[BatchMetadata] = (),
+        *,
+        complete: bool = True,
     ) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
@@ -86,6 +92,7 @@ class ProducerEntry:
         self.last_timestamp = last_timestamp
         self.transaction_offset = transaction_offset
         self.batches: list[BatchMetadata] = list(batches)
+        self.complete = complete
 
     @property
     def last_sequence(self) -> int:
@@ -131,8 +138,7 @@ class ProducerState:
         producer_epoch: int,
         base_sequence: int,
         offset_delta: int,
-        *,
-        transactional: bool,
+        transactional: bool = False,
         sequences: bool = True,
     ) -> BatchMetadata | None:
         """Whether a batch may be appended: None when it may, the batch that it repeats when it was.
@@ -168,7 +174,6 @@ class ProducerState:
         last_offset: int,
         offset_delta: int,
         timestamp: int,
-        *,
         transactional: bool,
     ) -> None:
         """A data batch was appended, or found in the log."""
@@ -207,7 +212,6 @@ class ProducerState:
         coordinator_epoch: int,
         offset: int,
         timestamp: int,
-        *,
         aborted: bool,
     ) -> CompletedTransaction | None:
         """A marker was appended at `offset`, or found there; the transaction it ended, if one was open."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from typing import overload
 
 from storage.segment import Segment
 
@@ -24,9 +25,15 @@ class Segments:
         """From the oldest on, of the set as it is now."""
         return iter(tuple(self._segments))
 
-    def __getitem__(self, number: int) -> Segment:
+    @overload
+    def __getitem__(self, place: int) -> Segment: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Segment]: ...
+
+    def __getitem__(self, place: int | slice) -> Segment | list[Segment]:
         """By place, from either end."""
-        return self._segments[number]
+        return self._segments[place]
 
     @property
     def base_offsets(self) -> list[int]:

@@ -80,6 +80,11 @@ def read_all(log: PartitionLog, start: int | None = None, end_offset: int | None
     return found
 
 
+def crash(log: PartitionLog) -> None:
+    """As a process that is killed: what was written is there, nothing else happens."""
+    log.close_files()
+
+
 def close(log: PartitionLog) -> None:
     """A stop in order, of this log alone."""
     log.recovery_point = log.log_end_offset

@@ -13,7 +13,7 @@ from storage.partition_log import PartitionLog
 from storage.producer_snapshot import read_snapshot
 from storage.recovery import load_log
 from tests.support.dump_log import LOGS
-from tests.support.logs import T0, append, batch, close, end, idempotent, open_log, read_all
+from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log, read_all
 from tests.support.recorded_logs import NOW_MS, copied
 
 #: Small segments and indexes, so that a handful of batches makes several of each.
@@ -70,11 +70,6 @@ def filled(root: Path, config: LogConfig = SMALL) -> PartitionLog:
         if number % 2:
             end(log, commit=number == 3, producer_id=8)
     return log
-
-
-def crash(log: PartitionLog) -> None:
-    """As a process that is killed: what was written is there, nothing else happens."""
-    log.close_files()
 
 
 def state_of(log: PartitionLog) -> object:

@@ -1,0 +1,97 @@
+"""A file system that fails when it is told to, and one that loses what was never forced to the disk."""
+
+import errno
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from storage.fs import Buffer, DirEntry, FileSystem
+
+#: Every call that reaches the disk. `close` is left out: what it could report was reported by a sync before.
+CALLS = (
+    "open_read",
+    "open_write",
+    "write_at",
+    "truncate",
+    "size",
+    "modified_ms",
+    "sync",
+    "sync_path",
+    "list",
+    "read_file",
+    "rename",
+    "remove",
+    "remove_directory",
+    "make_directory",
+)
+
+
+class FailingFileSystem(FileSystem):
+    """The local one, but call number `fail_at` (from 1) raises, and with `broken` all later ones too.
+
+    `calls` are the names of those made so far. A write that fails has written half of its bytes before.
+    """
+
+    def __init__(self, fail_at: int = 0, *, code: int = errno.ENOSPC, broken: bool = False) -> None:
+        self.fail_at = fail_at
+        self.code = code
+        self.broken = broken
+        self.calls: list[str] = []
+
+    @property
+    def has_failed(self) -> bool:
+        return 0 < self.fail_at <= len(self.calls)
+
+    def _count(self, name: str) -> bool:
+        self.calls.append(name)
+        return len(self.calls) == self.fail_at or (self.broken and self.has_failed)
+
+    def _error(self) -> OSError:
+        return OSError(self.code, errno.errorcode[self.code])
+
+    def pread(self, handle: int, size: int, position: int) -> bytes:  # type: ignore[override]
+        if self._count("pread"):
+            raise self._error()
+        return FileSystem.pread(handle, size, position)
+
+    def pwrite(self, handle: int, data: Buffer, position: int) -> int:  # type: ignore[override]
+        if self._count("pwrite"):
+            FileSystem.pwrite(handle, memoryview(data)[: len(data) // 2], position)
+            raise self._error()
+        return FileSystem.pwrite(handle, data, position)
+
+    def write_at(self, handle: int, position: int, buffers: Sequence[Buffer]) -> None:
+        if self._count("write_at"):
+            data = b"".join(buffers)
+            FileSystem.pwrite(handle, data[: len(data) // 2], position)
+            raise self._error()
+        FileSystem.write_at(LOCAL_DELEGATE, handle, position, buffers)
+
+
+LOCAL_DELEGATE = FileSystem()
+
+
+def _failing(name: str) -> Callable[..., Any]:
+    original = getattr(FileSystem, name)
+
+    def call(self: FailingFileSystem, *args: Any, **kwargs: Any) -> Any:
+        if self._count(name):
+            raise self._error()
+        return original(LOCAL_DELEGATE, *args, **kwargs)
+
+    return call
+
+
+for _name in CALLS:
+    if _name != "write_at":
+        setattr(FailingFileSystem, _name, _failing(_name))
+
+
+class ShortWrites(FileSystem):
+    """Writes a few bytes at a time, as a system may that is short of space or interrupted."""
+
+    @staticmethod
+    def pwrite(handle: int, data: Buffer, position: int) -> int:  # type: ignore[override]
+        return FileSystem.pwrite(handle, memoryview(data)[:7], position)
+
+
+__all__ = ["CALLS", "DirEntry", "FailingFileSystem", "ShortWrites"]
