@@ -45,6 +45,9 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
+_OPERATIONS = frozenset(Operation)
+
+
 @dataclass(frozen=True, slots=True)
 class Alteration:
     """One key's change as a client asks for it; `operation` may be a number that means nothing."""
@@ -124,7 +127,7 @@ def plan_levels(config: BrokerConfig, name: str, alterations: Collection[Alterat
         raise _invalid_request(f"Unexpected node id. Expected {config.node_id}, but received {name}")
     changes: Changes = {}
     for each in alterations:
-        if each.operation not in Operation._value2member_map_:
+        if each.operation not in _OPERATIONS:
             raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         operation = Operation(each.operation)
         if operation in (Operation.APPEND, Operation.SUBTRACT):
@@ -184,7 +187,7 @@ class _Refuse:
         self._is_broker = is_broker
 
     def __call__(self, alteration: Alteration) -> Refusal:
-        if alteration.operation not in Operation._value2member_map_:
+        if alteration.operation not in _OPERATIONS:
             if self._is_broker:
                 return _invalid_request(f"Unknown operations type {alteration.operation}")
             return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)

@@ -11,6 +11,7 @@ from .key import UpdateMode
 from .listening import read_listening
 from .setting import Setting
 from .unknown import dynamic_row_of, without_listener
+from .values import ConfigType
 
 if TYPE_CHECKING:
     from .broker_config import BrokerConfig
@@ -51,6 +52,8 @@ def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker:
         value = row.read(texts[key])
         if isinstance(value, Problem):
             raise ConfigError(value)
+        if row.type is ConfigType.CLASS and value != row.default:
+            raise ConfigError(Problem(key, texts[key], f"Class {value} could not be found."))
     if not per_broker:
         _refuse(
             "Cannot update these configs at default cluster level, broker id must be specified",

@@ -139,6 +139,13 @@ def _results(answer: Struct) -> list[tuple[int, str | None]]:
             40,
             "Config value append is not allowed for config key: log.cleaner.threads",
         ),
+        (
+            BROKER,
+            "1",
+            [("principal.builder.class", SET, "foo")],
+            42,
+            "Invalid value foo for configuration principal.builder.class: Class foo could not be found.",
+        ),
         (BROKER, "1", [("log.cleaner.threads", 9, "1")], 42, "Unknown operations type 9"),
         (BROKER, "2", [("log.cleaner.threads", SET, "1")], 42, "Unexpected broker id, expected 1, but received 2"),
         (BROKER, "x", [("log.cleaner.threads", SET, "1")], 42, "Node id must be an integer, but it is: x"),
