@@ -56,7 +56,7 @@ class _DirectoryTask:
 class FlushTask(_DirectoryTask):
     """Force a log to the disk up to `end_offset`; then its recovery point is there."""
 
-    __slots__ = ("_files", "_paths", "_truncations", "end_offset", "log", "now_ms")
+    __slots__ = ("_files", "_paths", "_truncations", "_with_active", "end_offset", "log", "now_ms")
 
     def __init__(self, log: LocalLog, now_ms: int, *, with_active: bool) -> None:
         super().__init__(log.directory)
@@ -65,6 +65,7 @@ class FlushTask(_DirectoryTask):
         active = log.active_segment
         self.end_offset = log.log_end_offset if with_active else active.base_offset
         self._truncations = log.truncations
+        self._with_active = with_active
         # The paths of indexes, which were written before they were cut to size; those of the active segment are made
         # anew after a crash.
         self._paths = set(log.unsynced)
@@ -91,7 +92,8 @@ class FlushTask(_DirectoryTask):
         log = self.log
         if self._truncations == log.truncations:
             log.recovery_point = max(log.recovery_point, self.end_offset)
-            log.last_flush_ms = self.now_ms
+            if self._with_active:
+                log.last_flush_ms = self.now_ms
 
 
 class RenameTask(_DirectoryTask):
