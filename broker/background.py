@@ -105,7 +105,7 @@ class Background:
         task = next(tasks, None)
         if task is not None:
             self.run([task])
-            self._loop.call_soon(self._retain_next, tasks)
+            self._loop.call_soon(lambda: self._retain_next(tasks))
 
     def checkpoint(self) -> Deferred[None]:
         """Write recovery points, log start offsets and high watermarks."""

@@ -117,7 +117,9 @@ class Attempt:
         ready = False
         get = self._broker.partitions.get
         for wanted in self._wanted:
-            topic = wanted.topic or self._name_of(wanted)
+            topic = wanted.topic
+            if topic is None:
+                topic = self._name_of(wanted)
             partition = None if topic is None else get(topic, wanted.index)
             if partition is None:
                 code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

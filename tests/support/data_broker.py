@@ -1,0 +1,146 @@
+"""As much of a broker as the data plane touches: real logs in a directory, time that a test moves, no sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from broker.background import Background
+from broker.deferred import Deferred
+from broker.dispatch import Handler, RequestContext, discover
+from broker.fetch_session import FetchSessions
+from broker.partition import Partition
+from broker.partitions import Partitions
+from broker.purgatory import Purgatory
+from broker.timers import Timers
+from broker.turn import Turn
+from protocol.schema import Api, Struct
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+from storage.tasks import Task
+from tests.support.fake_loop import FakeClock, FakeLoop
+
+TOPIC_ID = b"topic-id-16bytes"
+
+DEFAULTS: dict[str, Any] = {
+    "fetch.max.bytes": 57_671_680,
+    "cordoned.log.dirs": (),
+    "producer.id.expiration.ms": 86_400_000,
+    "log.flush.scheduler.interval.ms": (1 << 63) - 1,
+    "log.retention.check.interval.ms": 300_000,
+    "log.flush.offset.checkpoint.interval.ms": 60_000,
+    "producer.id.expiration.check.interval.ms": 600_000,
+}
+
+
+class InstantBackground(Background):
+    """Runs tasks at once where `held` is False, else when `release` is called; in the caller's thread."""
+
+    held = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._waiting: list[tuple[list[Task], Deferred[None]]] = []
+
+    def start(self) -> None:
+        self._thread = SimpleNamespace(start=lambda: None, is_alive=lambda: False)  # type: ignore[assignment]
+        super().start()
+
+    def run(self, tasks: Iterable[Task]) -> Deferred[None]:
+        done: Deferred[None] = Deferred()
+        self._waiting.append((list(tasks), done))
+        if not self.held:
+            self.release()
+        return done
+
+    def release(self) -> None:
+        """Do what was held back."""
+        waiting, self._waiting = self._waiting, []
+        for tasks, done in waiting:
+            for task in tasks:
+                task.run()
+            self._apply(tasks, done)
+
+
+class DataBroker:
+    """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
+
+    def __init__(self, directory: Path, settings: dict[str, Any] | None = None, *, directories: int = 1) -> None:
+        values = {**DEFAULTS, **(settings or {})}
+        self.config = SimpleNamespace(
+            get_int=values.__getitem__,
+            get_list=values.__getitem__,
+            subscribe=lambda keys, callback: None,
+            node_id=1,
+            rack="r1",
+            advertised=lambda name: None,
+        )
+        self.clock = FakeClock()
+        self.loop = FakeLoop(self.clock)
+        self.timers = Timers(self.loop, self.clock)
+        self.purgatory = Purgatory(self.timers, Turn(self.loop.call_soon))
+        self.logs = LogManager([str(directory / f"data{number}") for number in range(directories)])
+        self.logs.lock()
+        self.logs.load(lambda topic: LogConfig(), self.clock.now_ms())
+        self.partitions = Partitions(self.logs, 1, self.clock, self.purgatory.check_soon)
+        self.fetch_sessions = FetchSessions(100, self.partitions.topic_name, self.clock.monotonic_ms)
+        self.background = InstantBackground(self.logs, self.config, self.loop, self.timers, self.clock)
+        self.controller = SimpleNamespace(image=SimpleNamespace(brokers={}))
+        self.handlers: dict[int, Handler] = {key: row.handler for key, row in discover().items()}
+
+    def topic(
+        self,
+        name: str = "t",
+        partitions: int = 1,
+        *,
+        topic_id: bytes = TOPIC_ID,
+        config: LogConfig | None = None,
+        **of: Any,
+    ) -> Partition:
+        """Make a topic; its first partition."""
+        made = [
+            self.partitions.create(name, topic_id, index, config or LogConfig(), **of) for index in range(partitions)
+        ]
+        return made[0]
+
+    def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
+        connection = SimpleNamespace(client_host="127.0.0.1", local_host="10.0.0.1", local_port=9092, listener_name="L")
+        return RequestContext(self, connection, api, version, 1, client_id)  # type: ignore[arg-type]
+
+    def send(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Deferred[Struct] | None:
+        """A request as the wire gives it; None when it is not answered, a Deferred when it is, perhaps later."""
+        data = bytearray(api.request.encode(version, api.request(**fields)))
+        request, _ = api.request.decode(version, memoryview(data))
+        reply = self.handlers[api.key](self.context(api, version, client_id), request)
+        return reply if reply is None or isinstance(reply, Deferred) else Deferred.resolved(reply)
+
+    def call(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Struct:
+        """A request that is answered at once, or when everything that can happen now has; as the wire has it."""
+        reply = self.send(api, version, client_id, **fields)
+        assert reply is not None
+        self.settle()
+        return self.received(api, version, reply)
+
+    @staticmethod
+    def received(api: Api, version: int, reply: Deferred[Struct]) -> Struct:
+        """The answer as its client gets it, slices of files read."""
+        chunks = api.response.encode_chunks(version, reply.result())
+        data = b"".join(chunk if isinstance(chunk, (bytes, memoryview)) else chunk.read() for chunk in chunks)  # type: ignore[attr-defined]
+        response, end = api.response.decode(version, data)
+        assert end == len(data)
+        return response
+
+    def settle(self) -> None:
+        """Let everything happen that can happen now."""
+        self.loop.settle()
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass."""
+        self.loop.settle()
+        self.loop.advance(milliseconds)
+        self.loop.settle()
+
+    def close(self) -> None:
+        self.logs.close(self.clock.now_ms())

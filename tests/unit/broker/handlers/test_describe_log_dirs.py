@@ -1,0 +1,67 @@
+"""DescribeLogDirs: directories, volumes, sizes."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS, DescribableLogDirTopic
+from protocol.records.builder import BatchBuilder
+from tests.support.data_broker import DataBroker
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> DataBroker:
+    made = DataBroker(tmp_path, {"cordoned.log.dirs": (str(tmp_path / "data1"),)}, directories=2)
+    made.topic("a", 2)
+    made.topic("b", 1, topic_id=b"b" * 16)
+    builder = BatchBuilder()
+    builder.append(1, b"k", b"v")
+    partition = made.partitions.get("a", 0)
+    assert partition is not None
+    partition.append(builder.build(), made.clock.now_ms())
+    return made
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+def test_all_partitions_with_their_sizes(broker: DataBroker, tmp_path: Path, version: int) -> None:
+    """A new partition goes where the fewest are; sizes are those of the records; the volume's bytes come from v4 on."""
+    response = broker.call(DESCRIBE_LOG_DIRS, version, topics=None)
+    first, second = response.results
+    log = tmp_path / "data0" / "a-0" / "00000000000000000000.log"
+
+    assert [first.log_dir, second.log_dir] == [str(tmp_path / "data0"), str(tmp_path / "data1")]
+    assert {
+        (topic.name, each.partition_index): (each.partition_size, each.offset_lag, each.is_future_key)
+        for topic in first.topics
+        for each in topic.partitions
+    } == {("a", 0): (os.path.getsize(log), 0, False), ("b", 0): (0, 0, False)}
+    assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in second.topics] == [
+        ("a", [1])
+    ]
+    total = shutil.disk_usage(tmp_path).total
+    assert (first.total_bytes, 0 <= first.usable_bytes <= total) == ((total, True) if version >= 4 else (-1, False))
+    assert (first.is_cordoned, second.is_cordoned) == (False, version >= 5)
+
+
+def test_only_the_partitions_asked_for(broker: DataBroker) -> None:
+    response = broker.call(
+        DESCRIBE_LOG_DIRS, 5,
+        topics=[
+            DescribableLogDirTopic(topic="a", partitions=[1, 7]), DescribableLogDirTopic(topic="nope", partitions=[0]),
+        ],
+    )  # fmt: skip
+
+    assert [[topic.name for topic in result.topics] for result in response.results] == [[], ["a"]]
+    response = broker.call(DESCRIBE_LOG_DIRS, 5, topics=[])
+    assert [result.topics for result in response.results] == [[], []]
+
+
+def test_a_directory_that_failed(broker: DataBroker) -> None:
+    broker.logs.directories[0].fail("disk on fire")
+    first, second = broker.call(DESCRIBE_LOG_DIRS, 5, topics=None).results
+
+    assert (first.error_code, first.topics, first.total_bytes) == (ErrorCode.KAFKA_STORAGE_ERROR, [], -1)
+    assert second.error_code == ErrorCode.NONE

@@ -1,0 +1,414 @@
+"""Fetch: what is read, what is waited for, and how each error is said."""
+
+import pytest
+
+from broker.deferred import Deferred
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
+from protocol.records.builder import BatchBuilder
+from protocol.records.control import build_end_transaction_marker
+from protocol.records.record import iter_records
+from protocol.schema import Struct
+from storage.append_rules import AppendOrigin
+from storage.log_config import LogConfig
+from tests.support.data_broker import TOPIC_ID, DataBroker
+
+BATCH_BYTES = 391  # of what `fill` appends each time: three records with values of 100 bytes
+
+
+def append(broker: DataBroker, *, topic: str = "t", index: int = 0, count: int = 3, **fields: object) -> None:
+    builder = BatchBuilder(**fields)  # type: ignore[arg-type]
+    for number in range(count):
+        builder.append(broker.clock.now_ms() + number, b"k", b"v" * 100)
+    partition = broker.partitions.get(topic, index)
+    assert partition is not None
+    partition.append(builder.build(), broker.clock.now_ms())
+
+
+@pytest.fixture
+def filled(broker: DataBroker) -> DataBroker:
+    """Five batches of three records, offsets 0 to 14, in partition 0; nothing in partition 1."""
+    broker.topic(partitions=2)
+    for _ in range(5):
+        append(broker)
+    return broker
+
+
+def wanted(
+    *of: tuple[int, int],
+    version: int = 12,
+    topic: str = "t",
+    topic_id: bytes = TOPIC_ID,
+    max_bytes: int = 1 << 20,
+    **more: int,
+) -> list[Struct]:
+    """A request for (index, offset) pairs of one topic."""
+    partitions = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes, **more)
+        for index, offset in of
+    ]
+    if version >= 13:
+        return [FetchTopic(topic_id=topic_id, partitions=partitions)]
+    return [FetchTopic(topic=topic, partitions=partitions)]
+
+
+def send(broker: DataBroker, version: int = 12, **fields: object) -> Deferred[Struct]:
+    values: dict[str, object] = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 50 << 20, "session_epoch": -1}
+    reply = broker.send(FETCH, version, **{**values, **fields})
+    assert reply is not None
+    return reply
+
+
+def fetch(broker: DataBroker, version: int = 12, **fields: object) -> Struct:
+    """The response, once it is there; at most after the time that the request would wait."""
+    reply = send(broker, version, **fields)
+    if not reply.done:
+        broker.advance(int(str(fields.get("max_wait_ms", 500))))
+    return broker.received(FETCH, version, reply)
+
+
+def fetch_one(broker: DataBroker, offset: int = 0, *, index: int = 0, version: int = 12, **fields: object) -> Struct:
+    """The answer for one partition."""
+    of = {name: fields.pop(name) for name in list(fields) if name in PARTITION_FIELDS}
+    response = fetch(broker, version, topics=wanted((index, offset), version=version, **of), **fields)  # type: ignore[arg-type]
+    [topic] = response.responses
+    [answer] = topic.partitions
+    return answer
+
+
+PARTITION_FIELDS = ("topic", "topic_id", "current_leader_epoch", "last_fetched_epoch")
+
+
+def read_offsets(answer: Struct) -> list[int]:
+    return [record.offset for record in iter_records(answer.records)]
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_records_from_an_offset_on(filled: DataBroker, version: int) -> None:
+    """From the batch that holds the offset, with the ends and the start of the log."""
+    answer = fetch_one(filled, 4, version=version)
+
+    assert read_offsets(answer) == list(range(3, 15))
+    assert (answer.error_code, answer.high_watermark, answer.last_stable_offset) == (0, 15, 15)
+    assert answer.log_start_offset == (0 if version >= 5 else -1)
+    assert answer.preferred_read_replica == -1
+    assert answer.aborted_transactions is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "size"), [(0, 391), (1, 391), (390, 391), (391, 391), (400, 400), (900, 900), (5000, 5 * BATCH_BYTES)]
+)
+def test_limits_cut_but_the_first_batch_is_whole(filled: DataBroker, limit: int, size: int) -> None:
+    """Of the partition's limit and the request's the lower counts; the first batch comes whole in any case (S4.14)."""
+    assert len(fetch_one(filled, max_bytes=limit).records) == size
+    [topic] = fetch(filled, topics=wanted((0, 0), max_bytes=limit)).responses
+    assert len(topic.partitions[0].records) == size
+
+
+def test_only_the_first_partition_with_records_goes_beyond_the_limits(filled: DataBroker) -> None:
+    append(filled, index=1)
+    response = fetch(filled, max_bytes=500, topics=wanted((0, 15), (1, 0), (0, 3)))
+    sizes = [len(answer.records) for answer in response.responses[0].partitions]
+
+    assert sizes == [BATCH_BYTES, BATCH_BYTES] or sizes == [500, 0]
+    response = fetch(filled, max_bytes=400, topics=wanted((1, 0), (0, 3)))
+    assert [len(answer.records) for answer in response.responses[0].partitions] == [BATCH_BYTES, 0]
+
+
+def test_fetch_max_bytes_of_the_broker_bounds_the_request(filled: DataBroker) -> None:
+    filled.config.get_int = {"fetch.max.bytes": 800}.__getitem__
+
+    assert len(fetch_one(filled).records) == 800
+
+
+@pytest.mark.parametrize("fields", [{"max_bytes": -1}])
+def test_negative_limits_are_an_error(filled: DataBroker, fields: dict[str, int]) -> None:
+    """As Kafka, for want of a better code."""
+    assert fetch_one(filled, **fields).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    [topic] = fetch(filled, topics=wanted((0, 0), **fields)).responses
+    assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize("offset", [16, -1, 999_999])
+def test_offsets_that_there_are_not(filled: DataBroker, offset: int) -> None:
+    """OFFSET_OUT_OF_RANGE at once, and -1 for all that is told otherwise."""
+    reply = send(filled, topics=wanted((0, offset)))
+    assert reply.done
+    answer = filled.received(FETCH, 12, reply).responses[0].partitions[0]
+
+    assert answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset) == (-1, -1, -1)
+    assert answer.aborted_transactions is None
+    assert len(answer.records) == 0
+
+
+def test_deleted_records_are_out_of_range(filled: DataBroker) -> None:
+    partition = filled.partitions.get("t", 0)
+    assert partition is not None
+    partition.delete_records(4)
+
+    assert fetch_one(filled, 3).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert fetch_one(filled, 4).log_start_offset == 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "version", "code"),
+    [
+        ({"topic": "nope"}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"topic": ""}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"topic_id": b"?" * 16}, 13, ErrorCode.UNKNOWN_TOPIC_ID),
+        ({"topic_id": bytes(16)}, 13, ErrorCode.UNKNOWN_TOPIC_ID),
+        ({"index": 44}, 12, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"index": 44}, 13, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"current_leader_epoch": 5}, 12, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"current_leader_epoch": 1}, 12, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"replica_id": 1}, 12, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        ({"replica_id": 2, "current_leader_epoch": 2}, 12, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        ({"replica_state": ReplicaState(replica_id=2)}, 17, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    ],
+)
+def test_partitions_that_cannot_be_read(
+    filled: DataBroker, fields: dict[str, object], version: int, code: ErrorCode
+) -> None:
+    partition = filled.partitions.get("t", 0)
+    assert partition is not None
+    partition.lead(2)
+    answer = fetch_one(filled, version=version, **fields)  # type: ignore[arg-type]
+
+    assert answer.error_code == code
+    assert (answer.high_watermark, answer.log_start_offset) == (-1, -1)
+
+
+def test_a_fenced_client_is_told_the_leader(filled: DataBroker) -> None:
+    """KIP-951, from version 16 on."""
+    partition = filled.partitions.get("t", 0)
+    assert partition is not None
+    partition.lead(2)
+    for version, leader, hosts in ((15, (-1, -1), []), (16, (1, 2), [(1, "10.0.0.1", 9092, "r1")])):
+        response = fetch(filled, version, topics=wanted((0, 0), version=version, current_leader_epoch=1))
+        answer = response.responses[0].partitions[0]
+        assert (answer.current_leader.leader_id, answer.current_leader.leader_epoch) == leader
+        assert [(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints] == hosts
+
+
+def test_a_topic_made_anew_is_not_the_one_that_a_session_knew(filled: DataBroker) -> None:
+    session_id = fetch(filled, 13, session_epoch=0, topics=wanted((0, 0), version=13)).session_id
+    filled.partitions.delete("t")
+    filled.topic(topic_id=b"another-topic-id")
+    response = fetch(filled, 13, session_id=session_id, session_epoch=1)
+
+    assert response.responses[0].partitions[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+
+def test_where_a_clients_log_parts_from_ours(filled: DataBroker) -> None:
+    """KIP-595: the epoch of a client's last record, and where that ends here."""
+    partition = filled.partitions.get("t", 0)
+    assert partition is not None
+    partition.lead(3)
+    append(filled)
+    for offset, epoch, diverging in (
+        (15, 0, None),
+        (18, 3, None),
+        (17, 0, (0, 15)),
+        (40, 3, (3, 18)),
+        (16, 2, (0, 15)),
+    ):
+        answer = fetch_one(filled, offset, last_fetched_epoch=epoch)
+        said = answer.diverging_epoch
+        assert ((said.epoch, said.end_offset) if diverging else None) == diverging, offset
+        assert said.epoch >= 0 or not diverging
+        assert answer.error_code == 0
+    assert fetch_one(filled, 3, last_fetched_epoch=9).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert fetch_one(filled, -1, last_fetched_epoch=0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_isolation_levels_that_are_none(filled: DataBroker) -> None:
+    response = fetch(filled, isolation_level=2, topics=wanted((0, 0)))
+
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert fetch(filled, 13, isolation_level=-1, topics=wanted((0, 0), version=13)).responses == []
+
+
+def test_committed_readers_stop_at_open_transactions_and_learn_of_aborted_ones(broker: DataBroker) -> None:
+    """KIP-98: read_committed sees up to the last stable offset, and skips the data of aborted transactions."""
+    partition = broker.topic()
+
+    def transactional(producer_id: int) -> None:
+        append(broker, transactional=True, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+
+    transactional(7)
+    append(broker)
+    marker = build_end_transaction_marker(7, 0, commit=False, coordinator_epoch=0, timestamp_ms=broker.clock.now_ms())
+    partition.append(marker, broker.clock.now_ms(), AppendOrigin.COORDINATOR)
+    transactional(8)
+    append(broker)
+
+    answer = fetch_one(broker, isolation_level=1)
+    assert read_offsets(answer) == list(range(7))
+    assert (answer.high_watermark, answer.last_stable_offset) == (13, 7)
+    assert [(each.producer_id, each.first_offset) for each in answer.aborted_transactions] == [(7, 0)]
+    beyond = fetch_one(broker, 7, isolation_level=1)
+    assert (beyond.error_code, len(beyond.records), beyond.aborted_transactions) == (0, 0, [])
+    assert read_offsets(fetch_one(broker, isolation_level=0)) == list(range(13))
+
+
+def test_debugging_consumers_read_to_the_end_of_the_log(filled: DataBroker) -> None:
+    assert read_offsets(fetch_one(filled, replica_id=-2)) == list(range(15))
+
+
+def test_reading_goes_on_over_segments(broker: DataBroker) -> None:
+    """One answer is from one segment; a reader gets everything in the end."""
+    broker.topic(config=LogConfig(segment_bytes=1000))
+    for _ in range(9):
+        append(broker)
+    offset, found = 0, []
+    while offset < 27:
+        found += read_offsets(fetch_one(broker, offset))
+        offset = found[-1] + 1
+
+    assert found == list(range(27))
+
+
+# -- waiting -----------------------------------------------------------------------------------------------------
+
+
+def test_at_the_end_a_fetch_waits_until_something_is_appended(filled: DataBroker) -> None:
+    reply = send(filled, topics=wanted((0, 15)))
+    filled.settle()
+    assert not reply.done
+    append(filled)
+    assert not reply.done
+    filled.settle()
+    assert reply.done
+
+    assert read_offsets(filled.received(FETCH, 12, reply).responses[0].partitions[0]) == [15, 16, 17]
+    assert len(filled.purgatory) == 0
+
+
+def test_appends_to_other_partitions_wake_nobody(filled: DataBroker) -> None:
+    reply = send(filled, topics=wanted((0, 15)))
+    append(filled, index=1)
+    filled.settle()
+
+    assert not reply.done
+
+
+def test_after_its_time_a_fetch_is_answered_with_nothing(filled: DataBroker) -> None:
+    reply = send(filled, max_wait_ms=300, topics=wanted((0, 15)))
+    filled.advance(299)
+    assert not reply.done
+    filled.advance(1)
+    answer = filled.received(FETCH, 12, reply).responses[0].partitions[0]
+
+    assert (answer.error_code, answer.high_watermark, len(answer.records)) == (0, 15, 0)
+
+
+def test_min_bytes_are_waited_for(filled: DataBroker) -> None:
+    reply = send(filled, min_bytes=1000, topics=wanted((0, 12), (1, 0)))
+    append(filled, index=1)
+    filled.settle()
+    assert not reply.done
+    append(filled)
+    filled.settle()
+    partitions = filled.received(FETCH, 12, reply).responses[0].partitions
+
+    assert [len(answer.records) for answer in partitions] == [2 * BATCH_BYTES, BATCH_BYTES]
+
+
+def test_min_bytes_beyond_max_bytes_do_not_wait_for_more_than_can_be_given(filled: DataBroker) -> None:
+    assert send(filled, min_bytes=10_000, max_bytes=300, topics=wanted((0, 0))).done
+
+
+@pytest.mark.parametrize("fields", [{"max_wait_ms": 0}, {"max_wait_ms": -1}, {"min_bytes": 0}])
+def test_who_does_not_want_to_wait_does_not(filled: DataBroker, fields: dict[str, int]) -> None:
+    assert send(filled, topics=wanted((0, 15)), **fields).done
+
+
+def test_nothing_that_can_be_read_is_no_reason_to_wait(filled: DataBroker) -> None:
+    """But beside a partition that can be, an unknown one is: Kafka answers it after the wait."""
+    assert send(filled, topics=[]).done
+    assert send(filled, topics=wanted((9, 0))).done
+    assert not send(filled, topics=wanted((0, 15), (9, 0))).done
+
+
+def test_a_deleted_topic_ends_the_wait(filled: DataBroker) -> None:
+    for min_bytes in (1, 5000):
+        reply = send(filled, topics=wanted((0, 15)), min_bytes=min_bytes)
+        if min_bytes == 5000:
+            filled.partitions.delete("t")
+            filled.settle()
+            answer = filled.received(FETCH, 12, reply).responses[0].partitions[0]
+            assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_client_that_hangs_up_waits_no_more(filled: DataBroker) -> None:
+    reply = send(filled, topics=wanted((0, 15)))
+    reply.cancel()
+
+    assert len(filled.purgatory) == 0
+    append(filled)
+    filled.settle()
+
+
+def test_committed_readers_are_not_woken_by_open_transactions(broker: DataBroker) -> None:
+    partition = broker.topic()
+    reply = send(broker, topics=wanted((0, 0)), isolation_level=1)
+    append(broker, transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
+    broker.settle()
+    assert not reply.done
+    marker = build_end_transaction_marker(7, 0, commit=True, coordinator_epoch=0, timestamp_ms=broker.clock.now_ms())
+    partition.append(marker, broker.clock.now_ms(), AppendOrigin.COORDINATOR)
+    broker.settle()
+
+    assert read_offsets(broker.received(FETCH, 12, reply).responses[0].partitions[0]) == [0, 1, 2, 3]
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------
+
+
+def test_a_session_says_only_what_is_new(filled: DataBroker) -> None:
+    """The steps that a real Kafka was seen to answer in the same way."""
+    first = fetch(filled, 13, session_epoch=0, topics=wanted((0, 13), (1, 0), version=13))
+    session_id = first.session_id
+    assert session_id > 0
+    assert [answer.partition_index for answer in first.responses[0].partitions] == [0, 1]
+
+    def follow(epoch: int, version: int = 13, **fields: object) -> Struct:
+        return fetch(filled, version, session_id=session_id, session_epoch=epoch, **fields)
+
+    second = follow(1, topics=wanted((0, 15), (1, 0), version=13))
+    assert (second.error_code, second.session_id, second.responses) == (0, session_id, [])
+    append(filled, index=1)
+    third = follow(2)
+    assert [read_offsets(answer) for answer in third.responses[0].partitions] == [[0, 1, 2]]
+    assert follow(2).error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert follow(3, 12).error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    last = follow(3, forgotten_topics_data=[ForgottenTopic(topic_id=TOPIC_ID, partitions=[0, 1])])
+    assert (last.error_code, last.session_id, last.responses) == (0, 0, [])
+    assert follow(4).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_in_a_session_an_error_is_told_each_time(filled: DataBroker) -> None:
+    session_id = fetch(filled, 13, session_epoch=0, topics=wanted((0, 99), version=13)).session_id
+    for epoch in (1, 2):
+        response = fetch(filled, 13, session_id=session_id, session_epoch=epoch)
+        assert response.responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_a_topic_that_comes_later_is_found_by_a_session(filled: DataBroker) -> None:
+    other = b"later-topic-id--"
+    session_id = fetch(filled, 13, session_epoch=0, topics=wanted((0, 0), version=13, topic_id=other)).session_id
+    filled.topic("later", topic_id=other)
+    append(filled, topic="later")
+    response = fetch(filled, 13, session_id=session_id, session_epoch=1)
+
+    assert read_offsets(response.responses[0].partitions[0]) == [0, 1, 2]
+
+
+def test_a_disk_that_failed_answers_storage_error(filled: DataBroker) -> None:
+    partition = filled.partitions.get("t", 0)
+    assert partition is not None
+    partition.log.directory.fail("disk on fire")
+
+    assert fetch_one(filled).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,163 @@
+"""Background: what is done when, and that the thread itself does it."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.background import FIRST_RETENTION_MS, TICK_MS, Background
+from broker.clock import Clock
+from broker.timers import Timers
+from protocol.records.builder import BatchBuilder
+from storage.checkpoints import RECOVERY_POINTS, read_offsets
+from storage.errors import LogOffline
+from storage.fs import LOCAL
+from storage.log_config import LogConfig
+from tests.support.data_broker import DataBroker
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> DataBroker:
+    made = DataBroker(tmp_path)
+    made.background.start()
+    return made
+
+
+def append(broker: DataBroker, count: int = 1, **fields: object) -> None:
+    partition = broker.partitions.get("t", 0)
+    assert partition is not None
+    for _ in range(count):
+        builder = BatchBuilder(**fields)  # type: ignore[arg-type]
+        builder.append(broker.clock.now_ms(), b"k", b"v" * 100)
+        partition.append(builder.build(), broker.clock.now_ms())
+
+
+def test_flush_ms_is_kept(broker: DataBroker) -> None:
+    partition = broker.topic(config=LogConfig(flush_ms=3_000))
+    append(broker)
+    broker.advance(2_500)
+    assert partition.log.recovery_point == 0
+    broker.advance(1_000)
+    assert partition.log.recovery_point == 1
+
+
+def test_without_flush_ms_the_disk_is_left_to_the_system(broker: DataBroker) -> None:
+    partition = broker.topic()
+    append(broker)
+    broker.advance(100_000)
+
+    assert partition.log.recovery_point == 0
+
+
+def test_rolled_segments_are_flushed_soon(broker: DataBroker) -> None:
+    partition = broker.topic(config=LogConfig(segment_bytes=400))
+    append(broker, 3)
+    assert len(partition.log.segments) == 2
+    broker.advance(TICK_MS)
+
+    assert partition.log.recovery_point == partition.log.active_segment.base_offset == 2
+
+
+def test_retention_removes_segments_and_later_their_files(broker: DataBroker, tmp_path: Path) -> None:
+    """Renamed at once, removed after file.delete.delay.ms; the first look comes 30 s after the start."""
+    partition = broker.topic(config=LogConfig(segment_bytes=400, retention_bytes=500, file_delete_delay_ms=60_000))
+    append(broker, 10)
+    broker.advance(FIRST_RETENTION_MS)
+    files = tmp_path / "data0" / "t-0"
+
+    assert partition.log_start_offset == 6
+    assert (files / "00000000000000000000.log.deleted").exists()
+    broker.advance(60_000 + TICK_MS)
+    assert not list(files.glob("*.deleted"))
+    broker.clock.advance(1)
+    partition.log.config = replace(partition.log.config, retention_bytes=0)
+    broker.advance(300_000)
+    assert partition.log_start_offset == 10
+
+
+def test_checkpoints_are_written(broker: DataBroker, tmp_path: Path) -> None:
+    broker.topic(config=LogConfig(flush_ms=1))
+    append(broker, 2)
+    broker.advance(60_000)
+
+    assert read_offsets(LOCAL, str(tmp_path / "data0" / RECOVERY_POINTS)) == {("t", 0): 2}
+
+
+def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+    """After producer.id.expiration.ms, at the next check."""
+    broker = DataBroker(
+        tmp_path, {"producer.id.expiration.ms": 20_000, "producer.id.expiration.check.interval.ms": 3_000}
+    )
+    broker.background.start()
+    partition = broker.topic()
+    append(broker, producer_id=5, producer_epoch=0, base_sequence=0)
+    broker.advance(18_000)
+    assert 5 in partition.log.producer_state.producers
+    broker.advance(6_000)
+    assert 5 not in partition.log.producer_state.producers
+
+
+def test_one_flush_serves_all_that_asked_before_it_began(broker: DataBroker) -> None:
+    partition = broker.topic()
+    append(broker)
+    broker.background.held = True
+    first = broker.background.flush(partition.log)
+    append(broker)
+    later = [broker.background.flush(partition.log) for _ in range(2)]
+    broker.background.release()
+    assert (first.done, [each.done for each in later]) == (True, [False, False])
+    assert partition.log.recovery_point == 1
+    broker.background.release()
+    assert [each.done for each in later] == [True, True]
+    assert partition.log.recovery_point == 2
+
+
+def test_a_flush_of_a_failed_directory_fails(broker: DataBroker) -> None:
+    partition = broker.topic()
+    append(broker)
+    broker.background.held = True
+    flushed = broker.background.flush(partition.log)
+    partition.log.directory.fail("fsync failed")
+    broker.background.release()
+
+    with pytest.raises(LogOffline, match="fsync failed"):
+        flushed.result()
+
+
+def test_the_thread_runs_tasks_in_order_and_the_loop_applies_them(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    class Noted:
+        """A task that notes who calls it."""
+
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def run(self) -> None:
+            with pytest.raises(RuntimeError):
+                asyncio.get_running_loop()
+            seen.append(f"run {self.name}")
+
+        def apply(self) -> None:
+            asyncio.get_running_loop()
+            seen.append(f"apply {self.name}")
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        made = DataBroker(tmp_path)
+        background = Background(made.logs, made.config, loop, Timers(loop, Clock()), Clock())  # type: ignore[arg-type]
+        background.start()
+        done = asyncio.Event()
+        background.run([Noted("a"), Noted("b")])
+        background.run([Noted("c")]).add_done_callback(lambda _: done.set())
+        assert background.run([]).done
+        await done.wait()
+        background.stop()
+        background.stop()
+
+    asyncio.run(main())
+
+    assert seen.index("apply a") > seen.index("run b")
+    assert [each for each in seen if each.startswith("run")] == ["run a", "run b", "run c"]
+    assert [each for each in seen if each.startswith("apply")] == ["apply a", "apply b", "apply c"]
