@@ -13,6 +13,7 @@ one replica. With flush.messages the answer waits until the records are on the d
 
 from __future__ import annotations
 
+from functools import partial
 from struct import Struct as Layout
 
 from broker.deferred import Deferred
@@ -215,11 +216,9 @@ def _when_flushed(ctx: RequestContext, unflushed: list[tuple[Partition, Struct]]
         except Exception as error:
             answer.error_code = error_code_of(error)
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
-        if not left and not deferred.done:
+        if not left:
             deferred.resolve(response)
 
     for partition, answer in unflushed:
-        ctx.broker.background.flush(partition.log).add_done_callback(
-            lambda done, answer=answer: flushed(answer, done)
-        )
+        ctx.broker.background.flush(partition.log).add_done_callback(partial(flushed, answer))
     return deferred
