@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -168,7 +167,7 @@ def test_watermarks_times_and_seek(reference: RunningBroker, topic: str) -> None
 
 
 @pytest.fixture
-def consumed(reference: RunningBroker, topic: str) -> Iterator[str]:
+def consumed(reference: RunningBroker, topic: str) -> str:
     """A topic that a group of its name has read and committed."""
     produce(reference, topic, 10)
     source = consumer(reference, topic)
@@ -176,7 +175,7 @@ def consumed(reference: RunningBroker, topic: str) -> Iterator[str]:
     take(source, 10)
     source.commit(asynchronous=False)
     source.close()
-    yield topic
+    return topic
 
 
 def test_groups_are_administrated(admin: AdminClient, consumed: str) -> None:
