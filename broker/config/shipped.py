@@ -31,6 +31,7 @@ EXAMPLES = {
     "log.retention.ms": "86400000",
     "log.retention.minutes": "1440",
     "log.roll.ms": "86400000",
+    "socket.listen.backlog.size": "1024",
     "log.flush.interval.ms": "1000",
     "metadata.log.dir": "/fast/disk",
     "max.connections.per.ip.overrides": "10.0.0.1:100,10.0.0.2:200",

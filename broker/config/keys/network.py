@@ -42,7 +42,7 @@ NETWORK_KEYS = (
     ConfigKey("socket.connection.setup.timeout.ms", LONG, 10000, None, MEDIUM, READ_ONLY, inert=NO_OTHER_BROKERS,
         doc="Time for the broker to set up a connection of its own."),
     ConfigKey("socket.listen.backlog.size", INT, 50, Range(1), MEDIUM, READ_ONLY,
-        doc="Connections that may wait to be accepted."),
+        doc="Connections that may wait to be accepted; where it is not set, here 1024."),
     ConfigKey("socket.receive.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY,
         doc="SO_RCVBUF of connections; -1 for the system's default."),
     ConfigKey("socket.request.max.bytes", INT, 104_857_600, Range(1), HIGH, READ_ONLY,
