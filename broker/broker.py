@@ -140,6 +140,7 @@ class Broker:
             self._sync_metadata,
             clock.now_ms,
             node.directory_ids,
+            self.loop.call_soon,
         )
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
@@ -159,8 +160,9 @@ class Broker:
         self.server.open(listeners)
 
     def _sync_metadata(self) -> Deferred[None]:
+        """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""
         assert self._node is not None
-        return self.background.flush(self._node.metadata_log.partition_log)
+        return self._node.metadata_log.sync(self.offload, self.clock.now_ms())
 
     async def _abandon(self, listeners: list[Listener]) -> None:
         """Close what a start that failed has opened."""

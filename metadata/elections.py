@@ -112,7 +112,7 @@ def _reassign(image: MetadataImage, name: str, index: int, replicas: tuple[int, 
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     if replicas is None:
-        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     check_manual(image, replicas, None)
     if replicas == partition.replicas:
         return []

@@ -101,7 +101,11 @@ class ControllerHarness:
     """A controller of broker 1 over memory, its broker as handlers see it, and what it wrote."""
 
     def __init__(
-        self, overrides: dict[str, str] | None = None, brokers: int = 1, directories: dict[str, bytes] | None = None
+        self,
+        overrides: dict[str, str] | None = None,
+        brokers: int = 1,
+        directories: dict[str, bytes] | None = None,
+        call_soon: Callable[[Callable[[], None]], object] = lambda function: function(),
     ) -> None:
         keys = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": "/logs"}
         self.config: BrokerConfig = load(None, overrides=keys | (overrides or {}))
@@ -117,6 +121,7 @@ class ControllerHarness:
             self.sync,
             lambda: 1000,
             directories or {},
+            call_soon,
         )
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self.broker = SimpleNamespace(

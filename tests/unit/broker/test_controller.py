@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from broker.controller import HOSTED_A_TURN
 from broker.ids import random_id
 from metadata.configs import alter_config
 from metadata.create_partitions import MorePartitions
@@ -88,6 +89,24 @@ def test_failed_sync_ends_all_changes(harness: ControllerHarness):
         with pytest.raises(LogOffline):
             deferred.result()
     assert len(harness.log.batches) == 2
+
+
+def test_many_partitions_are_hosted_over_several_turns():
+    """The loop does other things in between; the answer waits for the last; what is deleted meanwhile is left out."""
+    turns: list = []
+    harness = ControllerHarness(call_soon=turns.append)
+    many = harness.controller.create_topics([NewTopic("many", 2 * HOSTED_A_TURN, 1)])
+    few = harness.controller.create_topics([NewTopic("few"), NewTopic("gone")])
+    assert len(harness.partitions.hosted) == HOSTED_A_TURN
+    harness.controller.delete_topics([TopicReference("gone")])
+    turns.pop()()
+    assert not many.done
+    turns.pop()()
+
+    assert turns == []
+    assert len(harness.partitions.hosted) == 2 * HOSTED_A_TURN + 1
+    assert many.done
+    assert few.done
 
 
 def test_start_hosts_what_the_metadata_has():

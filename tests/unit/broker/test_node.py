@@ -67,7 +67,7 @@ def test_new_node(tmp_path: Path):
     assert [(e.name, e.host, e.port) for e in broker.endpoints] == [("PLAINTEXT", "127.0.0.1", 9092)]
     node.close(3000)
     assert (tmp_path / "__cluster_metadata-0/partition.metadata").read_text() == (
-        "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n"
+        "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
     )
 
 
