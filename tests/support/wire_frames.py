@@ -37,25 +37,30 @@ def recorded_files() -> tuple[str, ...]:
     return tuple(sorted(path.name for path in WIRE.glob("*.tsv")))
 
 
+def recorded_rows(file_name: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a file as they are, each with the number of its line."""
+    csv.field_size_limit(sys.maxsize)
+    with open(WIRE / file_name, encoding="utf-8", newline="") as file:
+        yield from enumerate(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 2)
+
+
 def recorded_frames(file_name: str) -> Iterator[RecordedFrame]:
     """The frames of a file whose bodies can be decoded.
 
     Left out: connections that Kafka closed, Produce v0 to v2 whose bodies are in the layout of v3, and the ApiVersions
     request in a version that does not exist.
     """
-    csv.field_size_limit(sys.maxsize)
-    with open(WIRE / file_name, encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE), 2):
-            direction, api = row["direction"], API_BY_KEY[int(row["api_key"])]
-            version = 0 if direction == "response-as-v0" else int(row["version"])
-            if direction in {"closed", "request-unsupported"} or version not in api.versions:
-                continue
-            data = bytes.fromhex(row["hex"])
-            if direction.startswith("request"):
-                message, position = api.request, decode_request_header(data).position
-            else:
-                message, position = api.response, decode_response_header(api, version, data)[1]
-            yield RecordedFrame(f"{file_name}:{number}", api, version, message, data, position, row["json"])
+    for number, row in recorded_rows(file_name):
+        direction, api = row["direction"], API_BY_KEY[int(row["api_key"])]
+        version = 0 if direction == "response-as-v0" else int(row["version"])
+        if direction in {"closed", "request-unsupported"} or version not in api.versions:
+            continue
+        data = bytes.fromhex(row["hex"])
+        if direction.startswith("request"):
+            message, position = api.request, decode_request_header(data).position
+        else:
+            message, position = api.response, decode_response_header(api, version, data)[1]
+        yield RecordedFrame(f"{file_name}:{number}", api, version, message, data, position, row["json"])
 
 
 def as_kafka_json(value: Struct, version: int) -> dict[str, Any]:

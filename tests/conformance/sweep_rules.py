@@ -1,0 +1,78 @@
+"""What a replay of the recorded sweeps may answer differently: ids, times, counters, sizes, and orders of hash maps.
+
+Everything that is not named here has to be as it was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocol.schema import Struct
+from tests.support.answers import Rules
+
+# Ids that are made up at run time. Each has to stand for its recorded counterpart wherever that occurs
+IDS = {
+    "*.cluster_id": "cluster",
+    "*.topic_id": "topic",
+    "*.member_id": "member",
+    "JoinGroup.leader": "member",
+    "*.session_id": "session",
+    "*producer_id": "producer",
+    "*.port": "port",
+    "*.log_dir": "path",
+    "GetTelemetrySubscriptions.client_instance_id": "client instance",
+}
+
+# Lists that come out of hash maps of Apache Kafka: their order says nothing
+UNORDERED = {
+    "ApiVersions.finalized_features": "name",
+    "CreatePartitions.results": "name",
+    "DeleteRecords.topics[].partitions": "partition_index",
+    "DeleteTopics.responses": "name",
+    "DescribeLogDirs.results[].topics[].partitions": "partition_index",
+    "ListConfigResources.config_resources": "resource_name",
+    "ListGroups.groups": "group_id",
+    "ListOffsets.topics[].partitions": "partition_index",
+    "Metadata.topics": "name",
+}
+
+IGNORED = {
+    "ApiVersions.finalized_features_epoch": "counter: the length of the metadata log",
+    "DescribeLogDirs.results[].total_bytes": "size of the disk",
+    "DescribeLogDirs.results[].usable_bytes": "size: what is free on the disk",
+    "DescribeQuorum.topics[].partitions[].high_watermark": "counter: the length of the metadata log",
+    "DescribeQuorum.topics[].partitions[].current_voters[].log_end_offset": "counter: the length of the metadata log",
+    "DescribeQuorum.topics[].partitions[].current_voters[].last_fetch_timestamp": "time",
+    "DescribeQuorum.topics[].partitions[].current_voters[].last_caught_up_timestamp": "time",
+    "DescribeTransactions.transaction_states[].transaction_start_time_ms": "time",
+    "GetTelemetrySubscriptions.subscription_id": "id: a checksum over the client's random instance id",
+    "Produce.responses[].partition_responses[].record_errors[].batch_index_error_message": "names the time of day",
+}
+
+LEFT_OUT = {
+    118: "Metadata right after the one that creates a topic by itself: whether it is there yet is chance",
+}
+"""Exchanges (by correlation id) that are sent, but whose answers are not compared, and why."""
+
+TRANSACTIONS_ALONE = {487}
+"""Correlation ids of exchanges that show what transactions have left, for brokers without transactions to leave out."""
+
+
+def sweep_rules(served: Mapping[int, range]) -> Rules:
+    """The rules for a broker that serves these APIs."""
+
+    def is_served(api: Struct) -> bool:
+        return api.api_key in served
+
+    def is_of_the_sweeps(group: Struct) -> bool:
+        return bool(group.group_id.startswith(("gs", "g848-")) and group.group_id != "gshare")
+
+    def is_ended(transaction: Struct) -> bool:
+        return bool(transaction.transactional_id != "tx-open")
+
+    elsewhere = {
+        "ApiVersions.api_keys": is_served,
+        "ListGroups.groups": is_of_the_sweeps,  # the recording's broker had seen other clients before
+        "ListTransactions.transaction_states": is_ended,  # and had been left with an open transaction
+    }
+    return Rules(ids=IDS, unordered=UNORDERED, ignored=IGNORED, elsewhere=elsewhere)

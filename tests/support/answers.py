@@ -1,0 +1,125 @@
+"""Comparing an answer with the one that was recorded for the same request.
+
+Paths name fields as `Metadata.topics[].topic_id`; in rules, `*` stands for any run of characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from protocol.schema import Struct
+
+_NOTHING = (None, "", 0, -1, b"", bytes(16))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field in which an answer is not as recorded."""
+
+    path: str
+    recorded: Any
+    given: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: {_short(self.given)} where {_short(self.recorded)} was recorded"
+
+
+class Names:
+    """Which id of this run stands for which one of the recording: one to one, by kind ("topic", "member", ...)."""
+
+    def __init__(self, **known: Mapping[Any, Any]) -> None:
+        self._given: dict[str, dict[Any, Any]] = {kind: dict(pairs) for kind, pairs in known.items()}
+
+    def given(self, kind: str, recorded: Any) -> Any:
+        """The id of this run for a recorded one; the recorded one where none is known."""
+        return self._given.get(kind, {}).get(recorded, recorded)
+
+    def match(self, kind: str, recorded: Any, given: Any) -> bool:
+        """Whether the one stands for the other, from now on if neither was seen before. No id matches only no id."""
+        if recorded in _NOTHING or given in _NOTHING:
+            return bool(recorded == given)
+        known = self._given.setdefault(kind, {})
+        if recorded not in known and given not in known.values():
+            known[recorded] = given
+        return bool(known.get(recorded) == given)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What may differ.
+
+    `ids`: path -> kind of id; a recorded id and the given one have to stand for each other throughout.
+    `unordered`: path of a list -> field by which both sides are sorted before they are compared ("" for plain values).
+    `ignored`: path -> reason why the field is not compared.
+    `elsewhere`: path of a list -> whether a recorded element belongs here at all.
+    """
+
+    ids: Mapping[str, str] = field(default_factory=dict)
+    unordered: Mapping[str, str] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+
+    def id_kind(self, path: str) -> str | None:
+        """The kind of id that the field at `path` holds, if any."""
+        kind: str | None = _find(self._patterns["ids"], path)
+        return kind
+
+    def differences(self, path: str, recorded: Any, given: Any, names: Names) -> Iterator[Difference]:
+        """The fields in which two values at `path` differ."""
+        if _find(self._patterns["ignored"], path) is not None:
+            return
+        if isinstance(recorded, Struct) and isinstance(given, Struct):
+            for each in recorded.struct_type.fields:
+                inner = getattr(recorded, each.name), getattr(given, each.name)
+                yield from self.differences(f"{path}.{each.name}", *inner, names)
+        elif isinstance(recorded, list) and isinstance(given, list):
+            yield from self._list_differences(path, recorded, given, names)
+        elif kind := self.id_kind(path):
+            if not names.match(kind, recorded, given):
+                yield Difference(path, names.given(kind, recorded), given)
+        elif recorded != given:
+            yield Difference(path, recorded, given)
+
+    def _list_differences(self, path: str, recorded: list[Any], given: list[Any], names: Names) -> Iterator[Difference]:
+        belongs = _find(self._patterns["elsewhere"], path)
+        if belongs is not None:
+            recorded = [each for each in recorded if belongs(each)]
+        key = _find(self._patterns["unordered"], path)
+        if key is not None:
+            recorded, given = (sorted(side, key=lambda each: _sort_key(each, key)) for side in (recorded, given))
+        if len(recorded) != len(given):
+            yield Difference(path, recorded, given)
+            return
+        for one, other in zip(recorded, given, strict=True):
+            yield from self.differences(f"{path}[]", one, other, names)
+
+    @cached_property
+    def _patterns(self) -> dict[str, dict[re.Pattern[str], Any]]:
+        groups: dict[str, Mapping[str, Any]] = {
+            "ids": self.ids,
+            "unordered": self.unordered,
+            "ignored": self.ignored,
+            "elsewhere": self.elsewhere,
+        }
+        return {
+            name: {re.compile(re.escape(path).replace(r"\*", ".*")): value for path, value in group.items()}
+            for name, group in groups.items()
+        }
+
+
+def _find(patterns: Mapping[re.Pattern[str], Any], path: str) -> Any:
+    return next((value for pattern, value in patterns.items() if pattern.fullmatch(path)), None)
+
+
+def _sort_key(element: Any, name: str) -> Any:
+    value = getattr(element, name) if name else element
+    return "" if value is None else value
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
