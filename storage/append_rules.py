@@ -37,6 +37,7 @@ from storage.errors import (
     RecordError,
     RecordTooLarge,
     UnknownCodec,
+    UnreadableRecords,
 )
 from storage.log_config import LONG_MAX, LogConfig
 
@@ -105,10 +106,14 @@ def check_batch(records: memoryview, config: LogConfig, origin: AppendOrigin, no
         if attributes & TIMESTAMP_TYPE_BIT and origin is _CLIENT:
             raise InvalidTimestamp("Producer should not set timestamp type to LogAppendTime.")
     elif (
-        last_time - now_ms > config.message_timestamp_after_max_ms
-        or now_ms - last_time > config.message_timestamp_before_max_ms
-        or now_ms - first_time > config.message_timestamp_before_max_ms
-    ) and last_time != NO_TIMESTAMP:
+        (
+            last_time - now_ms > config.message_timestamp_after_max_ms
+            or now_ms - last_time > config.message_timestamp_before_max_ms
+            or now_ms - first_time > config.message_timestamp_before_max_ms
+        )
+        and last_time != NO_TIMESTAMP
+        and not must_open(header, config, origin)
+    ):
         raise _refused_by_time(records, header, config, now_ms)
     return header
 
@@ -220,7 +225,7 @@ def open_batch(records: memoryview, header: BatchHeader, config: LogConfig, now_
     except InvalidRecord as error:
         raise InvalidRecords(str(error)) from None
     except CorruptBatch as error:
-        raise CorruptRecords(str(error)) from None
+        raise UnreadableRecords(str(error)) from None
     _check_records(found, config, now_ms)
     codec = target_codec(config, header.codec)
     if codec == header.codec:

@@ -44,6 +44,10 @@ class UnknownCodec(AppendRefused):
     """A compression id that no codec has."""
 
 
+class UnreadableRecords(AppendRefused):
+    """Compressed records that cannot be uncompressed, where they have to be looked at."""
+
+
 class RecordTooLarge(AppendRefused):
     """A batch of more bytes than max.message.bytes."""
 

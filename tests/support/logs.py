@@ -59,9 +59,9 @@ def append(log: PartitionLog, records: bytes | bytearray, now_ms: int = T0, **kw
     return log.append(records, now_ms=now_ms, **kwargs).base_offset
 
 
-def end(log: PartitionLog, *, commit: bool, **kwargs: Any) -> int:
+def end(log: PartitionLog, *, commit: bool, leader_epoch: int = 0, **kwargs: Any) -> int:
     """Append a marker."""
-    return append(log, marker(commit=commit, **kwargs), origin=AppendOrigin.COORDINATOR)
+    return append(log, marker(commit=commit, **kwargs), origin=AppendOrigin.COORDINATOR, leader_epoch=leader_epoch)
 
 
 def read_all(log: PartitionLog, start: int | None = None, end_offset: int | None = None) -> list[Record]:
