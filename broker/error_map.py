@@ -25,6 +25,7 @@ from storage.errors import (
     TransactionCoordinatorFenced,
     UnexpectedAppendOffset,
     UnknownCodec,
+    UnreadableRecords,
 )
 
 ERROR_CODES: dict[type[BaseException], ErrorCode] = {
@@ -46,9 +47,10 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
     TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     UnsupportedCodec: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-    # Kafka has no code for these two either, and answers so (tried on 4.3.1 for the codec).
+    # Kafka has no code for these either, and answers so (tried on 4.3.1 but for the offset).
     UnexpectedAppendOffset: ErrorCode.UNKNOWN_SERVER_ERROR,
     UnknownCodec: ErrorCode.UNKNOWN_SERVER_ERROR,
+    UnreadableRecords: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
 
