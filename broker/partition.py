@@ -129,7 +129,7 @@ class Partition:
         return len(self.isr) < min(self.log.config.min_insync_replicas, len(self.replicas))
 
     def check_leader_epoch(self, epoch: int) -> ErrorCode:
-        """Compare the epoch that a client believes to be current with ours; -1 is not compared (KIP-320)."""
-        if epoch == NO_LEADER_EPOCH or epoch == self.leader_epoch:
+        """Compare the epoch that a client believes to be current with ours; negative is not compared (KIP-320)."""
+        if epoch < 0 or epoch == self.leader_epoch:
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH

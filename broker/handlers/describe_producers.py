@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from broker.dispatch import RequestContext, handles
 from broker.error_map import error_code_of
-from broker.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, PartitionResponse, ProducerState, TopicResponse
 from protocol.schema import Struct
@@ -12,22 +11,25 @@ from protocol.schema import Struct
 
 @handles(DESCRIBE_PRODUCERS)
 def describe_producers(ctx: RequestContext, request: Struct) -> Struct:
-    get = ctx.broker.partitions.get
     return DESCRIBE_PRODUCERS.response(
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_describe(get(topic.name, index), index) for index in topic.partition_indexes],
+                partitions=[_describe(ctx, topic.name, index) for index in topic.partition_indexes],
             )
             for topic in request.topics
         ]
     )
 
 
-def _describe(partition: Partition | None, index: int) -> Struct:
+def _describe(ctx: RequestContext, name: str, index: int) -> Struct:
+    partitions = ctx.broker.partitions
+    partition = partitions.get(name, index)
     answer = PartitionResponse(partition_index=index)
     if partition is None:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not partitions.of_topic(name):
+            answer.error_message = "This server does not host this topic-partition."
         return answer
     try:
         producers = list(partition.log.producer_state.producers.values())

@@ -20,7 +20,7 @@ from broker.dispatch import RequestContext, handles
 from broker.endpoints import nodes
 from broker.error_map import error_code_of
 from broker.fetch_session import FetchContext, FetchedPartition
-from broker.partition import NO_LEADER_EPOCH, Partition
+from broker.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import (
     FETCH,
@@ -145,7 +145,7 @@ class Attempt:
     ) -> Struct | None:
         """The answer for one partition; None when a session's client knows all that it would say."""
         if self._replica_id >= 0:
-            known = wanted.current_leader_epoch != NO_LEADER_EPOCH
+            known = wanted.current_leader_epoch >= 0
             return _failed(wanted, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if wanted.topic_id != partition.topic_id and wanted.topic_id != ZERO_UUID:
             return _failed(wanted, ErrorCode.INCONSISTENT_TOPIC_ID)

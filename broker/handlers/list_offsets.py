@@ -56,8 +56,11 @@ def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
+            times = asked.pop((topic.name, each.partition_index), 0)
+            if not times:
+                continue  # answered where it was asked for first
             answer = ListOffsetsPartitionResponse(partition_index=each.partition_index)
-            if asked[topic.name, each.partition_index] > 1:
+            if times > 1:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             elif each.timestamp < 0 and ctx.api_version < SINCE_VERSION.get(each.timestamp, 0x7FFF):
                 answer.error_code = ErrorCode.UNSUPPORTED_VERSION

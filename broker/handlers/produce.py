@@ -47,6 +47,9 @@ _new_partition = PartitionProduceResponse.new
 _peek = Layout(">8xi4xb5xB20xq").unpack_from
 _PEEKED_BYTES = 51
 
+#: Beyond it the size of the whole batch is no int32 any more; Kafka fails without a better error then.
+_LARGEST_LENGTH = 0x7FFFFFFF - LOG_OVERHEAD
+
 #: The client id by which tools of Apache Kafka are known, who may write to internal topics.
 _ADMIN_CLIENT_ID = "__admin_client"
 
@@ -126,7 +129,10 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
             if records is None or len(records) < _PEEKED_BYTES:
                 continue
             length, magic, attributes, _ = _peek(records)
-            if magic != 2 or length < MIN_ENTRY_LENGTH:
+            if magic != 2 or not MIN_ENTRY_LENGTH <= length <= _LARGEST_LENGTH:
+                if length > _LARGEST_LENGTH:
+                    code = ErrorCode.UNKNOWN_SERVER_ERROR
+                    continue
                 if length < MIN_ENTRY_LENGTH:
                     message = f"Record size {length} is less than the minimum record overhead ({MIN_ENTRY_LENGTH})"
                 elif not 0 <= magic <= 2:

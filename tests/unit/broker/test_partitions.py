@@ -91,10 +91,11 @@ def test_appends_carry_the_leader_epoch_and_wake_who_waits(broker: DataBroker) -
 
 
 def test_leader_epochs_are_compared(broker: DataBroker) -> None:
-    """KIP-320: older is fenced, newer is not known here yet, -1 is not compared."""
+    """KIP-320: older is fenced, newer is not known here yet, negative is not compared."""
     partition = broker.topic(leader_epoch=3)
 
-    assert [partition.check_leader_epoch(epoch) for epoch in (-1, 3, 2, 4)] == [
+    assert [partition.check_leader_epoch(epoch) for epoch in (-1, -2, 3, 2, 4)] == [
+        ErrorCode.NONE,
         ErrorCode.NONE,
         ErrorCode.NONE,
         ErrorCode.FENCED_LEADER_EPOCH,

@@ -46,6 +46,9 @@ def test_producers_with_their_last_batch_and_open_transaction(broker: DataBroker
 
 def test_unknown_partitions(broker: DataBroker) -> None:
     broker.topic()
-    assert describe(broker, "nope").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    unknown = describe(broker, "nope")
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert unknown.error_message == "This server does not host this topic-partition."
     assert describe(broker, index=4).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert describe(broker, index=4).error_message is None
     assert (describe(broker).error_code, describe(broker).active_producers) == (0, [])
