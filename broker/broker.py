@@ -22,6 +22,7 @@ from broker.dispatch import Dispatcher, discover
 from broker.fetch_session import FetchSessions
 from broker.groups import Groups
 from broker.metadata_log import MetadataLogDamaged
+from broker.metadata_retention import MetadataRetention
 from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
 from broker.network.settings import bind_listeners, configure
@@ -64,6 +65,7 @@ class Broker:
     logs: LogManager
     controller: Controller
     partitions: Partitions
+    metadata_retention: MetadataRetention
     producer_ids: ProducerIds
     background: Background
     fetch_sessions: FetchSessions
@@ -142,6 +144,7 @@ class Broker:
             node.directory_ids,
             self.loop.call_soon,
         )
+        self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
@@ -162,7 +165,9 @@ class Broker:
     def _sync_metadata(self) -> Deferred[None]:
         """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""
         assert self._node is not None
-        return self._node.metadata_log.sync(self.offload, self.clock.now_ms())
+        synced = self._node.metadata_log.sync(self.offload, self.clock.now_ms())
+        synced.add_done_callback(lambda _: self.metadata_retention.check())
+        return synced
 
     async def _abandon(self, listeners: list[Listener]) -> None:
         """Close what a start that failed has opened."""

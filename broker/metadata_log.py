@@ -19,7 +19,6 @@ from broker.metadata_snapshot import (
     metadata_batch,
     read_snapshot,
     snapshots_in,
-    write_snapshot,
 )
 from broker.offload import Offload
 from broker.quorum_state import QuorumState, read_quorum_state, write_quorum_state
@@ -196,8 +195,8 @@ class MetadataLog:
 
         return offload(task.run).then(finish)
 
-    def snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotId | None:
-        """Write a snapshot of the image, which has to be what the whole log says; None where the last one is as new."""
+    def prepare_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[SnapshotId, bytes] | None:
+        """A snapshot of the image, which has to be what the whole log says; None where the last one is as new."""
         if self.end_offset == self._snapshot_offset:
             return None
         snapshot_id = SnapshotId(self.end_offset, self.epoch)
@@ -208,6 +207,5 @@ class MetadataLog:
             last_contained_ms=self.last_timestamp_ms,
             quorum=self.quorum,
         )
-        write_snapshot(self._fs, self.path, snapshot_id, data)
         self._snapshot_offset, self._bytes_since_snapshot = snapshot_id.end_offset, 0
-        return snapshot_id
+        return snapshot_id, data

@@ -144,6 +144,18 @@ def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
     return snapshot
 
 
+def last_contained_ms(fs: FileSystem, path: str) -> int:
+    """The timestamp of the last record that a snapshot stands for. Raises CorruptFile, OSError."""
+    data = fs.read_file(path)
+    for position, header in iter_batches(data):
+        for record in iter_batch_records(memoryview(data)[position : position + header.size_bytes], header):
+            if header.is_control and control_type(record) is ControlType.SNAPSHOT_HEADER and record.value is not None:
+                timestamp: int = SnapshotHeaderRecord.decode(0, record.value)[0].last_contained_log_timestamp
+                return timestamp
+        break
+    raise CorruptFile(path, "the snapshot has no header")
+
+
 def snapshots_in(fs: FileSystem, directory: str) -> list[SnapshotId]:
     """The snapshots in a metadata log's directory, oldest first."""
     found = (_NAME.fullmatch(entry.name) for entry in fs.list(directory))

@@ -9,6 +9,7 @@ import pytest
 
 from broker.config import BrokerConfig, load
 from broker.metadata_log import MetadataLogDamaged
+from broker.metadata_snapshot import write_snapshot
 from broker.node import Node, open_node
 from metadata.framing import new_record
 from metadata.image import MetadataImage, ResourceType
@@ -16,6 +17,7 @@ from metadata.placement import new_partition
 from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord, TopicRecord
 from storage.errors import DirectoryRefused
+from storage.fs import LOCAL
 from tests.support.metadata_log import CLEAN_SHUTDOWN
 
 TOPIC_ID = b"topic-id-of-16-b"
@@ -41,6 +43,14 @@ def an_orders_topic(node: Node) -> None:
     topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
     write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
     node.logs.create("orders", 0, TOPIC_ID, config(Path("/x")).log_config(), 2000)
+
+
+def take_snapshot(node: Node) -> str:
+    """Write a snapshot; its name."""
+    prepared = node.metadata_log.prepare_snapshot(node.image, 2500)
+    assert prepared is not None
+    write_snapshot(LOCAL, node.metadata_log.path, *prepared)
+    return prepared[0].file_name
 
 
 def crash(node: Node) -> None:
@@ -159,8 +169,8 @@ def test_snapshot_takes_the_place_of_the_log(tmp_path: Path):
     node = start(tmp_path)
     an_orders_topic(node)
     before = state(node.image)
-    assert node.metadata_log.snapshot(node.image, 2500) is not None
-    assert node.metadata_log.snapshot(node.image, 2500) is None
+    take_snapshot(node)
+    assert node.metadata_log.prepare_snapshot(node.image, 2500) is None
     end = node.metadata_log.end_offset
     node.metadata_log.partition_log.roll(end, 2500)
     node.close(3000)
@@ -178,10 +188,9 @@ def test_damaged_snapshot_is_not_used(tmp_path: Path):
     """The log still has everything."""
     node = start(tmp_path)
     an_orders_topic(node)
-    snapshot_id = node.metadata_log.snapshot(node.image, 2500)
-    assert snapshot_id is not None
+    name = take_snapshot(node)
     node.close(3000)
-    (tmp_path / "__cluster_metadata-0" / snapshot_id.file_name).write_bytes(b"garbage")
+    (tmp_path / "__cluster_metadata-0" / name).write_bytes(b"garbage")
     again = start(tmp_path)
 
     assert list(again.image.topics_by_name) == ["orders"]

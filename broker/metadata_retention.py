@@ -1,0 +1,123 @@
+"""When a snapshot of the metadata is written, and what goes once it is there (KIP-630).
+
+A snapshot is due after metadata.log.max.record.bytes.between.snapshots of new records, or with any new records
+metadata.log.max.snapshot.interval.ms after the last one. Of the snapshots, and of the segments that the oldest of
+them makes superfluous, metadata.max.retention.bytes and metadata.max.retention.ms are kept, and always the newest
+snapshot. Files are written and removed off the loop, one snapshot at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from broker.config import BrokerConfig
+from broker.deferred import Deferred
+from broker.metadata_log import MetadataLog
+from broker.metadata_snapshot import SnapshotId, last_contained_ms, snapshots_in, write_snapshot
+from broker.offload import Offload
+from metadata.image import MetadataImage
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+from storage.retention import expired_segments, remove_segments
+
+log = logging.getLogger(__name__)
+
+
+class MetadataRetention:
+    """Belongs to the event loop's thread. Call `check` whenever something was written."""
+
+    def __init__(
+        self,
+        metadata_log: MetadataLog,
+        image: MetadataImage,
+        config: BrokerConfig,
+        offload: Offload,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._log = metadata_log
+        self._image = image
+        self._config = config
+        self._offload = offload
+        self._now_ms = now_ms
+        self._last_ms = now_ms()
+        self._running = False
+
+    def check(self) -> None:
+        """Write a snapshot if one is due."""
+        now_ms = self._now_ms()
+        if self._running or not self._log.partition_log.directory.is_online or not self._is_due(now_ms):
+            return
+        self._last_ms = now_ms
+        prepared = self._log.prepare_snapshot(self._image, now_ms)
+        if prepared is None:
+            return
+        self._running = True
+        snapshot_id, data = prepared
+        fs, path = self._log.partition_log.directory.fs, self._log.path
+        written = self._offload(_write_and_choose, fs, path, snapshot_id, data, self._superfluous, now_ms)
+        written.add_done_callback(self._finish)
+
+    def _is_due(self, now_ms: int) -> bool:
+        new_bytes = self._log.bytes_since_snapshot
+        interval_ms = self._config.get_int("metadata.log.max.snapshot.interval.ms")
+        return new_bytes >= self._config.get_int("metadata.log.max.record.bytes.between.snapshots") or (
+            new_bytes > 0 and 0 < interval_ms <= now_ms - self._last_ms
+        )
+
+    def _superfluous(self, ages_ms: list[int], sizes: list[int]) -> int:
+        """How many of the oldest snapshots go, by their ages and sizes; never the last one."""
+        limit_ms = self._config.get_int("metadata.max.retention.ms")
+        limit_bytes = self._config.get_int("metadata.max.retention.bytes")
+        total = sum(sizes) + self._log.partition_log.size_bytes
+        count = 0
+        while count < len(sizes) - 1 and (0 <= limit_ms < ages_ms[count] or 0 <= limit_bytes < total):
+            total -= sizes[count]
+            count += 1
+        return count
+
+    def _finish(self, written: Deferred[SnapshotId]) -> None:
+        self._running = False
+        partition_log = self._log.partition_log
+        try:
+            oldest = written.result()
+            partition_log.raise_log_start(min(oldest.end_offset, partition_log.log_end_offset))
+            now_ms = self._now_ms()
+            paths = remove_segments(partition_log, expired_segments(partition_log, now_ms), now_ms)
+        except OSError as error:
+            partition_log.directory.fail(error)
+            return
+        log.info("Wrote a snapshot of the metadata; the log is kept from offset %d on", oldest.end_offset)
+        if paths:
+            self._offload(_remove, partition_log.directory.fs, paths)
+
+
+def _write_and_choose(
+    fs: FileSystem,
+    path: str,
+    snapshot_id: SnapshotId,
+    data: bytes,
+    superfluous: Callable[[list[int], list[int]], int],
+    now_ms: int,
+) -> SnapshotId:
+    """Write a snapshot and remove those that are superfluous then; the oldest that is left."""
+    write_snapshot(fs, path, snapshot_id, data)
+    found = snapshots_in(fs, path)
+    sizes = {entry.name: entry.size_bytes for entry in fs.list(path)}
+    ages_ms = [now_ms - _time_of(fs, f"{path}/{each.file_name}") for each in found]
+    count = superfluous(ages_ms, [sizes[each.file_name] for each in found])
+    _remove(fs, [f"{path}/{each.file_name}" for each in found[:count]])
+    return found[count]
+
+
+def _time_of(fs: FileSystem, path: str) -> int:
+    """The time of the last record in a snapshot; one that cannot be read is as old as can be."""
+    try:
+        return last_contained_ms(fs, path)
+    except CorruptFile:
+        return 0
+
+
+def _remove(fs: FileSystem, paths: list[str]) -> None:
+    for path in paths:
+        fs.remove(path)
