@@ -154,8 +154,9 @@ def _open_metadata(
 
 def _metadata_log_config(config: BrokerConfig) -> LogConfig:
     """Nothing goes by time or size: only what a snapshot stands for may."""
+    test_size = config.get("internal.metadata.log.segment.bytes")
     return LogConfig(
-        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_bytes=test_size if isinstance(test_size, int) else config.get_int("metadata.log.segment.bytes"),
         segment_ms=config.get_int("metadata.log.segment.ms"),
         retention_ms=-1,
         retention_bytes=-1,

@@ -94,7 +94,7 @@ NODE_KEYS = (
         doc="Bytes of new metadata records after which a snapshot is written."),
     ConfigKey("metadata.log.max.snapshot.interval.ms", LONG, 3_600_000, Range(0), HIGH, READ_ONLY,
         doc="Time after which a snapshot is written if there is anything new; 0 for never."),
-    ConfigKey("metadata.max.idle.interval.ms", INT, 500, Range(0), LOW, READ_ONLY,
+    ConfigKey("metadata.max.idle.interval.ms", INT, 500, Range(0), LOW, READ_ONLY, inert=OWN_CONTROLLER,
         doc="Time after which an idle controller writes a no-op record; 0 for never."),
     ConfigKey("metadata.max.retention.bytes", LONG, 104_857_600, None, HIGH, READ_ONLY,
         doc="Size up to which metadata log and snapshots are kept."),

@@ -107,12 +107,12 @@ def test_interval_of_zero_is_never(make):
 
 def test_old_snapshots_and_segments_go(make):
     """By age, and whole segments; the newest snapshot stays, and a restart finds everything."""
-    harness = make(metadata_log_max_snapshot_interval_ms="5000", metadata_max_retention_ms="7000")
+    overrides = {"internal_metadata_log_segment_bytes": "400"}
+    harness = make(metadata_log_max_snapshot_interval_ms="5000", metadata_max_retention_ms="7000", **overrides)
     metadata_log = harness.node.metadata_log
     for _ in range(4):
         harness.now_ms += 5000
         harness.write()
-        metadata_log.partition_log.roll(metadata_log.end_offset, harness.now_ms)
     snapshots, segments = harness.snapshots(), harness.segments()
 
     assert len(snapshots) == 2
