@@ -8,7 +8,7 @@ from coordinator.group.records import UnknownRecord, parse_record
 from coordinator.group.shard import NO_PRODUCER_ID, GroupShard
 from protocol.records.batch import entry_at, parse_header
 from protocol.records.control import ControlType, control_type
-from protocol.records.record import Record, iter_batch_records, iter_records
+from protocol.records.record import Record, iter_records
 
 
 def replay_batches(shard: GroupShard, data: bytes, from_offset: int) -> Iterator[int]:
@@ -24,34 +24,29 @@ def replay_batches(shard: GroupShard, data: bytes, from_offset: int) -> Iterator
         batch = view[position : position + size_bytes]
         position += size_bytes
         if magic < 2:  # from before transactions
-            for record in iter_records(batch):
-                replay_record(shard, record, from_offset, NO_PRODUCER_ID)
-            yield offset + 1  # of a wrapper it is the last one's
-            continue
-        header = parse_header(batch)
-        if header.is_control:
-            for record in iter_batch_records(batch, header):
-                replay_marker(shard, record, from_offset, header.producer_id)
+            replay, producer_id = replay_record, NO_PRODUCER_ID
+            next_offset = offset + 1  # of a wrapper it is the last one's
         else:
+            header = parse_header(batch)
+            replay = replay_marker if header.is_control else replay_record
             producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
-            for record in iter_batch_records(batch, header):
-                replay_record(shard, record, from_offset, producer_id)
-        yield header.next_offset
+            next_offset = header.next_offset
+        for record in iter_records(batch):
+            if record.offset >= from_offset:  # its batch may begin before what is wanted
+                replay(shard, record, producer_id)
+        yield next_offset
 
 
-def replay_record(shard: GroupShard, record: Record, from_offset: int, producer_id: int) -> None:
-    """Apply one record; those before `from_offset` stand in a batch that reaches beyond it, and are done already."""
-    if record.offset < from_offset:
-        return
+def replay_record(shard: GroupShard, record: Record, producer_id: int) -> None:
+    """Apply a record; one that no known Kafka wrote is counted."""
     try:
         shard.replay(parse_record(record.key, record.value), record.offset, producer_id)
     except UnknownRecord as error:
         shard.unknown_records[error.reason] += 1
 
 
-def replay_marker(shard: GroupShard, record: Record, from_offset: int, producer_id: int) -> None:
+def replay_marker(shard: GroupShard, record: Record, producer_id: int) -> None:
     """Apply the end of a transaction; other control records say nothing to groups."""
-    if record.offset >= from_offset:
-        kind = control_type(record)
-        if kind in (ControlType.COMMIT, ControlType.ABORT):
-            shard.replay_transaction_end(producer_id, kind is ControlType.COMMIT)
+    kind = control_type(record)
+    if kind in (ControlType.COMMIT, ControlType.ABORT):
+        shard.replay_transaction_end(producer_id, kind is ControlType.COMMIT)

@@ -45,11 +45,8 @@ class Member:
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
-        """What the member sent for a protocol; KeyError if it did not offer it."""
-        for protocol in self.protocols:
-            if protocol.name == protocol_name:
-                return protocol.metadata
-        raise KeyError(protocol_name)
+        """What the member sent for a protocol, one that it offered."""
+        return next(protocol.metadata for protocol in self.protocols if protocol.name == (protocol_name or ""))
 
     def stored(self, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
         """The member as it goes into the log."""

@@ -55,7 +55,7 @@ def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_
             return code
         if generation != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
-    elif group.state is not GroupState.EMPTY:
+    else:
         return ErrorCode.UNKNOWN_MEMBER_ID
     # The member knows the new generation but not yet its assignment: what it read belongs to the one before.
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE

@@ -169,8 +169,6 @@ def answer_sync(member: Member, response: Struct, effects: GroupEffects) -> None
 
 def on_sync_deadline(shard: GroupShard, group: ClassicGroup, now: Now, effects: GroupEffects) -> None:
     """Members that have not asked for their assignment are dropped, and the others rebalance."""
-    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_syncs:
-        return
     missing = sorted(group.pending_syncs)
     for member_id in missing:
         drop_member(shard, group, member_id)
@@ -208,10 +206,9 @@ def on_session_deadline(
     """A session ran out: the member, or an id that was given out and never used, is dropped."""
     member = group.members.get(member_id)
     if member is None:
-        if member_id in group.pending_joins:
-            effects.note("group %s dropped pending member %s: it has not joined in time", group.group_id, member_id)
-            group.remove(member_id)
-            complete_if_nobody_missing(shard, group, now, effects)
+        effects.note("group %s dropped pending member %s: it has not joined in time", group.group_id, member_id)
+        group.remove(member_id)
+        complete_if_nobody_missing(shard, group, now, effects)
     elif not member.satisfies_heartbeat:
         effects.note("group %s dropped member %s: its session timed out", group.group_id, member_id)
         dismiss(shard, group, member, effects)

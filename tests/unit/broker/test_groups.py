@@ -259,6 +259,11 @@ def test_tombstones_are_split_where_one_batch_cannot_hold_them(broker):
     stored = broker.partition_of("g")
     stored.config.max_message_bytes = 1_024 + 500
     before = len(stored.batches)
+    stored.failure = ValueError("bug")
+    answer = broker.call(DELETE_GROUPS, 2, groups_names=["g"])
+    assert answer.results[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert fetched(broker) == 1
+    stored.failure = None
     answer = broker.call(DELETE_GROUPS, 2, groups_names=["g"])
     assert answer.results[0].error_code == 0
     assert len(stored.batches) > before + 1

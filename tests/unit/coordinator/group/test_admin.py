@@ -8,7 +8,15 @@ from coordinator.group.deadlines import on_deadline
 from coordinator.group.expiry import expired_records
 from coordinator.group.foreign import ForeignGroup
 from coordinator.group.offset_commit import check_delete
-from coordinator.group.records import CommittedOffset, ForeignRecord, GroupRecord, OffsetRecord
+from coordinator.group.records import (
+    CommittedOffset,
+    ForeignRecord,
+    GroupMetadata,
+    GroupRecord,
+    MemberMetadata,
+    OffsetRecord,
+)
+from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import TimerKey
 from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
@@ -234,16 +242,13 @@ def test_loaded_members_can_go_on_without_a_rebalance(h):
     assert again.join(member_id=follower).response.generation_id == 1
 
 
-def test_loaded_group_above_the_limit_rebalances():
-    from coordinator.group.settings import GroupSettings
-
-    h = GroupHarness()
+def test_loaded_group_above_the_limit_rebalances(h):
+    h.log.append((foreign(3).key, foreign(3).value))
     leader, *_ = h.stable_group(3)
     h.settings = GroupSettings(max_size=2)
     again = h.reloaded()
     assert again.heartbeat(leader, 1) is ErrorCode.REBALANCE_IN_PROGRESS
-    h.shard.replay(foreign(3), 98)
-    assert h.reloaded().shard.classic("g") is not None
+    assert "f" in again.shard.groups
 
 
 def test_tombstone_of_a_group_that_is_not_there_is_nothing(h):
@@ -251,3 +256,12 @@ def test_tombstone_of_a_group_that_is_not_there_is_nothing(h):
     h.shard.replay(foreign(3), 1)
     h.shard.replay(GroupRecord("f", None), 2)
     assert set(h.shard.groups) == {"f"}
+
+
+def test_members_without_a_chosen_protocol_are_loaded_too(h):
+    """No Kafka writes that, but nothing forbids it."""
+    member = MemberMetadata("m", None, "c", "/h", 10_000, 10_000, b"s", b"a")
+    h.shard.replay(GroupRecord("g", GroupMetadata("consumer", 3, None, "m", 5, (member,))), 0)
+    group = h.shard.classic("g")
+    assert (group.subscribed_topics, group.metadata().members) == (None, (member,))
+    assert describe_group(h.shard, "g", 6).members[0].member_metadata == b""
