@@ -22,6 +22,7 @@ from struct import Struct as Layout
 from typing import TYPE_CHECKING
 
 from broker.dispatch import CloseConnection, Waiting
+from broker.network.output_queue import release
 from broker.network.receive_buffer import LargeFrame
 from broker.network.transport import Transport
 from protocol.errors import ProtocolError
@@ -373,16 +374,10 @@ class Connection:
             if isinstance(each, Waiting):
                 each.deferred.cancel()
             else:
-                _release_slices(each)
-        _release_slices(self._out)
+                release(each)
+        release(self._out)
         self._out = []
         self._set_rest(b"")
         if self._large is not None:
             self._server.held(-self._large.held_bytes)
             self._large = None
-
-
-def _release_slices(chunks: list[Chunk]) -> None:
-    for chunk in chunks:
-        if not isinstance(chunk, bytes | bytearray | memoryview):
-            chunk.release()  # type: ignore[attr-defined]

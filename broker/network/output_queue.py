@@ -9,12 +9,19 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
+from collections.abc import Iterable
 from typing import Protocol
 
 from protocol.schema import Chunk
 
 # Sent in one go at most, so that one reader that takes all it can get does not hold up the others of its loop.
 TURN_BYTES = 1024 * 1024
+# A slice of at most this many bytes is cheaper to read and send with what is around it than to give to sendfile: on
+# loopback 2 us instead of 3 at 200 bytes, the same at 4 KiB, 10 instead of 8 at 12 kB.
+_READ_BYTES = 4 * 1024
+# Bytes in pieces of at most this size are copied together; larger ones go to sendmsg as they are.
+_COPIED_BYTES = 16 * 1024
+_BYTES = (bytes, bytearray, memoryview)
 # Pieces handed to one sendmsg; the kernel takes 1024.
 _PIECES = 256
 
@@ -34,6 +41,61 @@ class FileEndedEarly(OSError):
     """A file ended within a slice whose length had been sent already: nothing sensible can follow it."""
 
 
+def is_pair(chunks: list[Chunk]) -> bool:
+    """Whether these are a head and a slice for `OutputQueue.send_pair`."""
+    return (
+        len(chunks) == 2
+        and type(chunks[0]) is bytes
+        and not isinstance(chunks[1], _BYTES)
+        and len(chunks[1]) > _READ_BYTES
+    )
+
+
+def joined(chunks: list[Chunk]) -> list[Chunk]:
+    """The same bytes in fewer pieces: small ones are joined, and small slices are read and released.
+
+    Raises OSError when a slice cannot be read whole; all slices have been released then.
+    """
+    pieces: list[Chunk] = []
+    run: list[bytes | bytearray | memoryview] = []
+    try:
+        for chunk in chunks:
+            if type(chunk) is bytes or isinstance(chunk, _BYTES):
+                small = len(chunk) <= _COPIED_BYTES
+                data = chunk
+            else:
+                small = len(chunk) <= _READ_BYTES
+                data = _read_whole(chunk) if small else b""  # type: ignore[arg-type]
+            if small:
+                run.append(data)
+                continue
+            if run:
+                pieces.append(b"".join(run))
+                run = []
+            pieces.append(chunk)
+    except OSError:
+        release(chunks)
+        raise
+    if run:
+        pieces.append(b"".join(run))
+    return pieces
+
+
+def release(chunks: Iterable[Chunk]) -> None:
+    """Let go of the slices among chunks that are not to be sent."""
+    for chunk in chunks:
+        if not isinstance(chunk, _BYTES):
+            chunk.release()  # type: ignore[attr-defined]
+
+
+def _read_whole(piece: FileSlice) -> bytes:
+    data = piece.read()
+    if len(data) != len(piece):
+        raise FileEndedEarly(f"the file ends {len(piece) - len(data)} bytes before the slice does")
+    piece.release()
+    return data
+
+
 class OutputQueue:
     """Chunks not yet taken by the kernel, in order."""
 
@@ -50,14 +112,39 @@ class OutputQueue:
             if len(chunk):
                 self._chunks.append(chunk)
                 self.size_bytes += len(chunk)
-            elif not isinstance(chunk, (bytes, bytearray, memoryview)):
+            elif not isinstance(chunk, _BYTES):
                 chunk.release()  # type: ignore[attr-defined]
+
+    def send_pair(self, sock: socket.socket, head: bytes, piece: FileSlice) -> bool:
+        """`put` and `send` of a head and a slice, which is what most answers to a Fetch are, with no detour.
+
+        Only while the queue is empty. Raises as `send` does.
+        """
+        sent = sent_of_file = 0
+        size = len(piece)
+        try:
+            sent = sock.send(head, socket.MSG_MORE)
+            if sent == len(head):
+                wanted = size if size < TURN_BYTES else TURN_BYTES
+                sent_of_file = os.sendfile(sock.fileno(), piece.fileno(), piece.position, wanted)
+                if sent_of_file == size:
+                    piece.release()
+                    return True
+                if not sent_of_file:
+                    raise FileEndedEarly(f"sendfile gave nothing at position {piece.position}")
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            piece.release()
+            raise
+        self.put([memoryview(head)[sent:], piece])
+        self._sent = sent_of_file
+        self.size_bytes -= sent_of_file
+        return False
 
     def clear(self) -> None:
         """Drop everything, and let go of the files."""
-        for chunk in self._chunks:
-            if not isinstance(chunk, (bytes, bytearray, memoryview)):
-                chunk.release()  # type: ignore[attr-defined]
+        release(self._chunks)
         self._chunks.clear()
         self._sent = 0
         self.size_bytes = 0
@@ -71,11 +158,10 @@ class OutputQueue:
         try:
             while self._chunks and budget > 0:
                 chunk = self._chunks[0]
-                if isinstance(chunk, (bytes, bytearray, memoryview)):
-                    sent = self._send_bytes(sock)
+                if isinstance(chunk, _BYTES):
+                    budget -= self._send_bytes(sock)
                 else:
-                    sent = self._send_file(sock, chunk, budget)  # type: ignore[arg-type]
-                budget -= sent
+                    budget -= self._send_file(sock, chunk, budget)  # type: ignore[arg-type]
         except (BlockingIOError, InterruptedError):
             pass
         return not self._chunks
@@ -85,7 +171,7 @@ class OutputQueue:
         pieces: list[bytes | bytearray | memoryview] = []
         flags = 0
         for chunk in self._chunks:
-            if not isinstance(chunk, (bytes, bytearray, memoryview)):
+            if not isinstance(chunk, _BYTES):
                 flags = socket.MSG_MORE
                 break
             if len(pieces) == _PIECES:

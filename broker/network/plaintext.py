@@ -12,13 +12,10 @@ import select
 import socket
 
 from broker.network.connection import Connection
-from broker.network.output_queue import OutputQueue
+from broker.network.output_queue import OutputQueue, is_pair, joined
 from protocol.schema import Chunk
 
 log = logging.getLogger(__name__)
-
-# Answers of at most this many bytes are joined into one send; longer ones go out by sendmsg, uncopied.
-_JOIN_BYTES = 64 * 1024
 
 
 class HangUps:
@@ -99,27 +96,30 @@ class PlaintextTransport:
             self._queue.put(chunks)
             self._queue.clear()
             return
-        if not self._writing:
-            if len(chunks) == 1 and type(chunks[0]) is bytes:
-                data = chunks[0]
-            elif all(type(chunk) is bytes for chunk in chunks) and sum(map(len, chunks)) <= _JOIN_BYTES:
-                data = b"".join(chunks)  # type: ignore[arg-type]
-            else:
+        if self._writing:
+            self._queue.put(chunks)
+            return
+        try:
+            if is_pair(chunks):
+                if not self._queue.send_pair(self._sock, *chunks):  # type: ignore[arg-type]
+                    self._want_writable()
+                return
+            if len(chunks) > 1:
+                chunks = joined(chunks)
+            data = chunks[0]
+            if len(chunks) > 1 or type(data) is not bytes:
                 self._queue.put(chunks)
                 self._send_queued()
                 return
-            try:
-                sent = self._send(data)
-            except (BlockingIOError, InterruptedError):
-                sent = 0
-            except OSError:
-                self.abort()
-                return
-            if sent == len(data):
-                return
-            chunks = [memoryview(data)[sent:]]
-        self._queue.put(chunks)
-        self._want_writable()
+            sent = self._send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._broken(error)
+            return
+        if sent < len(data):
+            self._queue.put([memoryview(data)[sent:]])
+            self._want_writable()
 
     def pause_reading(self) -> None:
         """Receive no more until `resume_reading`; a hang-up is noticed all the same."""
@@ -169,8 +169,7 @@ class PlaintextTransport:
         try:
             empty = self._queue.send(self._sock)
         except OSError as error:
-            log.debug("Connection %s broke while sending: %s", self._connection, error)
-            self._close()
+            self._broken(error)
             return
         if not empty:
             self._want_writable()
@@ -181,6 +180,10 @@ class PlaintextTransport:
                 self._close()
             else:
                 self._connection.on_sent()
+
+    def _broken(self, error: OSError) -> None:
+        log.debug("Connection %s broke while sending: %s", self._connection, error)
+        self._close()
 
     def _want_writable(self) -> None:
         if not self._writing:

@@ -1,10 +1,11 @@
 """OutputQueue: bytes and file slices into a socket, in order, however little it takes at a time."""
 
+import os
 import socket
 
 import pytest
 
-from broker.network.output_queue import FileEndedEarly, OutputQueue
+from broker.network.output_queue import FileEndedEarly, OutputQueue, is_pair, joined
 
 
 class Slice:
@@ -19,6 +20,9 @@ class Slice:
 
     def fileno(self):
         return self.file.fileno()
+
+    def read(self):
+        return os.pread(self.fileno(), self.size, self.position)
 
     def release(self):
         self.releases += 1
@@ -133,3 +137,53 @@ def test_a_broken_connection_is_an_error(pair):
 
     with pytest.raises(OSError, match="pipe"):
         queue.send(near)
+
+
+def test_small_pieces_are_joined_and_small_slices_read(file):
+    """One send for many little things; large ones stay what they are."""
+    small, large = Slice(file, 10, 200), Slice(file, 0, 100_000)
+    blob = bytes(50_000)
+
+    pieces = joined([b"a", small, b"b", memoryview(b"c"), large, b"d", blob, b"e", bytearray(b"f")])
+
+    data = bytes(range(256))
+    assert [b"a" + data[10:210] + b"bc", large, b"d", blob, b"ef"] == pieces
+    assert (small.releases, large.releases) == (1, 0)
+
+
+def test_a_small_slice_beyond_the_end_of_its_file_is_an_error(file):
+    """And everything is let go."""
+    slices = [Slice(file, 0, 100_000), Slice(file, 511_999, 100)]
+
+    with pytest.raises(FileEndedEarly):
+        joined([b"header", *slices])
+    assert [each.releases for each in slices] == [1, 1]
+
+
+@pytest.mark.parametrize("before", [0, 10, 12_000, 16_000])
+@pytest.mark.parametrize("size", [5_000, 14_000, 400_000])
+def test_a_head_and_a_slice_go_out_at_once_or_as_far_as_they_do(pair, file, before, size):
+    """Whatever is left waits in the queue, in the middle of the head or of the slice."""
+    near, _far = pair
+    queue = OutputQueue()
+    filler, head, piece = b"f" * before, b"h" * 3000, Slice(file, 7, size)
+    if filler:
+        near.send(filler)
+    assert is_pair([head, piece])
+
+    done = queue.send_pair(near, head, piece)
+    assert done == (queue.size_bytes == 0)
+    queue.put([b"next"])
+
+    expected = filler + head + (bytes(range(256)) * 2000)[7 : 7 + size] + b"next"
+    assert expected == drain(queue, *pair)
+    assert piece.releases == 1
+
+
+def test_a_pair_whose_file_ends_early_breaks_the_connection(pair, file):
+    """And the file is let go."""
+    piece = Slice(file, 512_000, 5_000)
+
+    with pytest.raises(FileEndedEarly):
+        OutputQueue().send_pair(pair[0], b"head", piece)
+    assert piece.releases == 1
