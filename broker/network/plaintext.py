@@ -118,7 +118,7 @@ class PlaintextTransport:
             self._broken(error)
             return
         if sent < len(data):
-            self._queue.put([memoryview(data)[sent:]])
+            self._queue.put([data[sent:]])
             self._want_writable()
 
     def pause_reading(self) -> None:
