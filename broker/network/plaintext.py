@@ -107,7 +107,7 @@ class PlaintextTransport:
             if len(chunks) > 1:
                 chunks = joined(chunks)
             data = chunks[0]
-            if len(chunks) > 1 or type(data) is not bytes:
+            if len(chunks) > 1 or not isinstance(data, bytes):
                 self._queue.put(chunks)
                 self._send_queued()
                 return
