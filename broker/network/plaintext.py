@@ -99,6 +99,7 @@ class PlaintextTransport:
         if self._writing:
             self._queue.put(chunks)
             return
+        data = b""
         try:
             if is_pair(chunks):
                 if not self._queue.send_pair(self._sock, *chunks):  # type: ignore[arg-type]
@@ -106,11 +107,12 @@ class PlaintextTransport:
                 return
             if len(chunks) > 1:
                 chunks = joined(chunks)
-            data = chunks[0]
-            if len(chunks) > 1 or not isinstance(data, bytes):
+            only = chunks[0]
+            if len(chunks) > 1 or not isinstance(only, bytes):
                 self._queue.put(chunks)
                 self._send_queued()
                 return
+            data = only
             sent = self._send(data)
         except (BlockingIOError, InterruptedError):
             sent = 0
