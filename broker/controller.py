@@ -25,6 +25,7 @@ from broker.deferred import Deferred, gather
 from broker.group_sync import GroupSync
 from broker.ids import random_id
 from broker.internal_topics import creatable_topic
+from broker.log_limit import LimitedLog
 from metadata import configs, create_partitions, create_topics, delete_topics, elections, lifecycle
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from broker.partitions import Partitions
 
 log = logging.getLogger(__name__)
+automatic_log = LimitedLog(log)  # a client may ask for a topic that cannot be made again and again
 
 T = TypeVar("T")
 
@@ -53,11 +55,11 @@ def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
     try:
         results = created.result()
     except Exception as error:
-        log.error("A topic cannot be made automatically: %s", error)
+        automatic_log.warning("A topic cannot be made automatically: %s", error)
         return
     for result in results:
         if result.error_code is not ErrorCode.NONE:
-            log.warning("Topic %s is not made automatically: %s", result.name, result.error_message)
+            automatic_log.warning("Topic %s is not made automatically: %s", result.name, result.error_message)
 
 
 class Controller:

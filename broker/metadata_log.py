@@ -93,7 +93,9 @@ class MetadataLog:
         offset = self._load_snapshot(loader)
         try:
             while offset < self.end_offset:
-                offset = self._load_some(loader, offset)
+                offset, before = self._load_some(loader, offset), offset
+                if offset == before:
+                    raise ReplayError("there is no batch where one should be")
         except (ProtocolError, RecordsError, ReplayError) as error:
             raise MetadataLogDamaged(
                 f"{self.path}: the metadata log is damaged behind offset {offset}: {error}"
