@@ -39,10 +39,13 @@ class Replay:
             return []
         return list(self._rules.differences(name, exchange.decode_answer(), answer, self._names))
 
-    def answer(self, exchange: Exchange) -> Struct | None:
-        """Send the exchange's request; return its answer, None where none is due. Raises Closed."""
+    def answer(self, exchange: Exchange, request: Struct | None = None) -> Struct | None:
+        """Send the exchange's request, or another `request` in its place; return the answer, None where none is due.
+
+        Raises Closed.
+        """
         client = self._client(exchange.connection)
-        client.socket.sendall(frame(self.translated(exchange)))
+        client.socket.sendall(frame(self._frame(exchange, request or self.translated(exchange))))
         if exchange.answer is None and not exchange.closed:
             return None
         client.expect(exchange.api, exchange.answer_version, exchange.correlation_id)
@@ -58,13 +61,15 @@ class Replay:
             client.close()
         self._clients.clear()
 
-    def translated(self, exchange: Exchange) -> bytes:
-        """The request's frame with the ids of this run."""
+    def translated(self, exchange: Exchange) -> Struct | None:
+        """The exchange's request with the ids of this run; None for versions without a schema."""
         request = exchange.decode_request()
+        return None if request is None else self._translate(exchange.api.name, request)
+
+    def _frame(self, exchange: Exchange, request: Struct | None) -> bytes:
         if request is None:
             return exchange.request
-        body = exchange.api.request.encode(exchange.version, self._translate(exchange.api.name, request))
-        return exchange.request[: exchange.body_position] + body
+        return exchange.request[: exchange.body_position] + exchange.api.request.encode(exchange.version, request)
 
     def _translate(self, path: str, value: Any) -> Any:
         if isinstance(value, Struct):

@@ -1,0 +1,100 @@
+"""Brings a broker into the state in which the one was that the sweeps were recorded from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
+from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
+from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
+from protocol.messages.end_txn import END_TXN
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from tests.conformance.sweep_rules import TRANSACTIONS_ALONE
+from tests.support.exchanges import Exchange
+from tests.support.wire import WireClient, served_versions
+
+COMPACTED = ("comp", "__consumer_offsets", "__transaction_state", "__share_group_state")
+TOPICS_BEFORE = {"demo": 4, "my.topic_x": 1, **dict.fromkeys(COMPACTED, 1)}
+PRODUCER_IDS_BEFORE = 7
+
+# Retention took records away while the sweeps were recorded: new start of partition 0 in front of an exchange
+RETENTION = {228: 12, 303: 22, 503: 23}
+AUTO_CREATED = 119  # from here on the topic that an earlier Metadata has asked for is there
+
+
+class SweepStage:
+    """Brings a broker into the state in which the recorded one was."""
+
+    def __init__(self, client: WireClient) -> None:
+        self._client = client
+        self._served = served_versions(client)
+        self._ended: str | None = None
+
+    @property
+    def has_transactions(self) -> bool:
+        return ADD_PARTITIONS_TO_TXN.key in self._served
+
+    def plays(self, exchange: Exchange) -> bool:
+        """Whether the exchange is of an API that the broker serves, or of one that nobody does."""
+        versions = self._served.get(exchange.api.key)
+        if versions is None:
+            return False
+        if not self.has_transactions and (exchange.correlation_id in TRANSACTIONS_ALONE or _transactional_id(exchange)):
+            return False
+        return exchange.version in versions or exchange.closed or exchange.answer_version != exchange.version
+
+    def before_all(self) -> None:
+        """What other clients had done to the recorded broker: topics, coordinators, producer ids."""
+        policy = [CreatableTopicConfig(name="cleanup.policy", value="compact")]
+        topics = [
+            CreatableTopic(name=name, num_partitions=count, replication_factor=1, configs=policy * (name in COMPACTED))
+            for name, count in TOPICS_BEFORE.items()
+        ]
+        created = self._client.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
+        assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE] * len(topics)
+        self._until(self._finds_coordinator)
+        for _ in range(PRODUCER_IDS_BEFORE):
+            self._until(self._gives_producer_id)
+
+    def before(self, exchange: Exchange) -> None:
+        """What happened at the recorded broker by itself in front of an exchange."""
+        if exchange.correlation_id in RETENTION:
+            cut = DeleteRecordsPartition(partition_index=0, offset=RETENTION[exchange.correlation_id])
+            topics = [DeleteRecordsTopic(name="sweep", partitions=[cut])]
+            self._client.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=5_000)
+        if exchange.correlation_id == AUTO_CREATED:
+            self._until(self._nope_is_there)
+        if self._ended is not None:
+            self._until(self._has_written_markers)
+        self._ended = _transactional_id(exchange) if exchange.api is END_TXN else None
+
+    def _finds_coordinator(self) -> bool:
+        return bool(self._client.call(FIND_COORDINATOR, 3, key="gs").error_code == ErrorCode.NONE)
+
+    def _gives_producer_id(self) -> bool:
+        return bool(self._client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code == ErrorCode.NONE)
+
+    def _nope_is_there(self) -> bool:
+        topics = [MetadataRequestTopic(name="nope")]
+        metadata = self._client.call(METADATA, 12, topics=topics, allow_auto_topic_creation=False)
+        return bool(metadata.topics[0].error_code == ErrorCode.NONE)
+
+    def _has_written_markers(self) -> bool:
+        described = self._client.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[self._ended])
+        return described.transaction_states[0].transaction_state not in ("PrepareCommit", "PrepareAbort")
+
+    def _until(self, condition: Callable[[], bool], timeout_s: float = 20) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not condition():
+            assert time.monotonic() < deadline, "the broker does not get into the state that was recorded"
+            time.sleep(0.02)
+
+
+def _transactional_id(exchange: Exchange) -> str | None:
+    request = exchange.decode_request()
+    return getattr(request, "transactional_id", None) if request is not None and not exchange.closed else None
