@@ -24,7 +24,7 @@ from metadata.framing import MetadataRecord
 from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.replay import replay_all
-from storage.checkpoints import write_topic_id
+from storage.checkpoints import PARTITION_METADATA, write_topic_id
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LONG_MAX, LogConfig
@@ -105,6 +105,7 @@ def open_node(
         )
         logs.load(lambda topic: config.log_config(image.topic_config(topic)), now_ms)
         _set_strays_aside(logs, image, config.node_id)
+        _adopt(logs, image)
         return Node(config, data, logs, metadata_log, image)
     except BaseException:
         logs.unlock()
@@ -193,6 +194,23 @@ def _set_strays_aside(logs: LogManager, image: MetadataImage, node_id: int) -> N
     for topic, partition in list(_strays(logs, image, node_id)):
         log.warning("No topic has %s-%d any more: its directory is kept with the ending -stray", topic, partition)
         logs.set_aside(topic, partition, os.urandom(16).hex())
+
+
+def _adopt(logs: LogManager, image: MetadataImage) -> None:
+    """Give a log without its partition.metadata (a crash was faster) the topic id that it belongs to by its name.
+
+    Apache Kafka would set it aside as a stray, with all its records.
+    """
+    for (name, _), partition_log in logs.logs.items():
+        topic = image.topic(name)
+        if topic is not None and partition_log.topic_id is None and partition_log.directory.is_online:
+            try:
+                write_topic_id(partition_log.directory.fs, partition_log.path, topic.topic_id)
+            except OSError as error:
+                partition_log.directory.fail(error)
+                continue
+            partition_log.topic_id = topic.topic_id
+            partition_log.mark_unsynced(f"{partition_log.path}/{PARTITION_METADATA}")
 
 
 def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tuple[str, int]]:

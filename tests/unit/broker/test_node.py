@@ -263,6 +263,24 @@ def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
     again.close(4000)
 
 
+@pytest.mark.parametrize("content", [None, "garbage"])
+def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None):
+    """By its name; Apache Kafka would take it for a stray."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    crash(node)
+    file = tmp_path / "orders-0/partition.metadata"
+    before = file.read_text()
+    file.unlink()
+    if content is not None:
+        file.write_text(content)
+    again = start(tmp_path)
+
+    assert file.read_text() == before
+    assert again.logs.logs["orders", 0].topic_id == TOPIC_ID
+    crash(again)
+
+
 def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
     """Its topic id says so."""
     node = start(tmp_path)
