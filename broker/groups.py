@@ -74,6 +74,7 @@ class Groups:
         self._load_scheduled = False
         self._failed: set[int] = set()
         self._count = 0  # partitions of the topic; 0 while there is none
+        self._stopped = False
         self._armed: Timer | None = None
         self._expiry: Timer | None = None
         self._codec = config.get_int("offsets.topic.compression.codec")
@@ -89,7 +90,8 @@ class Groups:
         self._expiry = self._broker.timers.call_later(self._check_interval_ms, self._expire)
 
     def stop(self) -> None:
-        """Answer who waits, with NOT_COORDINATOR, and stop."""
+        """Answer who waits, with NOT_COORDINATOR, and all who come from now on."""
+        self._stopped = True
         for timer in (self._armed, self._expiry):
             if timer is not None:
                 timer.cancel()
@@ -110,7 +112,7 @@ class Groups:
 
     def with_topic(self, serve: Callable[[], Reply]) -> Reply:
         """Call `serve()`; first make the topic if there is none. Where that fails `at` still says NOT_COORDINATOR."""
-        if self._count or self._find_topic():
+        if self._stopped or self._count or self._find_topic():
             return serve()
         answered: Deferred[Struct] = Deferred()
 
@@ -144,6 +146,8 @@ class Groups:
         return Now(clock.now_ms(), clock.monotonic_ms())
 
     def _find_topic(self) -> int:
+        if self._stopped:
+            return 0
         # The number stays what it is first seen to be: other partitions would mean other places for groups.
         self._count = len(self._broker.partitions.of_topic(OFFSETS_TOPIC))
         return self._count

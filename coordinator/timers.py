@@ -56,8 +56,13 @@ class Timers(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def expire(self, now_ms: float) -> Iterator[K]:
-        """Take the keys out that are due, earliest entry first. Deadlines may be set and cancelled meanwhile."""
-        while self._heap and self._heap[0][0] <= now_ms:
+        """Take the keys out that are due, earliest entry first.
+
+        Deadlines may be set and cancelled meanwhile; one that is set for now or earlier comes out the next time, so
+        that whoever sets it again and again does not keep the caller for ever.
+        """
+        last = self._sequence
+        while self._heap and self._heap[0][0] <= now_ms and self._heap[0][1] <= last:
             entry, _, key = heappop(self._heap)
             if self._entries.get(key) != entry:
                 continue  # an earlier entry took over

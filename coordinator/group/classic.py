@@ -199,8 +199,8 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest of the members', which is how long the group waits for joins."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        """The longest of the members', which is how long the group waits for joins; clients may send less than 0."""
+        return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     # -- parked joins -----------------------------------------------------------------------------------------------
 

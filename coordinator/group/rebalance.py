@@ -15,6 +15,7 @@ from coordinator.effects import Waiter
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.member import NO_ASSIGNMENT, Member
 from coordinator.group.records import GroupRecord
+from coordinator.group.settings import LEAST_JOIN_WAIT_MS
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
@@ -92,7 +93,8 @@ def complete_join(shard: GroupShard, group: ClassicGroup, now: Now, effects: Gro
     if not group.elect_joined_leader() and group.members:
         # Only static members are left, and none has joined: wait until their sessions end or they come.
         effects.note("group %s cannot complete its rebalance: no member has joined", group.group_id)
-        shard.timers.schedule(TimerKey("join", group.group_id), now.tick_ms + group.rebalance_timeout_ms)
+        wait_ms = max(group.rebalance_timeout_ms, LEAST_JOIN_WAIT_MS)
+        shard.timers.schedule(TimerKey("join", group.group_id), now.tick_ms + wait_ms)
         return
     if group.members:
         start_generation(shard, group, now, effects)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 #: How long a new member may stay parked in a join; it cannot send heartbeats before it knows its id.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
+#: The least time between two looks at a group of static members of which none joins, whatever timeout they have sent.
+LEAST_JOIN_WAIT_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True)

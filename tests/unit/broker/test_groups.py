@@ -298,7 +298,20 @@ def test_stop_sends_waiting_members_away():
     joined = join(broker)
     broker.groups.stop()
     assert code_of(joined.result()) is ErrorCode.NOT_COORDINATOR
+    assert heartbeat(broker, "m") is ErrorCode.NOT_COORDINATOR
+    assert code_of(join(broker).result()) is ErrorCode.NOT_COORDINATOR
     broker.advance(1_000_000)
+
+
+def test_records_are_compressed_as_the_setting_says():
+    """offsets.topic.compression.codec"""
+    from protocol.records.batch import parse_header
+
+    broker = GroupBroker({"offsets.topic.compression.codec": 3})
+    broker.controller.add("t")
+    commit(broker, 5)
+    assert parse_header(broker.partition_of("g").batches[-1]).codec == 3
+    assert fetched(broker.restarted()) == 5
 
 
 def test_expired_offsets_go_every_check_interval():

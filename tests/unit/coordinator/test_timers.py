@@ -53,6 +53,19 @@ def test_cancel_forgets_and_a_new_deadline_counts_again():
     assert timers.next_check_ms() is None
 
 
+def test_deadlines_set_for_now_while_expiring_come_out_the_next_time():
+    timers: Timers[str] = Timers()
+    timers.schedule("again", 5)
+    timers.schedule("other", 7)
+    taken = []
+    for key in timers.expire(10):
+        taken.append(key)
+        timers.schedule("again", 10)
+    assert taken == ["again", "other"]
+    assert timers.next_check_ms() == 10
+    assert list(timers.expire(10)) == ["again"]
+
+
 def test_many_cancelled_keys_do_not_stay_in_memory():
     timers: Timers[int] = Timers()
     for key in range(10 * SLACK):

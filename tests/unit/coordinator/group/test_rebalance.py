@@ -135,6 +135,27 @@ def test_rebalance_that_no_static_member_joins_waits_on():
     assert back.response.generation_id == generation + 1
 
 
+def test_timeouts_below_zero_do_not_keep_the_coordinator_busy():
+    """Static members that nobody can wait for: looked at once a second, until their sessions end."""
+    h = GroupHarness()
+    static = [h.join(instance=name, session_ms=30_000) for name in ("one", "two")]
+    dynamic = h.enter(session_ms=30_000)
+    h.advance(9_000)
+    group = h.shard.classic("g")
+    for each in (*static, dynamic):
+        h.sync(each.response.member_id, 1, {})
+    for member in group.members.values():
+        member.rebalance_timeout_ms = -1
+    h.leave((dynamic.response.member_id, None))
+    assert group.rebalance_timeout_ms == 0
+    before = len(h.notes)
+    h.advance(10_000)
+    assert group.state is GroupState.PREPARING_REBALANCE
+    assert len(h.notes) - before == 11
+    h.advance(30_000)
+    assert group.state is GroupState.EMPTY
+
+
 def test_last_member_that_dies_in_the_first_phase_leaves_the_group_empty():
     h = GroupHarness(GroupSettings(initial_rebalance_delay_ms=600_000))
     parked = h.join(version=3, rebalance_ms=700_000)
