@@ -57,7 +57,7 @@ $(VENV)/.broker: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.demo: $(VENV)/.broker
 	@echo "Installing what the pipeline needs into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
-	@$(INSTALL) --editable '.[pipeline]'
+	@$(INSTALL) --editable '.[demo]'
 	@touch $@
 
 $(VENV)/.develop: $(VENV)/.broker

@@ -38,11 +38,21 @@ http {{
 """
 
 PAGES = {"index.html": 2000, "about.html": 900, "style.css": 4000, "logo.svg": 6500, "docs/start.html": 3200}
-PATHS = ["/", "/index.html", "/about.html", "/style.css", "/logo.svg", "/docs/start.html", "/old", "/missing", "/private/x"]
+PATHS = [
+    "/",
+    "/index.html",
+    "/about.html",
+    "/style.css",
+    "/logo.svg",
+    "/docs/start.html",
+    "/old",
+    "/missing",
+    "/private/x",
+]
 WEIGHTS = [30, 10, 8, 20, 15, 9, 3, 4, 1]
 AGENTS = [
     "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0",
-    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4 Safari/605.1.15",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Safari/605.1.15",
     "curl/8.5.0",
 ]
 
@@ -81,7 +91,9 @@ def load(port: int, requests: int, chance: random.Random, seconds: float) -> Non
         path = chance.choices(PATHS, WEIGHTS)[0]
         method = chance.choices(["GET", "HEAD", "POST"], [94, 4, 2])[0]
         headers = {"User-Agent": chance.choice(AGENTS), "Referer": chance.choice(["-", "http://127.0.0.1/"])}
-        connection.request(method, f"{path}?n={chance.randrange(9)}" if chance.random() < 0.1 else path, headers=headers)
+        connection.request(
+            method, f"{path}?n={chance.randrange(9)}" if chance.random() < 0.1 else path, headers=headers
+        )
         connection.getresponse().read()
         time.sleep(seconds / requests)
     connection.close()

@@ -1,7 +1,7 @@
 """`pybroker pipeline SPEC.yaml`: run a specification's streams on Spark until they end, or until SIGTERM or SIGINT.
 
-Exit codes: 0 when all has ended or was told to; 1 when a stream failed, or Java, Spark or its jars are not there; 2 for a
-specification that is not right.
+Exit codes: 0 when all has ended or was told to; 1 when a stream failed, or Java, Spark or its jars are not there; 2 for
+a specification that is not right.
 """
 
 from __future__ import annotations

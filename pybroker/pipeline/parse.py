@@ -1,7 +1,7 @@
 """From records to columns: pure functions on DataFrames.
 
-A parsed source has the columns of its format, then `_topic`, `_partition`, `_offset`, `_timestamp`, `_key`, `_headers` and
-`_value` of the record, and `_error`: null, or why the record could not be parsed. Nothing is dropped here.
+A parsed source has the columns of its format, then `_topic`, `_partition`, `_offset`, `_timestamp`, `_key`, `_headers`
+and `_value` of the record, and `_error`: null, or why the record could not be parsed. Nothing is dropped here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ PRESETS = {
     "nginx_combined": Parse(
         format="regex",
         pattern=(
-            r'^(?<remote_addr>\S+) - (?<remote_user>\S+) \[(?<time>[^\]]+)\] "(?<method>\S+) (?<path>\S+) (?<protocol>[^"]+)" '
+            r"^(?<remote_addr>\S+) - (?<remote_user>\S+) \[(?<time>[^\]]+)\] "
+            r'"(?:(?<method>\S+) (?<path>\S+) (?<protocol>[^"]+)|[^"]*)" '  # a client may have sent anything
             r'(?<status>\d{3}) (?<bytes>\d+) "(?<referer>[^"]*)" "(?<user_agent>[^"]*)"'
         ),
         schema="status INT, bytes BIGINT",

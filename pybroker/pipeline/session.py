@@ -11,8 +11,8 @@ from pybroker.pipeline.jars import Artifact, resolve
 from pybroker.pipeline.java import find_java
 from pybroker.pipeline.spec import Pipeline
 
-# The newest connector whose dependencies can all be had: its token provider of the same version is not published, and that
-# of 4.0.0 has the same interface. kafka-clients is the version that the connector was built with.
+# The newest connector whose dependencies can all be had: its token provider of the same version is not published, and
+# that of 4.0.0 has the same interface. kafka-clients is the version that the connector was built with.
 CONNECTOR = (
     Artifact(
         *("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),

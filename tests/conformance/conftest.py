@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from pybroker.pipeline.session import open_session
+from pybroker.pipeline.spec import Kafka, Pipeline, Spark
 from tests.support.brokers import BROKERS, RunningBroker
 from tests.support.jars import kafka_classpath, kafka_jars
 from tests.support.java import JavaRunner, compile_java
@@ -79,3 +82,12 @@ def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -
         runner = JavaRunner(java_classpath, log)
         yield runner
         runner.close()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One session, set up as the pipeline's command does."""
+    conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
+    session = open_session(Pipeline(1, "tests", Kafka(""), {}, {}, "", Spark(conf=conf)))
+    yield session
+    session.stop()

@@ -1,4 +1,4 @@
-"""A member of a consumer group as a process of its own, by one of three libraries: what it does is one line of JSON each.
+"""A member of a consumer group as a process of its own, by one of three libraries; what it does it tells in JSON lines.
 
     python -m tests.conformance.group_member kafka-python|aiokafka|confluent BOOTSTRAP TOPIC GROUP
 

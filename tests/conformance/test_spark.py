@@ -24,8 +24,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pybroker.pipeline.session import open_session
-from pybroker.pipeline.spec import Kafka, Pipeline, Spark
 from tests.support.brokers import RunningBroker
 from tests.support.scale import scaled
 
@@ -40,15 +38,6 @@ class Summary:
 
     count: int
     checksum: int
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session, set up as the pipeline's command does."""
-    conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
-    session = open_session(Pipeline(1, "tests", Kafka(""), {}, {}, "", Spark(conf=conf)))
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -245,9 +234,7 @@ def test_stream_into_a_topic(spark: SparkSession, reference: RunningBroker, topi
     assert query.awaitTermination(120)
 
     assert summed(source(spark.read, reference, copied)) == written
-    consumer = Consumer(
-        {"bootstrap.servers": reference.bootstrap, "group.id": copied, "auto.offset.reset": "earliest"}
-    )
+    consumer = Consumer({"bootstrap.servers": reference.bootstrap, "group.id": copied, "auto.offset.reset": "earliest"})
     consumer.subscribe([copied])
     [message] = consumer.consume(1, 30)
     consumer.close()

@@ -1,7 +1,7 @@
 """Apache Kafka's console tools: their main classes, and what recorded runs of them printed (tests/data/tools).
 
-A recorded run is `$ tool arguments`, then sections stdin, stdout, stderr, and the exit code. `normalised` takes out what
-differs from run to run: ids, times, paths, ports and figures of speed.
+A recorded run is `$ tool arguments`, then sections stdin, stdout, stderr, and the exit code. `normalised` takes out
+what differs from run to run: ids, times, paths, ports and figures of speed.
 """
 
 from __future__ import annotations

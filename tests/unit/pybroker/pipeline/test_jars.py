@@ -1,0 +1,76 @@
+"""Jars: brought once, checked, kept; by Maven or else by Ivy."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from pybroker.pipeline import jars
+from pybroker.pipeline.jars import Artifact, JarsUnavailableError, resolve
+
+CONTENT = b"content of the jar"
+PINNED = Artifact("org.example", "thing", "1.0", hashlib.sha256(CONTENT).hexdigest())
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and no Ivy."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(jars, "find_spec", lambda _: None)
+    monkeypatch.setattr(jars.shutil, "which", lambda _: None)
+    return tmp_path / "cache" / "pybroker"
+
+
+def fake_maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Path:
+    """An mvn that runs `script` with the folder to fill as $out, and counts its calls."""
+    tool = tmp_path / "bin" / "mvn"
+    tool.parent.mkdir(exist_ok=True)
+    out = 'for a in "$@"; do case "$a" in -DoutputDirectory=*) out="${a#*=}";; esac; done; mkdir -p "$out"'
+    tool.write_text(f"#!/bin/sh\necho x >> {tmp_path}/calls\n{out}\n{script}\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(jars.shutil, "which", lambda _: str(tool))
+    return tmp_path / "calls"
+
+
+def test_jars_are_brought_once(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second time they come from the cache."""
+    calls = fake_maven(tmp_path, monkeypatch, f'printf "{CONTENT.decode()}" > "$out/thing-1.0.jar"')
+
+    assert resolve("set", [PINNED]) == resolve("set", [PINNED]) == [cache / "set" / "thing-1.0.jar"]
+    assert calls.read_text() == "x\n"
+
+
+def test_other_content_than_pinned_is_refused_and_not_kept(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SHA-256 decides."""
+    fake_maven(tmp_path, monkeypatch, 'printf "something else" > "$out/thing-1.0.jar"')
+
+    with pytest.raises(JarsUnavailableError, match="SHA-256"):
+        resolve("set", [PINNED])
+    assert not (cache / "set").exists()
+
+
+def test_kept_jar_that_was_changed_is_refused(cache: Path) -> None:
+    """What lies in the cache is checked each time."""
+    (cache / "set").mkdir(parents=True)
+    (cache / "set" / "thing-1.0.jar").write_bytes(b"changed")
+
+    with pytest.raises(JarsUnavailableError, match="SHA-256"):
+        resolve("set", [PINNED])
+
+
+def test_nothing_to_bring_them_with_says_so(cache: Path) -> None:
+    """Each tool's reason."""
+    with pytest.raises(JarsUnavailableError, match=r"org.example:thing:1.0: Maven: mvn is not on PATH; Ivy: PySpark"):
+        resolve("set", [PINNED])
+
+
+def test_failure_of_maven_is_told(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own error lines."""
+    fake_maven(tmp_path, monkeypatch, 'echo "[ERROR] no such artifact"; exit 1')
+
+    with pytest.raises(JarsUnavailableError, match="no such artifact"):
+        resolve("set", [PINNED])
