@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
+# (broker, version, frame, position of the body, correlation id) -> the frame of the answer, or None: not for this path
+Shortcut: TypeAlias = "Callable[[Broker, int, memoryview, int, int], bytes | None]"
 H = TypeVar("H", bound=Callable[..., object])
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
@@ -72,12 +74,13 @@ class RequestContext:
 class Codec:
     """What it takes to read a request and write its answer in one version of one API, looked up once."""
 
-    __slots__ = ("api", "decode", "encode", "handler", "tagged", "version")
+    __slots__ = ("api", "decode", "encode", "handler", "shortcut", "tagged", "version")
 
     def __init__(self, row: Row, version: int) -> None:
         self.api = row.api
         self.version = version
         self.handler = row.handler
+        self.shortcut = row.shortcut
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.api.request.decoder(version)
         self.encode: Callable[[int, Struct], list[Chunk]] = response_encoder(row.api, version)
         self.tagged = row.api.request_header_version(version) == 2
@@ -86,24 +89,36 @@ class Codec:
 class Row:
     """An API that is served: its handler, the versions served, and those advertised (more, where Kafka does so)."""
 
-    __slots__ = ("advertised", "api", "handler", "served")
+    __slots__ = ("advertised", "api", "handler", "served", "shortcut")
 
-    def __init__(self, api: Api, handler: Handler, served: VersionRange, advertised: VersionRange) -> None:
+    def __init__(
+        self,
+        api: Api,
+        handler: Handler,
+        served: VersionRange,
+        advertised: VersionRange,
+        shortcut: Shortcut | None = None,
+    ) -> None:
         self.api = api
         self.handler = handler
         self.served = served
         self.advertised = advertised
+        self.shortcut = shortcut
 
 
 _declared: dict[int, Row] = {}
 
 
-def handles(api: Api, *, versions: str | None = None, advertised: str | None = None) -> Callable[[H], H]:
+def handles(
+    api: Api, *, versions: str | None = None, advertised: str | None = None, shortcut: Shortcut | None = None
+) -> Callable[[H], H]:
     """Register a function as the handler of an API.
 
     Args:
         versions: served; those that Apache Kafka 4.3 serves unless told.
         advertised: told to clients by ApiVersions; the served ones unless told.
+        shortcut: asked first, with the request as bytes; what it answers has to be what the handler would. It comes
+            before the client id is looked at: what is checked of every request, it has to check, too.
 
     Raises TypeError when a version has no schema, or the API a handler already.
     """
@@ -116,7 +131,7 @@ def handles(api: Api, *, versions: str | None = None, advertised: str | None = N
             raise TypeError(f"{api.name} has a handler in {known.handler.__module__} already")
         if served.min < api.versions.min or served.max > api.versions.max:
             raise TypeError(f"{api.name}: versions {served} served, but the schema has {api.versions}")
-        _declared[api.key] = Row(api, handler, served, shown)  # type: ignore[arg-type]
+        _declared[api.key] = Row(api, handler, served, shown, shortcut)  # type: ignore[arg-type]
         return handler
 
     return register
@@ -174,22 +189,22 @@ class Dispatcher:
             codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
             if codec is None:
                 return self._refuse(frame)
-            if client_id_size >= 0:
-                position = 10 + client_id_size
-                if position > len(frame):
-                    raise ProtocolError("the client id reaches beyond the frame")
-                client_id: str | None = str(frame[10:position], "utf-8")
-            else:
-                position = 10
-                client_id = None
+            position = body = 10 + client_id_size if client_id_size > 0 else 10
+            if body > len(frame):
+                raise ProtocolError("the client id reaches beyond the frame")
             if codec.tagged:
-                tags = frame[position]
-                position += 1
+                tags = frame[body]
+                body += 1
                 if tags:
-                    position = skip_tagged_fields(frame, position, tags, len(frame))
+                    body = skip_tagged_fields(frame, body, tags, len(frame))
+            if codec.shortcut is not None:
+                answer = codec.shortcut(self._broker, codec.version, frame, body, correlation_id)
+                if answer is not None:
+                    return [answer]
+            client_id = str(frame[10:position], "utf-8") if client_id_size >= 0 else None
         except (layout_error, IndexError, UnicodeDecodeError) as error:
             raise ProtocolError(f"request header: {error}") from None
-        request = codec.decode(frame, position)[0]
+        request = codec.decode(frame, body)[0]
         try:
             ctx = RequestContext(self._broker, connection, codec.api, codec.version, correlation_id, client_id)
             reply = codec.handler(ctx, request)

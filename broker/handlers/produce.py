@@ -20,6 +20,7 @@ from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, RequestContext, handles
 from broker.error_map import error_code_of
 from broker.partition import Partition
+from broker.single_produce import produce_single
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PRODUCE,
@@ -57,7 +58,7 @@ _ADMIN_CLIENT_ID = "__admin_client"
 _WITHOUT_LOG_START = (CorruptRecords, RecordTooLarge, RecordBatchTooLarge, LogOffline)
 
 
-@handles(PRODUCE, versions="3-13", advertised="0-13")
+@handles(PRODUCE, versions="3-13", advertised="0-13", shortcut=produce_single)
 def produce(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct] | None:
     refused = _refuse_all(request)
     if refused is not None:

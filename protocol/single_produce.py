@@ -1,0 +1,133 @@
+"""Produce requests for one partition, read and answered without structs: what a producer sends that fills one batch at
+a time, thousands of times a second.
+
+Such a request differs from the one before it in its records alone. What stands before them (the head) is decoded by
+the schema once and remembered; after that it is looked up. The answer is a template that the schema encoded once, with
+three numbers put in. Requests of any other shape are none of this module's business: `split` says so with None.
+A property test keeps all of it equal to the schema's codec. Flexible versions only (v9-v13): older clients are rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct as Layout
+
+from protocol.errors import ProtocolError
+from protocol.framing import encode_response
+from protocol.messages.produce import PRODUCE, PartitionProduceResponse, TopicProduceResponse
+from protocol.schema import Chunk
+
+FIRST_VERSION = 9
+_FIRST_WITH_TOPIC_ID = 13
+
+# Placeholders for base offset, log append time and log start offset, unlike anything else in an answer.
+_NUMBERS = (0x7B01_0203_0405_0607, 0x7B11_1213_1415_1617, 0x7B21_2223_2425_2627)
+_ERROR_AND_NUMBERS = Layout(">hqqq")
+# Heads of so many different requests are remembered; a partition has one for each setting of acks and timeout.
+_CAPACITY = 20_000
+
+
+class SingleProduce:
+    """What the head of such a request says. `topic` is empty where the topic is named by its id.
+
+    `answer(correlation id, base offset, log append time, log start offset)` is the frame of the good answer.
+    """
+
+    __slots__ = ("acks", "answer", "index", "topic", "topic_id")
+
+    def __init__(self, version: int, topic: str, topic_id: bytes, index: int, acks: int) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.acks = acks
+        self.answer = _template(version, topic, topic_id, index)
+
+
+def _template(version: int, topic: str, topic_id: bytes, index: int) -> Callable[[int, int, int, int], bytes]:
+    base_offset, log_append_time_ms, log_start_offset = _NUMBERS
+    partition = PartitionProduceResponse(
+        index=index,
+        base_offset=base_offset,
+        log_append_time_ms=log_append_time_ms,
+        log_start_offset=log_start_offset,
+    )
+    answer = TopicProduceResponse(name=topic, topic_id=topic_id, partition_responses=[partition])
+    frame = b"".join(_bytes(encode_response(PRODUCE, version, 0, PRODUCE.response(responses=[answer]))))
+    before, found, after = frame[8:].partition(_ERROR_AND_NUMBERS.pack(0, *_NUMBERS))
+    assert found
+    pack = Layout(f">4si{len(before)}shqqq{len(after)}s").pack
+    size = frame[:4]
+
+    def encode(correlation_id: int, base_offset: int, log_append_time_ms: int, log_start_offset: int) -> bytes:
+        return pack(size, correlation_id, before, 0, base_offset, log_append_time_ms, log_start_offset, after)
+
+    return encode
+
+
+def _bytes(chunks: list[Chunk]) -> list[bytes]:
+    return [chunk for chunk in chunks if isinstance(chunk, bytes)]
+
+
+def split(version: int, frame: memoryview, position: int) -> tuple[bytes, memoryview] | None:
+    """Cut the body of a request, which begins at `position`, into its head and its records.
+
+    None: it has another shape, or is malformed. What the head says is yet to be seen (`SingleProduces.get`).
+    """
+    try:
+        if frame[position] or frame[position + 7] != 2:  # a transactional id; not exactly one topic
+            return None
+        # acks, timeout and the number of topics; the topic; the number of partitions; the index
+        size = frame[position + 8] + 13 if version < _FIRST_WITH_TOPIC_ID else 29
+        at = start = position + size
+        length = frame[at]
+        at += 1
+        if length > 127:  # an unsigned varint, seven bits a byte
+            more = frame[at]
+            at += 1
+            length += (more - 1) << 7
+            if more > 127:
+                more = frame[at]
+                at += 1
+                length += (more - 1) << 14
+                if more > 127:
+                    more = frame[at]
+                    at += 1
+                    length += (more - 1) << 21
+                    if more > 127:
+                        return None
+    except IndexError:
+        return None
+    end = at + length - 1
+    # Three structs end here, none with tagged fields.
+    if length < 2 or end + 3 != len(frame) or frame[end] or frame[end + 1] or frame[end + 2]:
+        return None
+    return bytes(frame[position:start]), frame[at:end]
+
+
+class SingleProduces:
+    """Heads that have been seen, in one version."""
+
+    __slots__ = ("_known", "_version")
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._known: dict[bytes, SingleProduce] = {}
+
+    def get(self, head: bytes) -> SingleProduce | None:
+        """What a head from `split` says; None when it is no whole head, and the request so of another shape."""
+        return self._known.get(head) or self._learn(head)
+
+    def _learn(self, head: bytes) -> SingleProduce | None:
+        try:
+            # The shortest request with this head: null records, and three structs without tagged fields.
+            request, end = PRODUCE.request.decode(self._version, head + b"\0\0\0\0")
+        except ProtocolError:
+            return None
+        if end != len(head) + 4 or len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+            return None
+        (topic,) = request.topic_data
+        single = SingleProduce(self._version, topic.name, topic.topic_id, topic.partition_data[0].index, request.acks)
+        if len(self._known) >= _CAPACITY:
+            self._known.clear()
+        self._known[head] = single
+        return single
