@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from struct import Struct as Layout
 from struct import error as layout_error
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from broker.deferred import Deferred
 from broker.error_map import error_code_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
+Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
 # (broker, version, frame, position of the body, correlation id) -> the frame of the answer, or None: not for this path
 Shortcut: TypeAlias = "Callable[[Broker, int, memoryview, int, int], bytes | None]"
@@ -82,14 +83,14 @@ class Codec:
         self.handler = row.handler
         self.shortcut = row.shortcut
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.api.request.decoder(version)
-        self.encode: Callable[[int, Struct], list[Chunk]] = response_encoder(row.api, version)
+        self.encode: Encode = row.encoder(version) if row.encoder is not None else response_encoder(row.api, version)
         self.tagged = row.api.request_header_version(version) == 2
 
 
 class Row:
     """An API that is served: its handler, the versions served, and those advertised (more, where Kafka does so)."""
 
-    __slots__ = ("advertised", "api", "handler", "served", "shortcut")
+    __slots__ = ("advertised", "api", "encoder", "handler", "served", "shortcut")
 
     def __init__(
         self,
@@ -98,19 +99,26 @@ class Row:
         served: VersionRange,
         advertised: VersionRange,
         shortcut: Shortcut | None = None,
+        encoder: Callable[[int], Encode] | None = None,
     ) -> None:
         self.api = api
         self.handler = handler
         self.served = served
         self.advertised = advertised
         self.shortcut = shortcut
+        self.encoder = encoder
 
 
 _declared: dict[int, Row] = {}
 
 
 def handles(
-    api: Api, *, versions: str | None = None, advertised: str | None = None, shortcut: Shortcut | None = None
+    api: Api,
+    *,
+    versions: str | None = None,
+    advertised: str | None = None,
+    shortcut: Shortcut | None = None,
+    encoder: Callable[[int], Encode] | None = None,
 ) -> Callable[[H], H]:
     """Register a function as the handler of an API.
 
@@ -119,6 +127,7 @@ def handles(
         advertised: told to clients by ApiVersions; the served ones unless told.
         shortcut: asked first, with the request as bytes; what it answers has to be what the handler would. It comes
             before the client id is looked at: what is checked of every request, it has to check, too.
+        encoder: version -> encoder of whole frames, shaped by hand: of what the handler answers, and of Structs.
 
     Raises TypeError when a version has no schema, or the API a handler already.
     """
@@ -131,7 +140,7 @@ def handles(
             raise TypeError(f"{api.name} has a handler in {known.handler.__module__} already")
         if served.min < api.versions.min or served.max > api.versions.max:
             raise TypeError(f"{api.name}: versions {served} served, but the schema has {api.versions}")
-        _declared[api.key] = Row(api, handler, served, shown, shortcut)  # type: ignore[arg-type]
+        _declared[api.key] = Row(api, handler, served, shown, shortcut, encoder)  # type: ignore[arg-type]
         return handler
 
     return register
@@ -212,7 +221,7 @@ class Dispatcher:
                 if not reply.done:
                     return Waiting(codec, correlation_id, request, reply)
                 reply = reply.result()
-            return None if reply is None else codec.encode(correlation_id, reply)  # type: ignore[arg-type]
+            return None if reply is None else codec.encode(correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from random import randrange
 
 from protocol.errors import ErrorCode
+from protocol.fetch_answer import FetchedData
 from protocol.schema import Struct
 
 INITIAL_EPOCH = 0
@@ -65,7 +66,7 @@ class FetchedPartition:
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
 
-    def note_answer(self, data: Struct) -> bool:
+    def note_answer(self, data: FetchedData) -> bool:
         """Whether this answer has to be sent in an incremental response; notes what the client thereby knows."""
         must_send = len(data.records) > 0
         if self.high_watermark != data.high_watermark:
@@ -78,7 +79,7 @@ class FetchedPartition:
             # So that the partition is sent again once its error is gone.
             self.high_watermark = -1
             must_send = True
-        return must_send or data.preferred_read_replica >= 0 or data.diverging_epoch.epoch >= 0
+        return must_send or data.preferred_read_replica >= 0 or data.diverging_epoch is not None
 
 
 class FetchSession:
@@ -117,8 +118,8 @@ class FetchContext:
         self._epoch = session.epoch if session is not None else 0
 
     def answer(
-        self, answers: list[tuple[FetchedPartition, Struct]]
-    ) -> tuple[int, int, list[tuple[FetchedPartition, Struct]]]:
+        self, answers: list[tuple[FetchedPartition, FetchedData]]
+    ) -> tuple[int, int, list[tuple[FetchedPartition, FetchedData]]]:
         """(error code, session id, what is sent of `answers`).
 
         Makes the new session, or leaves out what the client of an old one knows.

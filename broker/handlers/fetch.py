@@ -22,15 +22,17 @@ from broker.error_map import error_code_of
 from broker.fetch_session import FetchContext, FetchedPartition
 from broker.partition import Partition
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import (
-    FETCH,
-    AbortedTransaction,
-    EpochEndOffset,
-    FetchableTopicResponse,
-    LeaderIdAndEpoch,
-    NodeEndpoint,
-    PartitionData,
+from protocol.fetch_answer import (
+    NO_RECORDS,
+    Aborted,
+    Epoch,
+    FetchAnswer,
+    FetchedData,
+    FetchedTopic,
+    Node,
+    fetch_encoder,
 )
+from protocol.messages.fetch import FETCH
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from storage.errors import OffsetOutOfRange
@@ -40,10 +42,6 @@ from storage.partition_log import PartitionLog
 if TYPE_CHECKING:
     from broker.broker import Broker
 
-_new_response = FETCH.response.new
-_new_topic = FetchableTopicResponse.new
-_new_partition = PartitionData.new
-
 _CONSUMER = -1
 _READ_COMMITTED = 1
 _ISOLATION_LEVELS = (0, _READ_COMMITTED)
@@ -51,8 +49,8 @@ _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@handles(FETCH, versions="4-18")
-def fetch(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct]:
+@handles(FETCH, versions="4-18", encoder=fetch_encoder)
+def fetch(ctx: RequestContext, request: Struct) -> FetchAnswer | Deferred[FetchAnswer]:
     broker = ctx.broker
     version = ctx.api_version
     if request.isolation_level not in _ISOLATION_LEVELS:
@@ -60,7 +58,7 @@ def fetch(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct]:
     replica_id: int = request.replica_id if version < 15 else request.replica_state.replica_id
     context = broker.fetch_sessions.open(version, request, replica_id >= 0)
     if context.error_code:
-        return _new_response(error_code=context.error_code)
+        return FetchAnswer(context.error_code, 0, [])
     attempt = Attempt(ctx, request, context, replica_id)
     if attempt.read() or request.max_wait_ms <= 0:
         return attempt.response()
@@ -79,6 +77,7 @@ class Attempt:
         "_ctx",
         "_deferred",
         "_incremental",
+        "_is_plain",
         "_max_bytes",
         "_min_bytes",
         "_replica_id",
@@ -101,8 +100,9 @@ class Attempt:
         self._max_bytes: int = min(request.max_bytes, self._broker.config.get_int("fetch.max.bytes"))
         self._min_bytes: int = min(request.min_bytes, self._max_bytes)
         self._bytes_read = 0
-        self._answers: list[tuple[FetchedPartition, Struct]] = []
-        self._deferred: Deferred[Struct] | None = None
+        self._is_plain = True
+        self._answers: list[tuple[FetchedPartition, FetchedData]] = []
+        self._deferred: Deferred[FetchAnswer] | None = None
         #: While it waits: each partition with the size of its log when it was last found wanting.
         self._waits_for: list[tuple[Partition, int]] = []
 
@@ -110,6 +110,7 @@ class Attempt:
         """Read all partitions; whether there is enough, or an error, to answer with."""
         answers = self._answers
         answers.clear()
+        self._is_plain = True
         limit_bytes = self._max_bytes
         one_batch = True
         total = 0
@@ -123,7 +124,7 @@ class Attempt:
             partition = None if topic is None else get(topic, wanted.index)
             if partition is None:
                 code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                answers.append((wanted, _failed(wanted, code)))
+                answers.append((wanted, _absent(wanted.index, code)))
                 continue
             found += 1
             data = self._read_one(partition, wanted, limit_bytes, one_batch)
@@ -134,7 +135,7 @@ class Attempt:
                 one_batch = False
                 limit_bytes = max(limit_bytes - size, 0)
                 total += size
-            elif data.error_code or data.diverging_epoch.epoch >= 0:
+            elif data.error_code or data.diverging_epoch is not None:
                 ready = True
             answers.append((wanted, data))
         self._bytes_read = total
@@ -142,7 +143,7 @@ class Attempt:
 
     def _read_one(
         self, partition: Partition, wanted: FetchedPartition, limit_bytes: int, one_batch: bool
-    ) -> Struct | None:
+    ) -> FetchedData | None:
         """The answer for one partition; None when a session's client knows all that it would say."""
         if self._replica_id >= 0:
             known = wanted.current_leader_epoch >= 0
@@ -161,7 +162,7 @@ class Attempt:
                 log.log_end_offset if self._to_log_end else last_stable_offset if self._committed else high_watermark
             )
             fetch_offset = wanted.fetch_offset
-            records: FetchSlice | bytes = b""
+            records: FetchSlice | bytes = NO_RECORDS
             diverging = None
             if wanted.last_fetched_epoch >= 0:
                 diverging = _divergence(partition, wanted)
@@ -169,7 +170,7 @@ class Attempt:
                 if wanted.max_bytes < 0 or limit_bytes < 0:
                     return _failed(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
                 records = log.read(fetch_offset, min(wanted.max_bytes, limit_bytes), end_offset, one_batch)
-            aborted = None
+            aborted: list[Aborted] | None = None
             if self._committed:
                 aborted = [] if isinstance(records, bytes) else _aborted(log, fetch_offset, records)
         except Exception as error:
@@ -182,16 +183,10 @@ class Attempt:
             and wanted.log_start_offset == log_start_offset
         ):
             return None
-        data = _new_partition(
-            partition_index=wanted.index,
-            high_watermark=high_watermark,
-            last_stable_offset=last_stable_offset,
-            log_start_offset=log_start_offset,
-            aborted_transactions=aborted,
-            records=records,
-        )
+        data = FetchedData(wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, records, aborted)
         if diverging is not None:
             data.diverging_epoch = diverging
+            self._is_plain = False
         return data
 
     def _name_of(self, wanted: FetchedPartition) -> str | None:
@@ -201,12 +196,13 @@ class Attempt:
         wanted.topic = self._broker.partitions.topic_name(wanted.topic_id)
         return wanted.topic
 
-    def _say_leader(self, partition: Partition, data: Struct) -> Struct:
+    def _say_leader(self, partition: Partition, data: FetchedData) -> FetchedData:
         if self._version >= 16 and data.error_code in _SAYS_LEADER:
-            data.current_leader = LeaderIdAndEpoch(leader_id=partition.leader_id, leader_epoch=partition.leader_epoch)
+            data.current_leader = Epoch(partition.leader_epoch, partition.leader_id)
+            self._is_plain = False
         return data
 
-    def park(self, max_wait_ms: int) -> Deferred[Struct]:
+    def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
         """Wait for more; the Deferred is resolved with what there is at the deadline."""
         broker = self._broker
         deferred = self._deferred = Deferred()
@@ -250,68 +246,56 @@ class Attempt:
         if deferred is not None:
             deferred.resolve(self.response())
 
-    def response(self) -> Struct:
-        """The response to what was read last."""
+    def response(self) -> FetchAnswer:
+        """The answer that says what was read last."""
         error_code, session_id, answers = self._context.answer(self._answers)
-        topics: list[Struct] = []
+        topics: list[FetchedTopic] = []
         last: FetchedPartition | None = None
-        says_leader = False
         for wanted, data in answers:
             if last is None or wanted.topic != last.topic or wanted.topic_id != last.topic_id:
-                topics.append(_new_topic(topic=wanted.topic or "", topic_id=wanted.topic_id, partitions=[data]))
+                topics.append(FetchedTopic(wanted.topic or "", wanted.topic_id, [data]))
                 last = wanted
             else:
                 topics[-1].partitions.append(data)
-            if data.error_code and data.current_leader.leader_id >= 0:
-                says_leader = True
-        response = _new_response(error_code=error_code, session_id=session_id, responses=topics)
-        if says_leader:
-            response.node_endpoints = [
-                NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-                for node in nodes(self._ctx)
-            ]
-        return response
+        if self._is_plain:
+            return FetchAnswer(error_code, session_id, topics)
+        told = [Node(each.node_id, each.host, each.port, each.rack) for each in nodes(self._ctx)]
+        says_leader = any(data.current_leader is not None for _, data in answers)
+        return FetchAnswer(error_code, session_id, topics, False, told if says_leader else ())
 
 
-def _refused(request: Struct, version: int) -> Struct:
+def _refused(request: Struct, version: int) -> FetchAnswer:
     """The answer to an isolation level that is none: as Kafka's, for want of a better error."""
     code = ErrorCode.UNKNOWN_SERVER_ERROR
-    topics = [] if version >= 13 else request.topics
-    return _new_response(
-        error_code=code,
-        responses=[
-            _new_topic(
-                topic=topic.topic,
-                partitions=[
-                    _new_partition(partition_index=each.partition, error_code=code, high_watermark=-1, records=b"")
-                    for each in topic.partitions
-                ],
-            )
-            for topic in topics
-        ],
-    )
+    topics = [
+        FetchedTopic(topic.topic, topic.topic_id, [_absent(each.partition, code) for each in topic.partitions])
+        for topic in (request.topics if version < 13 else ())
+    ]
+    return FetchAnswer(code, 0, topics)
 
 
-def _failed(wanted: FetchedPartition, code: ErrorCode) -> Struct:
+def _failed(wanted: FetchedPartition, code: ErrorCode) -> FetchedData:
     """What an error says: the code, and -1 wherever an offset would be."""
-    data = _new_partition(partition_index=wanted.index, error_code=code, high_watermark=-1, records=b"")
-    if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and code is not ErrorCode.UNKNOWN_TOPIC_ID:
-        data.aborted_transactions = None
-    return data
+    return FetchedData(wanted.index, code)
 
 
-def _divergence(partition: Partition, wanted: FetchedPartition) -> Struct | None:
+def _absent(index: int, code: ErrorCode) -> FetchedData:
+    """The same of a partition that was not even looked for: Kafka gives it an empty list of aborted transactions."""
+    return FetchedData(index, code, aborted=())
+
+
+def _divergence(partition: Partition, wanted: FetchedPartition) -> Epoch | None:
     """Where the client's log parts from ours, by the epoch of its last record (KIP-595). Raises OffsetOutOfRange."""
     log = partition.log
     epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(wanted.fetch_offset, log.log_start_offset, log.log_end_offset)
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
-        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return Epoch(epoch, end_offset)
     return None
 
 
-def _aborted(log: PartitionLog, fetch_offset: int, records: FetchSlice) -> list[Struct]:
+def _aborted(log: PartitionLog, fetch_offset: int, records: FetchSlice) -> list[Aborted]:
     """The aborted transactions that a reader of `records` has to know to skip their data (KIP-98)."""
     found = log.aborted_transactions(fetch_offset, log.fetch_upper_bound(fetch_offset, records))
-    return [AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in found]
+    return [Aborted(each.producer_id, each.first_offset) for each in found]

@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.background import Background
 from broker.deferred import Deferred
-from broker.dispatch import Handler, RequestContext, discover
+from broker.dispatch import Codec, RequestContext, discover
 from broker.fetch_session import FetchSessions
 from broker.partition import Partition
 from broker.partitions import Partitions
@@ -88,7 +88,7 @@ class DataBroker:
         self.fetch_sessions = FetchSessions(100, self.partitions.topic_name, self.clock.monotonic_ms)
         self.background = InstantBackground(self.logs, self.config, self.loop, self.timers, self.clock)
         self.controller = SimpleNamespace(image=SimpleNamespace(brokers={}))
-        self.handlers: dict[int, Handler] = {key: row.handler for key, row in discover().items()}
+        self.rows = discover()
 
     def topic(
         self,
@@ -113,7 +113,7 @@ class DataBroker:
         """A request as the wire gives it; None when it is not answered, a Deferred when it is, perhaps later."""
         data = bytearray(api.request.encode(version, api.request(**fields)))
         request, _ = api.request.decode(version, memoryview(data))
-        reply = self.handlers[api.key](self.context(api, version, client_id), request)
+        reply = self.rows[api.key].handler(self.context(api, version, client_id), request)
         return reply if reply is None or isinstance(reply, Deferred) else Deferred.resolved(reply)
 
     def call(self, api: Api, version: int, client_id: str | None = "client", **fields: Any) -> Struct:
@@ -123,12 +123,14 @@ class DataBroker:
         self.settle()
         return self.received(api, version, reply)
 
-    @staticmethod
-    def received(api: Api, version: int, reply: Deferred[Struct]) -> Struct:
+    def received(self, api: Api, version: int, reply: Deferred[Struct]) -> Struct:
         """The answer as its client gets it, slices of files read."""
-        chunks = api.response.encode_chunks(version, reply.result())
-        data = b"".join(chunk if isinstance(chunk, (bytes, memoryview)) else chunk.read() for chunk in chunks)  # type: ignore[attr-defined]
-        response, end = api.response.decode(version, data)
+        chunks = Codec(self.rows[api.key], version).encode(1, reply.result())
+        data = b"".join(
+            chunk if isinstance(chunk, (bytes, bytearray, memoryview)) else chunk.read() for chunk in chunks
+        )  # type: ignore[attr-defined]
+        assert int.from_bytes(data[:4], "big") == len(data) - 4
+        response, end = api.response.decode(version, data, 8 + api.response_header_version(version))
         assert end == len(data)
         return response
 

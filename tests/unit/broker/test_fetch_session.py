@@ -4,7 +4,8 @@ import pytest
 
 from broker.fetch_session import EVICTION_MS, FetchContext, FetchSessions
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FETCH, EpochEndOffset, FetchPartition, FetchTopic, ForgottenTopic, PartitionData
+from protocol.fetch_answer import Epoch, FetchedData
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic
 from protocol.schema import Struct
 
 A, B, UNKNOWN = b"a" * 16, b"b" * 16, b"?" * 16
@@ -57,12 +58,17 @@ def request(
     )
 
 
+def said(index: int, **fields: object) -> FetchedData:
+    """What a read of a partition found."""
+    data = FetchedData(index)
+    for name, value in fields.items():
+        setattr(data, name, value)
+    return data
+
+
 def answered(context: FetchContext, **fields: object) -> tuple[int, int, list[tuple[str | None, int]]]:
     """Answer all partitions alike; (error, session id, what was sent)."""
-    answers = [
-        (wanted, PartitionData(partition_index=wanted.index, **{"records": b"", "high_watermark": 5} | fields))
-        for wanted in context.partitions.values()
-    ]
+    answers = [(wanted, said(wanted.index, **{"high_watermark": 5} | fields)) for wanted in context.partitions.values()]
     error_code, session_id, sent = context.answer(answers)
     return error_code, session_id, [(wanted.topic, wanted.index) for wanted, _ in sent]
 
@@ -95,7 +101,7 @@ def test_an_incremental_fetch_sends_only_what_has_something_to_say(sessions: Fet
             {"error_code": 1},
             {"high_watermark": 6, "log_start_offset": 2},  # again, now that the error is gone
             {"high_watermark": 6, "log_start_offset": 2, "preferred_read_replica": 3},
-            {"high_watermark": 6, "log_start_offset": 2, "diverging_epoch": EpochEndOffset(epoch=0, end_offset=1)},
+            {"high_watermark": 6, "log_start_offset": 2, "diverging_epoch": Epoch(0, 1)},
         ),
         start=2,
     ):
@@ -112,7 +118,7 @@ def test_partitions_with_records_go_to_the_end_of_the_line(sessions: FetchSessio
     session_id = opened(sessions, (A, 0), (A, 1), (A, 2))
     context = sessions.open(13, request(session_id=session_id, epoch=1))
     first = next(iter(context.partitions.values()))
-    context.answer([(first, PartitionData(partition_index=0, records=b"x", high_watermark=5))])
+    context.answer([(first, said(0, records=b"x", high_watermark=5))])
 
     assert [index for _, index in sessions.open(13, request(session_id=session_id, epoch=2)).partitions] == [1, 2, 0]
 
