@@ -35,12 +35,13 @@ EXAMPLES = {
     "log.flush.interval.ms": "1000",
     "metadata.log.dir": "/fast/disk",
     "max.connections.per.ip.overrides": "10.0.0.1:100,10.0.0.2:200",
+    "pybroker.cluster.id": "AAAAAAAAQACAAAAAAAAAAQ",
     "pybroker.topics": "orders:3;audit:1:cleanup.policy=compact,delete",
 }
 """Keys without a default worth showing."""
 
 CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("The node", ("node.id", "broker.rack")),
+    ("The node", ("node.id", "broker.rack", "pybroker.cluster.id")),
     (
         "Listeners and connections",
         (

@@ -1,6 +1,6 @@
 """Keys that Kafka does not have. They are internal: DescribeConfigs shows them only where they are set."""
 
-from ..key import BOOLEAN, MEDIUM, READ_ONLY, STRING, ConfigKey
+from ..key import BOOLEAN, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
 from ..validators import OneOf
 
 # fmt: off
@@ -11,5 +11,7 @@ OWN_KEYS = (
         doc="Check of what producers send: the batch header with its checksum, or also every record inside."),
     ConfigKey("pybroker.legacy.versions", BOOLEAN, True, None, MEDIUM, READ_ONLY, internal=True,
         doc="Serve versions of APIs that Kafka 4 has dropped."),
+    ConfigKey("pybroker.cluster.id", STRING, None, None, LOW, READ_ONLY, internal=True,
+        doc="Id of the cluster that an empty directory is formatted for; a random one if unset."),
 )
 # fmt: on
