@@ -24,6 +24,12 @@ log = logging.getLogger(__name__)
 # milliseconds.
 _GC_THRESHOLDS = (20_000, 20, 100)
 
+# A signal that comes again within this time is the same wish: `timeout` signals its child and then the child's group,
+# and a terminal's Ctrl-C may reach the broker once by itself and once from the program that started it.
+_SAME_WISH_S = 1.0
+
+_ENDING = (signal.SIGTERM, signal.SIGINT)
+
 
 def run(config: BrokerConfig) -> int:
     """Run a broker until a signal ends it; returns the exit code of the process."""
@@ -37,14 +43,14 @@ class _Run:
         self._config = config
         self._loop = new_event_loop()
         self._ended = self._loop.create_future()
-        self._signalled = False
+        self._signalled_at: float | None = None
 
     def run(self) -> int:
         loop = self._loop
         asyncio.set_event_loop(loop)
         loop.set_exception_handler(_on_loop_exception)
         threading.excepthook = self._on_thread_exception
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _ENDING:
             loop.add_signal_handler(number, self._on_signal, number)
         logs.install_signals(loop)
         try:
@@ -53,6 +59,9 @@ class _Run:
             log.critical("The broker ends because of an error that it did not expect", exc_info=True)
             return 1
         finally:
+            for number in _ENDING:  # one that comes this late has nothing left to end
+                loop.remove_signal_handler(number)
+                signal.signal(number, signal.SIG_IGN)
             loop.close()
 
     async def _serve(self) -> int:
@@ -65,6 +74,7 @@ class _Run:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
+        gc.enable()
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
         exit_code: int = await self._ended
         began = time.monotonic()
@@ -73,12 +83,14 @@ class _Run:
         return exit_code
 
     def _on_signal(self, number: signal.Signals) -> None:
-        if self._signalled:
+        now = time.monotonic()
+        if self._signalled_at is None:
+            self._signalled_at = now
+            log.info("%s: shutting down", number.name)
+            self._end(0)
+        elif now - self._signalled_at >= _SAME_WISH_S:
             log.warning("%s again: ending at once", number.name)
             _end_at_once(128 + number)
-        self._signalled = True
-        log.info("%s: shutting down", number.name)
-        self._end(0)
 
     def _on_fatal(self, reason: str) -> None:
         log.critical("The broker shuts down: %s", reason)

@@ -2,11 +2,12 @@
 
 Exit codes: 0 after a shutdown by SIGTERM or SIGINT; 2 for a bad command line or configuration, each problem on a line
 of its own; 1 for what else stops the start (a port or directory that is not to be had) and for a failure later; 128 +
-the signal when a second one asks for an end at once.
+the signal when another one, a second or more after the first, asks for an end at once.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -93,6 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pybroker: {error}\n\n{USAGE}", file=sys.stderr)
         return 2
 
+    gc.disable()  # until the broker is up: nothing that is made on the way there is garbage
     from broker import logs
     from broker.config import ConfigError, load
 

@@ -10,7 +10,7 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from broker.network.connection_limits import CreationRate
 
@@ -79,18 +79,18 @@ def _addresses(host: str | None) -> list[tuple[socket.AddressFamily, str]]:
 
 
 class Listener:
-    """One named listener: accepts connections and hands them on."""
+    """One named listener: accepts connections and hands them on, no faster than all of `rates` allow."""
 
     def __init__(
         self,
         name: str,
         security_protocol: str,
         sockets: list[socket.socket],
-        rate: CreationRate,
+        rates: Sequence[CreationRate],
     ) -> None:
         self.name = name
         self.security_protocol = security_protocol
-        self.rate = rate
+        self.rates = rates
         self._sockets = sockets
         self._loop: asyncio.AbstractEventLoop | None = None
         self._accepted: Callable[[Listener, socket.socket], None] | None = None
@@ -158,16 +158,16 @@ class Listener:
             if self._is_full(self):
                 self._pause(None)
                 return
-            if delay_ms := self.rate.delay_ms():
+            if delay_ms := self._delay_ms():
                 self._pause(delay_ms / 1000)
                 return
             try:
                 accepted, _address = sock.accept()
             except (BlockingIOError, InterruptedError):
-                self.rate.give_back()
+                self._give_back()
                 return
             except ConnectionError:
-                self.rate.give_back()
+                self._give_back()
                 continue  # gone before it was accepted
             except OSError as error:
                 if error.errno not in _OUT_OF_RESOURCES:
@@ -176,6 +176,19 @@ class Listener:
                 self._pause(_RETRY_S)
                 return
             self._accepted(self, accepted)
+
+    def _delay_ms(self) -> int:
+        """0 when the rates allow a connection now, which is counted; else how long to wait."""
+        for number, rate in enumerate(self.rates):
+            if delay_ms := rate.delay_ms():
+                for counted in self.rates[:number]:
+                    counted.give_back()
+                return delay_ms
+        return 0
+
+    def _give_back(self) -> None:
+        for rate in self.rates:
+            rate.give_back()
 
     def _pause(self, seconds: float | None) -> None:
         """Accept nothing for so long; None: until a connection ends."""

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.network.connection_limits import CreationRate
+from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
 from broker.network.server import Server
 
 log = logging.getLogger(__name__)
 
+_MAX_CONNECTIONS = "max.connections"
+_CREATION_RATE = "max.connection.creation.rate"
 _LIVE = (
-    "max.connections",
+    _MAX_CONNECTIONS,
+    _CREATION_RATE,
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",
-    "max.connection.creation.rate",
     "connections.max.idle.ms",
 )
 # Where socket.listen.backlog.size is not set. Kafka's default of 50 makes a burst of clients wait for seconds: each
@@ -29,13 +31,14 @@ _BACKLOG = 1024
 def bind_listeners(config: BrokerConfig, clock: Clock) -> list[Listener]:
     """Take the ports of all listeners, without letting anybody in yet. Raises CannotBind."""
     listeners: list[Listener] = []
+    rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
     try:
         for each in config.listeners:
             if each.security_protocol != "PLAINTEXT":
                 raise CannotBind(f"{each.name}: listeners of {each.security_protocol} are not served yet")
             sockets = bind(each.host, each.port, config.get_int("socket.receive.buffer.bytes"))
-            rate = CreationRate(config.get_int("max.connection.creation.rate"), clock.monotonic_ms)
-            listeners.append(Listener(each.name, each.security_protocol, sockets, rate))
+            rates = (CreationRate(UNLIMITED, clock.monotonic_ms), rate_of_all)
+            listeners.append(Listener(each.name, each.security_protocol, sockets, rates))
     except CannotBind:
         for listener in listeners:
             listener.close()
@@ -43,9 +46,8 @@ def bind_listeners(config: BrokerConfig, clock: Clock) -> list[Listener]:
     return listeners
 
 
-def configure(server: Server, config: BrokerConfig, listeners: Iterable[Listener]) -> None:
+def configure(server: Server, config: BrokerConfig, listeners: Sequence[Listener]) -> None:
     """Set what the configuration says, and keep what may change up to date."""
-    listeners = list(listeners)
     server.max_request_bytes = config.get_int("socket.request.max.bytes")
     server.max_held_bytes = config.get_int("queued.max.request.bytes")
     server.max_queued_requests = config.get_int("queued.max.requests")
@@ -57,17 +59,31 @@ def configure(server: Server, config: BrokerConfig, listeners: Iterable[Listener
 
     def refresh(config: BrokerConfig) -> None:
         limits = server.limits
-        limits.max_connections = config.get_int("max.connections")
+        limits.max_connections = config.get_int(_MAX_CONNECTIONS)
         limits.max_connections_per_ip = config.get_int("max.connections.per.ip")
         limits.max_connections_per_ip_overrides = _by_address(config.get_str("max.connections.per.ip.overrides") or "")
+        limits.max_connections_of_listener = {
+            listener.name: _of_listener(config, listener, _MAX_CONNECTIONS) for listener in listeners
+        }
         for listener in listeners:
-            listener.rate.per_second = config.get_int("max.connection.creation.rate")
+            of_listener, of_all = listener.rates
+            of_listener.per_second = _of_listener(config, listener, _CREATION_RATE)
+            of_all.per_second = config.get_int(_CREATION_RATE)
             listener.resume()
         server.max_idle_ms = config.get_int("connections.max.idle.ms")
         server.schedule_idle_sweep()
 
     refresh(config)
     config.subscribe(_LIVE, refresh)
+
+
+def _of_listener(config: BrokerConfig, listener: Listener, key: str) -> int:
+    """A limit of a listener's own; the broker's is looked at besides (KIP-402)."""
+    if f"listener.name.{listener.name.lower()}.{key}" not in config.originals():
+        return UNLIMITED
+    value = config.get_for_listener(listener.name, key)
+    assert isinstance(value, int)
+    return value
 
 
 def _by_address(text: str) -> dict[str, int]:

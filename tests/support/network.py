@@ -154,7 +154,7 @@ class ServerThread:
             assert hasattr(self.server, name) or hasattr(self.server.limits, name), name
             setattr(self.server if hasattr(self.server, name) else self.server.limits, name, value)
         self.rate = CreationRate(UNLIMITED, clock.monotonic_ms)
-        listener = Listener("PLAINTEXT", "PLAINTEXT", bind("127.0.0.1", 0, -1), self.rate)
+        listener = Listener("PLAINTEXT", "PLAINTEXT", bind("127.0.0.1", 0, -1), [self.rate])
         self.port = listener.port
         self.server.open([listener])
         self._thread = threading.Thread(target=self._run, name="server under test")
