@@ -81,14 +81,13 @@ def open_node(
     metadata_path = config.metadata_log_dir.rstrip("/")
     found = inspect(fs, paths, metadata_path, config.node_id)
     logs = LogManager(paths, fs=fs, on_failure=on_failure)
-    logs.lock()
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
-    own_directory = metadata_directory is None
+    others = []
     if metadata_directory is None:
         metadata_directory = LogDirectory(metadata_path, fs, on_failure=on_failure)
+        others.append(metadata_directory)
+    logs.lock(others)
     try:
-        if own_directory:
-            metadata_directory.lock()
         data = make_ready(
             fs,
             paths,
@@ -97,6 +96,7 @@ def open_node(
             found,
             new_id=random_id,
             now_ms=now_ms,
+            cluster_id=config.get_str("pybroker.cluster.id"),
             controllers=endpoints(config.controller_listeners),
         )
         metadata_log, image = _open_metadata(config, metadata_directory, data, now_ms)

@@ -7,6 +7,7 @@ Handles are the system's file descriptors; `OpenFile` (open_files.py) says who m
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -135,6 +136,25 @@ class FileSystem:
     def make_directory(self, path: str) -> None:
         """Make a directory and those above it; one that is there is fine."""
         os.makedirs(path, exist_ok=True)
+
+    def check_usable(self, path: str) -> None:
+        """OSError unless `path` is a directory to read and write in, or may be made. Changes nothing."""
+        while True:
+            try:
+                status = os.stat(path)
+                break
+            except FileNotFoundError:
+                path = os.path.dirname(os.path.abspath(path))
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+        if os.statvfs(path).f_flag & os.ST_RDONLY:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        if not os.access(path, os.R_OK | os.W_OK | os.X_OK, effective_ids=True):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    def real_path(self, path: str) -> str:
+        """The path without symbolic links, whether or not it is there."""
+        return os.path.realpath(path)
 
     def lock(self, path: str) -> int | None:
         """Take the lock file; its handle, or None where another process holds it.

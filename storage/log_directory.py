@@ -8,7 +8,7 @@ dropped the pages and would report success the next time.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from storage.checkpoints import LOCK
@@ -39,7 +39,7 @@ class LogDirectory:
     ) -> None:
         self.path = path
         self.fs = fs
-        self.files = files or OpenFiles(fs)
+        self.files = OpenFiles(fs) if files is None else files
         self.failure: str | None = None
         #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.
         self.needs_flush: dict[LocalLog, None] = {}
@@ -51,8 +51,16 @@ class LogDirectory:
     def is_online(self) -> bool:
         return self.failure is None
 
+    def check_usable(self) -> None:
+        """Look whether the directory can be used, or be made. DirectoryRefused."""
+        try:
+            self.fs.check_usable(self.path)
+        except OSError as error:
+            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+
     def lock(self) -> None:
         """Take the directory for this process. DirectoryRefused: another broker has it, or it cannot be written."""
+        self.check_usable()
         try:
             self.fs.make_directory(self.path)
             self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}")
@@ -73,3 +81,25 @@ class LogDirectory:
             if self.on_failure is not None:
                 self.on_failure(self)
         return LogOffline(self.path, self.failure)
+
+
+def lock_all(directories: Sequence[LogDirectory]) -> None:
+    """Take all directories, or none: then nothing was touched. DirectoryRefused.
+
+    Looking comes first, and lock files that are there come before those, and directories, that have to be made: when
+    one cannot be had, none was made yet.
+    """
+    paths: dict[str, str] = {}
+    for directory in directories:
+        directory.check_usable()
+        path = directory.fs.real_path(directory.path)
+        if path in paths:  # a process is not kept out by its own locks
+            raise DirectoryRefused(directory.path, f"is the same directory as {paths[path]}")
+        paths[path] = directory.path
+    try:
+        for directory in sorted(directories, key=lambda each: not each.fs.exists(f"{each.path}/{LOCK}")):
+            directory.lock()
+    except BaseException:
+        for directory in directories:
+            directory.unlock()
+        raise

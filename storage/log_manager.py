@@ -26,7 +26,7 @@ from storage.directory_names import DirectoryKind, delete_name, parse_name, stra
 from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LONG_MAX, LogConfig
-from storage.log_directory import LogDirectory
+from storage.log_directory import LogDirectory, lock_all
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.partition_log import PartitionLog
 from storage.producer_state import DEFAULT_EXPIRATION_MS
@@ -65,14 +65,9 @@ class LogManager:
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
-    def lock(self) -> None:
-        """Take all directories. DirectoryRefused: another broker has one, or one cannot be used; then none is taken."""
-        try:
-            for directory in self.directories:
-                directory.lock()
-        except BaseException:
-            self.unlock()
-            raise
+    def lock(self, others: Sequence[LogDirectory] = ()) -> None:
+        """Take all directories, and `others` with them. DirectoryRefused: one is not to be had; then none is taken."""
+        lock_all((*self.directories, *others))
 
     def unlock(self) -> None:
         for directory in self.directories:
