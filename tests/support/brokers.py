@@ -96,6 +96,11 @@ class RunningBroker(ABC):
             self.kill()
             raise
 
+    def wait(self, timeout_s: float = 30) -> int:
+        """Wait until it has ended by itself; return its exit code."""
+        assert self._process is not None
+        return self._process.wait(timeout_s)
+
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, nothing is marked clean."""
         assert self._process is not None

@@ -1,0 +1,198 @@
+"""Stops are clean and in time, whatever clients are doing; a second signal ends at once, but not the same one twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.records.builder import BatchBuilder
+from tests.support.brokers import HOST, OurBroker, RunningBroker, free_port
+from tests.support.launch import broker_command
+from tests.support.wire import Closed, WireClient
+
+# Far less than a clean stop may take where clients keep it waiting, far more than it needs.
+BOUND_S = 10
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[OurBroker]:
+    """A broker of the test's own, with the topic `events` of one partition."""
+    running = OurBroker(tmp_path)
+    with WireClient(HOST, running.port) as client:
+        topic = CreatableTopic(name="events", num_partitions=1, replication_factor=1)
+        answer = client.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=10_000)
+        assert answer.topics[0].error_code == 0
+    yield running
+    running.stop()
+
+
+def produce(client: WireClient, value: bytes) -> int:
+    """Append one record to `events`; its offset."""
+    builder = BatchBuilder()
+    builder.append(0, None, value)
+    data = TopicProduceData(name="events", partition_data=[PartitionProduceData(index=0, records=builder.build())])
+    answer = client.call(PRODUCE, 9, acks=-1, timeout_ms=1000, topic_data=[data])
+    partition = answer.responses[0].partition_responses[0]
+    assert partition.error_code == 0
+    return int(partition.base_offset)
+
+
+def fetch_fields(max_wait_ms: int, *, offset: int, min_bytes: int = 1) -> dict[str, object]:
+    """A Fetch of `events`, v12."""
+    topic = FetchTopic(
+        topic="events", partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 30)]
+    )
+    return {"max_wait_ms": max_wait_ms, "min_bytes": min_bytes, "max_bytes": 1 << 30, "topics": [topic]}
+
+
+def is_marked_clean(broker: RunningBroker) -> bool:
+    """Whether the directory has a clean-shutdown file that makes sense."""
+    marker = broker.log_dir / ".kafka_cleanshutdown"
+    return marker.exists() and json.loads(marker.read_text())["brokerEpoch"] > 0
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
+def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], broker: OurBroker) -> None:
+    """Idle connections, half a request, parked long polls, a reader that does not read: S2.9.
+
+    The parked ones are answered, all are closed, the directory is clean, and what was acknowledged is there. Two
+    signals at once are one: `timeout` signals its child and then the child's group.
+    """
+    with WireClient(HOST, broker.port) as client:
+        offsets = [produce(client, b"%d" % number * 1000) for number in range(50)]
+    idle = [WireClient(HOST, broker.port) for _ in range(20)]
+    half = WireClient(HOST, broker.port)
+    half.socket.sendall(half.request_frame(FETCH, 12, fetch_fields(0, offset=0))[:-3])
+    barely = socket.create_connection((HOST, broker.port))
+    barely.sendall(b"\x00\x00")
+    polling = WireClient(HOST, broker.port)
+    polling.send(FETCH, 12, fetch_fields(60_000, offset=50))
+    deaf = WireClient(HOST, broker.port)
+    for _ in range(200):  # 10 MB of answers that nobody takes
+        deaf.send(FETCH, 12, fetch_fields(0, offset=0))
+    time.sleep(0.3)  # until all of that has arrived
+
+    began = time.monotonic()
+    for number in numbers:
+        os.kill(broker.pid, number)
+        time.sleep(0.01)
+    answer = polling.receive()
+    assert answer.error_code == 0
+    for client in (polling, half, *idle):
+        assert client.is_closed()
+    assert broker.wait(BOUND_S) == 0
+    assert time.monotonic() - began < BOUND_S
+    assert is_marked_clean(broker)
+    assert "Traceback" not in broker.output
+    for client in (*idle, half, polling, deaf):
+        client.close()
+    barely.close()
+
+    broker.start()
+    with WireClient(HOST, broker.port) as client:
+        assert offsets[-1] + 1 == produce(client, b"next")
+
+
+def test_members_who_wait_are_sent_to_look_for_the_coordinator(broker: OurBroker) -> None:
+    """A parked JoinGroup is answered NOT_COORDINATOR, so that its client asks again once the broker is back."""
+    first, second = WireClient(HOST, broker.port), WireClient(HOST, broker.port)
+    first.call(FIND_COORDINATOR, 2, key="group", key_type=0)
+    fields: dict[str, object] = {
+        "group_id": "group",
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 60_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"")],
+    }
+    assert first.call(JOIN_GROUP, 3, fields).error_code == 0
+    second.send(JOIN_GROUP, 3, fields)  # waits for the first to join again
+    time.sleep(0.2)
+    os.kill(broker.pid, signal.SIGTERM)
+    assert second.receive().error_code == 16
+    assert broker.wait(BOUND_S) == 0
+
+
+def test_signal_that_comes_again_later_ends_at_once(broker: OurBroker) -> None:
+    """What was acknowledged is there all the same, after a recovery."""
+    with WireClient(HOST, broker.port) as client:
+        offset = produce(client, b"value")
+    deaf = deaf_client(broker)
+    os.kill(broker.pid, signal.SIGTERM)
+    time.sleep(1.2)
+    os.kill(broker.pid, signal.SIGTERM)
+    assert broker.wait(BOUND_S) == 128 + signal.SIGTERM
+    assert not is_marked_clean(broker)
+    deaf.close()
+    broker.start()
+    with WireClient(HOST, broker.port) as client:
+        assert offset + 51 == produce(client, b"next")
+
+
+def deaf_client(broker: OurBroker) -> WireClient:
+    """A client that asks for more than its connection holds and never reads: a stop waits two seconds for it."""
+    with WireClient(HOST, broker.port) as client:
+        for _ in range(50):
+            produce(client, bytes(1_000_000 // 50))
+    deaf = WireClient(HOST, broker.port)
+    for _ in range(30):
+        deaf.send(FETCH, 12, fetch_fields(0, offset=0))
+    time.sleep(0.2)
+    return deaf
+
+
+def test_stop_under_load_answers_or_closes(broker: OurBroker) -> None:
+    """A producer at full speed sees every answer of what was written, or a closed connection; nothing else."""
+    acknowledged: list[int] = []
+
+    def produce_until_closed() -> None:
+        with WireClient(HOST, broker.port) as client:
+            try:
+                while True:
+                    acknowledged.append(produce(client, b"value"))
+            except (Closed, OSError):
+                pass
+
+    loads = [threading.Thread(target=produce_until_closed) for _ in range(3)]
+    for load in loads:
+        load.start()
+    deadline = time.monotonic() + BOUND_S
+    while len(acknowledged) < 100 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert broker.stop(BOUND_S) == 0
+    for load in loads:
+        load.join(BOUND_S)
+    assert is_marked_clean(broker)
+    broker.start()
+    with WireClient(HOST, broker.port) as client:
+        end = produce(client, b"next")
+    # Each of the three may have had one request answered whose answer it did not get any more.
+    assert sorted(acknowledged) == [offset for offset in range(end) if offset in set(acknowledged)]
+    assert len(acknowledged) <= end <= len(acknowledged) + len(loads)
+
+
+def test_start_that_is_interrupted_ends_clean(tmp_path: Path) -> None:
+    """A signal before the ports are open is heard when they are."""
+    (tmp_path / "server.properties").write_text(f"listeners=PLAINTEXT://{HOST}:{free_port()}\nlog.dirs=data\n")
+    process = subprocess.Popen(broker_command("server.properties"), stderr=subprocess.PIPE, cwd=tmp_path)
+    deadline = time.monotonic() + BOUND_S
+    while not (tmp_path / "data" / "meta.properties").exists() and time.monotonic() < deadline:
+        time.sleep(0.001)
+    process.terminate()
+    _, errors = process.communicate(timeout=BOUND_S)
+    assert process.returncode == 0, errors
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
