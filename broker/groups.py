@@ -170,8 +170,10 @@ class Groups:
         found = self._logs.get(shard.partition)
         if found is not None and found.shard is shard:
             code = carry_out(effects, found.write)
-        for note in effects.notes:
-            log.info(*note)
+        for text, *values in effects.notes:
+            line = str(text) % tuple(values)
+            # Ids and reasons come from clients, who may send line ends too.
+            log.info("%s", line if line.isprintable() else ascii(line))
         self.arm()
         return code
 

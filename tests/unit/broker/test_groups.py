@@ -152,6 +152,13 @@ def test_groups_and_offsets_are_there_again_after_a_restart(broker):
     assert heartbeat(again, member_id) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_what_clients_say_cannot_forge_lines_of_the_log(broker, caplog):
+    caplog.set_level("INFO")
+    join(broker, version=8, group_instance_id="a", reason="bored\nERROR all is lost")
+    assert "bored\\nERROR" in caplog.text
+    assert "bored\nERROR" not in caplog.text
+
+
 # -- loading ----------------------------------------------------------------------------------------------------------
 
 
