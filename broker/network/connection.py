@@ -175,12 +175,14 @@ class Connection:
             self._release(_OUTPUT_FULL)
 
     def on_eof(self) -> None:
-        """The client sends no more. It may still read: what it asked for before is answered, but not waited for."""
+        """The client sends no more. It may still read: what it sent is served, but nothing is waited for."""
         self._eof = True
-        if self._waiting:
+        self._end_if_served()
+
+    def on_hang_up(self) -> None:
+        """The client has gone, or sends no more, while nothing was received from it. What it sent may lie unread."""
+        if self._is_parked():
             self.transport.abort()
-        elif not self._hold:
-            self.transport.close_when_sent()
 
     def on_lost(self) -> None:
         """The connection is gone: take everything that waits for it along."""
@@ -304,8 +306,10 @@ class Connection:
         if out:
             self.active = True
             self._send_out()
-        if self._hold & _MUTED and not any(isinstance(each, Waiting) and each.deferred.mutes for each in waiting):
+        if self._hold & _MUTED and not self._is_parked():
             self._release(_MUTED)
+        elif self._eof:
+            self._end_if_served()
 
     def _next_turn(self) -> None:
         self._release(_TURN_OVER)
@@ -323,16 +327,23 @@ class Connection:
         if rest and not self._hold:
             self._set_rest(b"")
             self._serve(memoryview(rest), 0, len(rest))
-        if self._eof and self._waiting:
-            self.transport.abort()
-        if self._hold:
-            return
         if self._eof:
-            self.transport.close_when_sent()
-        elif self._rest_full:
+            self._end_if_served()
+        elif self._rest_full and not self._hold:
             self._rest_full = False
             if not self._saturated:
                 self.transport.resume_reading()
+
+    def _is_parked(self) -> bool:
+        """Whether a request waits for something to happen, and all behind it for its answer."""
+        return any(isinstance(each, Waiting) and each.deferred.mutes for each in self._waiting)
+
+    def _end_if_served(self) -> None:
+        """After the end of what the client sends: close once all of it is served, or at once where that has to wait."""
+        if self._is_parked():
+            self.transport.abort()
+        elif not self._hold and not self._waiting:
+            self.transport.close_when_sent()
 
     # -- what is held
     # --------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class HangUps:
         loop.add_reader(self._epoll.fileno(), self._on_event)
 
     def watch(self, fd: int, transport: PlaintextTransport) -> None:
-        """Abort the transport when its other side hangs up."""
+        """Tell the transport, once, when its other side hangs up."""
         self._epoll.register(fd, select.EPOLLRDHUP)  # EPOLLERR and EPOLLHUP are always reported
         self._transports[fd] = transport
 
@@ -45,10 +45,11 @@ class HangUps:
         self._epoll.close()
 
     def _on_event(self) -> None:
-        for fd, _ in self._epoll.poll(0):
+        for fd, events in self._epoll.poll(0):
             transport = self._transports.get(fd)
             if transport is not None:
-                transport.abort()
+                self.unwatch(fd)
+                transport.on_hang_up(broken=bool(events & (select.EPOLLERR | select.EPOLLHUP)))
 
 
 class PlaintextTransport:
@@ -151,6 +152,13 @@ class PlaintextTransport:
         """Close now, and drop what is queued."""
         if self._sock is not None:
             self._close()
+
+    def on_hang_up(self, broken: bool) -> None:
+        """The other side has gone (`broken`), or it sends no more, while nothing was received from it."""
+        if broken:
+            self.abort()
+        else:
+            self._connection.on_hang_up()
 
     def _on_readable(self) -> None:
         try:

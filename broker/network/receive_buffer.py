@@ -100,7 +100,8 @@ class FrameBuffers:
             self._kept_bytes += len(buffer)
 
     def _round_up(self, size: int) -> int:
-        return 1 << (max(size, self._SMALLEST) - 1).bit_length()
+        """To a size that is kept, where it is one: of a giant no more is set aside than it needs."""
+        return size if size > self._LARGEST_KEPT else 1 << (max(size, self._SMALLEST) - 1).bit_length()
 
 
 class LargeFrame:

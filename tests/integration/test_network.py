@@ -192,6 +192,20 @@ def test_a_quiet_close_is_noticed_while_nothing_is_received(server, application)
             client.receive()
 
 
+def test_what_was_sent_before_an_end_is_served_also_while_the_broker_is_behind(server, application):
+    """A producer with acks=0 writes what it has and closes: nothing of it is lost because serving took longer."""
+    count = 3000
+    with connect(server) as client:
+        frames = b"".join(client.request_frame(ECHO, 2, auth_bytes=bytes(300)) for _ in range(count))
+        reader = threading.Thread(target=lambda: [client.receive_frame() for _ in range(count)])
+        reader.start()
+        client.socket.sendall(frames)
+        client.socket.shutdown(socket.SHUT_WR)
+        reader.join()
+        assert client.is_closed()
+    assert len(application.started) == count
+
+
 def test_a_half_closed_connection_gets_its_answers(server):
     """A client that shuts its sending side down reads all it asked for, and then the end."""
     with connect(server) as client:
