@@ -5,6 +5,9 @@ from __future__ import annotations
 from storage.fs import FileSystem
 from storage.open_files import OpenFile
 
+#: Read at a time to have a slice in the page cache.
+_WARM_BYTES = 1 << 20
+
 #: What a read that found nothing gives.
 EMPTY = b""
 
@@ -16,11 +19,13 @@ class FetchSlice:
     Dropping the slice is letting go; `release()` does it at once.
     """
 
-    __slots__ = ("_fs", "_size", "file", "position")
+    __slots__ = ("_fs", "_size", "file", "is_recent", "position")
 
-    def __init__(self, fs: FileSystem, file: OpenFile, position: int, size: int) -> None:
+    def __init__(self, fs: FileSystem, file: OpenFile, position: int, size: int, is_recent: bool = False) -> None:
         self._fs = fs
         self.file: OpenFile | None = file
+        #: Appended not long ago, so that it is in the page cache.
+        self.is_recent = is_recent
         self.position = position
         self._size = size
 
@@ -45,6 +50,25 @@ class FetchSlice:
     def release(self) -> None:
         """Let go of the file; again is fine."""
         self.file = None
+
+    def is_cold(self) -> bool:
+        """Whether sending it would wait for the disk, judged by its first and last page."""
+        file = self.file
+        if self.is_recent or file is None or not file.tells_cached:
+            return False
+        for position in (self.position, self.position + self._size - 1):
+            cached = self._fs.is_cached(file.handle, position)
+            if cached is None:
+                file.tells_cached = False
+                return False
+            if not cached:
+                return True
+        return False
+
+    def warm(self) -> None:
+        """Have the pages read into the cache: for another thread, which waits for the disk instead of the loop."""
+        for start in range(0, self._size, _WARM_BYTES):
+            self.read(start, _WARM_BYTES)
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """The bytes, or `size` of them from `start` on. Fewer only where the file was cut meanwhile."""

@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 Buffer = bytes | bytearray | memoryview
 
+#: Linux: fail where a read would wait for the disk.
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+
 
 class DirEntry(NamedTuple):
     """A name in a directory; the size is that of files."""
@@ -56,6 +59,20 @@ class FileSystem:
         while data:
             written = self.pwrite(handle, data, position)
             data, position = data[written:], position + written
+
+    def is_cached(self, handle: int, position: int) -> bool | None:
+        """Whether the page at `position` can be read without waiting for the disk; None where nobody can tell."""
+        if _NOWAIT is None:
+            return None
+        try:
+            os.preadv(handle, [bytearray(1)], position, _NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:  # tmpfs, for one, which has everything in memory
+                return None
+            raise
+        return True
 
     def truncate(self, handle: int, size_bytes: int) -> None:
         """Cut the file, or lengthen it by a hole."""

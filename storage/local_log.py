@@ -192,7 +192,8 @@ class LocalLog:
         self._check_usable()
         recent = self._recent_offsets
         batch_end = 0
-        if recent and offset >= recent[0]:
+        is_recent = bool(recent) and offset >= recent[0]
+        if is_recent:
             place = bisect_right(recent, offset)
             positions = self._recent_positions
             segment, position = self._active, positions[place - 1]
@@ -219,7 +220,7 @@ class LocalLog:
         log = segment.log
         log.used = True
         try:
-            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size)
+            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, is_recent)
         except OSError as error:
             raise self.directory.fail(error) from error
 

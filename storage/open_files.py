@@ -20,11 +20,13 @@ DEFAULT_CAPACITY = 512
 class OpenFile:
     """A descriptor, open as long as anything refers to this object."""
 
-    __slots__ = ("_fs", "handle")
+    __slots__ = ("_fs", "handle", "tells_cached")
 
     def __init__(self, fs: FileSystem, handle: int) -> None:
         self._fs = fs
         self.handle = handle
+        #: False once its file system would not say what of it is cached.
+        self.tells_cached = True
 
     def __del__(self) -> None:
         with suppress(OSError):  # nothing is lost by it: what has to be on the disk is forced there before

@@ -13,6 +13,7 @@ partitions.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker.deferred import Deferred
@@ -61,7 +62,7 @@ def fetch(ctx: RequestContext, request: Struct) -> FetchAnswer | Deferred[FetchA
         return FetchAnswer(context.error_code, 0, [])
     attempt = Attempt(ctx, request, context, replica_id)
     if attempt.read() or request.max_wait_ms <= 0:
-        return attempt.response()
+        return attempt.warmed()
     return attempt.park(request.max_wait_ms)
 
 
@@ -243,8 +244,22 @@ class Attempt:
 
     def _resolve(self) -> None:
         deferred = self._deferred
-        if deferred is not None:
-            deferred.resolve(self.response())
+        assert deferred is not None
+        answer = self.warmed()
+        if isinstance(answer, Deferred):
+            answer.add_done_callback(lambda done: deferred.resolve(done.result()))
+        else:
+            deferred.resolve(answer)
+
+    def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:
+        """The answer, once what it sends is in the page cache: sendfile from a cold page would hold up the loop."""
+        answer = self.response()
+        cold = [
+            data.records for _, data in self._answers if isinstance(data.records, FetchSlice) and data.records.is_cold()
+        ]
+        if not cold:
+            return answer
+        return self._broker.offload(_warm, cold).then(lambda _: answer)
 
     def response(self) -> FetchAnswer:
         """The answer that says what was read last."""
@@ -262,6 +277,12 @@ class Attempt:
         told = [Node(each.node_id, each.host, each.port, each.rack) for each in nodes(self._ctx)]
         says_leader = any(data.current_leader is not None for _, data in answers)
         return FetchAnswer(error_code, session_id, topics, False, told if says_leader else ())
+
+
+def _warm(slices: list[FetchSlice]) -> None:
+    for each in slices:
+        with suppress(OSError):  # who sends it will run into that, too
+            each.warm()
 
 
 def _refused(request: Struct, version: int) -> FetchAnswer:

@@ -1,5 +1,7 @@
 """Fetch: what is read, what is waited for, and how each error is said."""
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.deferred import Deferred
@@ -10,6 +12,7 @@ from protocol.records.control import build_end_transaction_marker
 from protocol.records.record import iter_records
 from protocol.schema import Struct
 from storage.append_rules import AppendOrigin
+from storage.fetch_slice import FetchSlice
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
 
@@ -362,6 +365,27 @@ def test_committed_readers_are_not_woken_by_open_transactions(broker: DataBroker
     broker.settle()
 
     assert read_offsets(broker.received(FETCH, 12, reply).responses[0].partitions[0]) == [0, 1, 2, 3]
+
+
+def test_cold_pages_are_read_elsewhere_first(filled: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither an answer at once nor one that was waited for makes the loop wait for a disk."""
+    held: list[Deferred[None]] = []
+
+    def offload(function: Callable[..., None], *args: object) -> Deferred[None]:
+        function(*args)
+        held.append(Deferred())
+        return held[-1]
+
+    filled.offload = offload  # type: ignore[assignment]
+    monkeypatch.setattr(FetchSlice, "is_cold", lambda self: True)
+    at_once = send(filled, topics=wanted((0, 0)))
+    parked = send(filled, topics=wanted((0, 15)))
+    append(filled)
+    filled.settle()
+    for reply, offsets in ((at_once, list(range(15))), (parked, [15, 16, 17])):
+        assert not reply.done
+        held.pop(0).resolve(None)
+        assert read_offsets(filled.received(FETCH, 12, reply).responses[0].partitions[0]) == offsets
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------
