@@ -1,4 +1,4 @@
-"""What a heartbeat, an offset commit and loading a group's log cost, without sockets: `python -m bench.group_coordinator`.
+"""What heartbeats, offset commits and loading groups cost, without sockets: `python -m bench.group_coordinator`.
 
 Decode, handler, encode, with the log in memory; the best of five rounds, in microseconds of one core.
 """
