@@ -25,11 +25,12 @@ test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 test-all: $(VENV)/.develop ## every test at full size: takes long
 	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PYTEST_ARGS)
 
-lint: $(VENV)/.develop ## style, types and the contracts between the rooms
+lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint docker/Dockerfile; fi
 
 bench: $(VENV)/.develop ## measure the broker
 	$(BIN)/python -m bench $(ARGS)

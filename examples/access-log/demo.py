@@ -66,7 +66,7 @@ def write(bootstrap: str, log: Path) -> int:
 def show(environ: dict[str, str], lines: int) -> bool:
     """Print what is in the Parquet files; return whether every line is there once."""
     spark = open_session(load(HERE / "pipeline.yaml", environ))
-    lake = environ["PYBROKER_LAKE"]
+    lake = environ["LAKE"]
     requests = spark.read.parquet(f"{lake}/requests")
     print("\nRequests by minute, status and path, of the minutes that are over:")
     per_minute = spark.read.parquet(f"{lake}/per_minute")
@@ -79,10 +79,10 @@ def show(environ: dict[str, str], lines: int) -> bool:
 
 def run(folder: Path, log: Path) -> bool:
     port = free_port()
-    environ = {"PYBROKER_BOOTSTRAP": f"127.0.0.1:{port}", "PYBROKER_LAKE": str(folder / "lake")}
+    environ = {"BOOTSTRAP": f"127.0.0.1:{port}", "LAKE": str(folder / "lake")}
     broker = start_broker(folder, port)
     try:
-        lines = write(environ["PYBROKER_BOOTSTRAP"], log)
+        lines = write(environ["BOOTSTRAP"], log)
         print(f"{lines} lines of {log} are in the topic {TOPIC}; Spark takes over", flush=True)
         command = [sys.executable, "-m", "pybroker", "pipeline", str(HERE / "pipeline.yaml")]
         subprocess.run(command, env={**os.environ, **environ}, check=True)

@@ -108,7 +108,7 @@ def produce(broker: RunningBroker, topic: str, *values: bytes | None) -> None:
 @pytest.fixture
 def example(reference: RunningBroker, name: str, tmp_path: Path) -> Pipeline:
     """The example's specification, on topics and folders of the test's own."""
-    environ = {"PYBROKER_BOOTSTRAP": reference.bootstrap, "PYBROKER_LAKE": str(tmp_path)}
+    environ = {"BOOTSTRAP": reference.bootstrap, "LAKE": str(tmp_path)}
     pipeline = load(EXAMPLE / "pipeline.yaml", environ)
     source = replace(pipeline.sources["access"], topics=[name], dead_letter=None)
     return replace(pipeline, sources={"access": source})

@@ -51,7 +51,7 @@ def test_example_is_right() -> None:
     assert pipeline.streams["per_minute"].window == Window(
         "time", "1 minute", ["status", "path"], {"requests": "count(*)", "bytes": "sum(bytes)"}
     )
-    assert pipeline.streams["requests"].sink == Sink("parquet", "./data/lake/requests", ["date"])
+    assert pipeline.streams["requests"].sink == Sink("parquet", "./lake/requests", ["date"])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+"""The Dockerfile and the compose file: what they promise, read from them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+Instruction = tuple[str, str]
+
+
+def instructions() -> list[Instruction]:
+    """The Dockerfile's instructions, continuation lines joined, comments left out."""
+    text = (ROOT / "docker" / "Dockerfile").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    joined = "\n".join(lines).replace("\\\n", " ")
+    pairs = [line.split(maxsplit=1) for line in joined.splitlines()]
+    return [(name, arguments) for name, arguments in pairs]
+
+
+def stages() -> dict[str, list[Instruction]]:
+    """The instructions of each stage, by its name, those of the stage that it stands on first."""
+    found: dict[str, list[Instruction]] = {}
+    for name, arguments in instructions():
+        if name == "FROM":
+            base, _, stage = arguments.split()
+            current = found.setdefault(stage, [*found.get(base, [])])
+        else:
+            current.append((name, arguments))
+    return found
+
+
+def last(stage: str, name: str) -> str:
+    return [arguments for instruction, arguments in stages()[stage] if instruction == name][-1]
+
+
+def test_broker_is_the_last_stage() -> None:
+    """What is built without --target."""
+    assert list(stages())[-1] == "broker"
+
+
+@pytest.mark.parametrize("stage", ["broker", "pipeline"])
+def test_images_run_as_a_user_who_is_not_root(stage: str) -> None:
+    """A number, so that Kubernetes can check it; nothing after it needs root."""
+    assert last(stage, "USER") == "1000:1000"
+    names = [name for name, _ in stages()[stage]]
+    assert "RUN" not in names[names.index("USER") :]
+
+
+def test_broker_image_has_health_check_volume_and_ports() -> None:
+    """The data's volume, and those of Apache Kafka's image."""
+    assert "entrypoint.py" in last("broker", "HEALTHCHECK")
+    assert "/var/lib/kafka/data" in last("broker", "VOLUME")
+    assert last("broker", "EXPOSE").split() == ["9092", "19092"]
+
+
+def test_no_compiler_in_what_runs() -> None:
+    """Only the environment is copied over from where it was built."""
+    bases = {a.split()[2]: a.split()[0] for name, a in instructions() if name == "FROM"}
+    assert bases["base"].endswith("-slim-bookworm")
+    assert all(":" in base for base in bases.values() if base not in bases)
+    assert [a for name, a in stages()["broker"] if name == "COPY" and "--from" in a] == [
+        "--from=build /opt/pybroker /opt/pybroker"
+    ]
+
+
+def test_copied_files_are_there_and_not_ignored() -> None:
+    """Every source of a COPY is in the project, and let through by .dockerignore."""
+    let_through = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    for name, arguments in instructions():
+        if name == "COPY" and not arguments.startswith("--from"):
+            for source in shlex.split(arguments)[:-1]:
+                assert (ROOT / source).exists(), source
+                assert source.split("/")[0] in let_through, source
+
+
+def test_every_package_is_copied() -> None:
+    """A room that the image lacks would only be noticed when it starts."""
+    rooms = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"tests", "bench"}
+    copied = {arguments.split()[0] for name, arguments in stages()["build"] if name == "COPY"}
+    assert rooms <= copied
+
+
+def test_compose_file_names_stages_and_ports_that_are_there() -> None:
+    """Broker, console tools, Spark example."""
+    compose = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())
+    services = compose["services"]
+
+    assert list(services) == ["broker", "tools", "pipeline"]
+    assert {service["build"]["target"] for service in services.values() if "build" in service} <= set(stages())
+    assert services["broker"]["ports"] == ["127.0.0.1:9092:9092"]
+    assert {mount.split(":")[0] for s in services.values() for mount in s.get("volumes", [])} == set(compose["volumes"])
