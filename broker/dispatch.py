@@ -210,8 +210,8 @@ class Dispatcher:
                 answer = codec.shortcut(self._broker, codec.version, frame, body, correlation_id)
                 if answer is not None:
                     return [answer]
-            client_id = str(frame[10:position], "utf-8") if client_id_size >= 0 else None
-        except (layout_error, IndexError, UnicodeDecodeError) as error:
+            client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
+        except (layout_error, IndexError) as error:
             raise ProtocolError(f"request header: {error}") from None
         request = codec.decode(frame, body)[0]
         try:

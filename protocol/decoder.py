@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from protocol.compiler import Layout, Source, has_records, least_size, tag_of, title
 from protocol.errors import ProtocolError
-from protocol.primitives import Primitive, read_unsigned_varint, skip_tagged_fields, varint_rest
+from protocol.primitives import Primitive, length_rest, read_unsigned_varint, skip_tagged_fields
 from protocol.schema import Array, Field, Message, ReadBuffer, Struct, StructType
 from protocol.value_classes import default_expression
 
@@ -35,6 +35,10 @@ def raise_null(name: str) -> NoReturn:
     raise ProtocolError(f"{name} is null or has a negative length")
 
 
+# Strings as Java reads them: what is no UTF-8 becomes replacement characters
+_READING = {"string": 'str(b[p:q], "utf-8", "replace")', "bytes": "bytes(b[p:q])", "records": "b[p:q]"}
+
+
 class DecoderWriter:
     """Writes the source of one decoder."""
 
@@ -47,12 +51,12 @@ class DecoderWriter:
             truncated=raise_truncated,
             null=raise_null,
             too_long=raise_too_long,
-            varint_rest=varint_rest,
+            length_rest=length_rest,
             varint=read_unsigned_varint,
             skip_tagged=skip_tagged_fields,
             unpack_from=struct.unpack_from,
             ProtocolError=ProtocolError,
-            MALFORMED=(IndexError, struct.error, UnicodeDecodeError),
+            MALFORMED=(IndexError, struct.error),
         )
         self.run: list[tuple[str, str]] = []  # (struct code, target) of fixed-size values not yet read
 
@@ -129,7 +133,7 @@ class DecoderWriter:
         self.run.append(("B" if compact else code, name))
         self.flush()
         if compact:
-            write(f"if {name} > 127: {name}, p = varint_rest(b, p, {name})")
+            write(f"if {name} > 127: {name}, p = length_rest(b, p, {name})")
             write(f"{name} -= 1")
             if code == "h":
                 write(f"if {name} > 32767: too_long({field.name!r})")
@@ -147,8 +151,7 @@ class DecoderWriter:
         name = self.length("h" if kind.name == "string" else "i", field, target, nullable, compact)
         write(f"q = p + {name}")
         write("if q > z: truncated()")
-        reading = {"string": 'str(b[p:q], "utf-8")', "bytes": "bytes(b[p:q])", "records": "b[p:q]"}[kind.name]
-        write(f"{target} = {reading}")
+        write(f"{target} = {_READING[kind.name]}")
         write("p = q")
         write.indent -= nullable
 
@@ -195,7 +198,10 @@ class DecoderWriter:
         write.indent -= nullable
 
     def tagged_fields(self, kind: StructType, layout: Layout, target: str) -> None:
-        """The section at a struct's end: count, then (tag, size, value) each; unknown ones are passed over."""
+        """The section at a struct's end: count, then (tag, size, value) each; unknown ones are passed over.
+
+        As in Kafka, the stated size counts for unknown ones alone: a known one ends where its value ends.
+        """
         write = self.source
         count = write.name("n")
         self.run.append(("B", count))
@@ -206,23 +212,23 @@ class DecoderWriter:
         tag, end = write.name("t"), write.name("e")
         write(f"if {count}:")
         write.indent += 1
-        write(f"if {count} > 127: {count}, p = varint_rest(b, p, {count})")
+        write(f"if {count} > 127: {count}, p = length_rest(b, p, {count})")
         write(f"for _ in range({count}):")
         write.indent += 1
         write(f"{tag}, p = varint(b, p)")
         write(f"{end}, p = varint(b, p)")
         write(f"{end} += p")
-        write(f"if {end} > z: truncated()")
         branch = "if"
         for field in layout.tagged:
             write(f"{branch} {tag} == {tag_of(field)}:")
             write.indent += 1
             self.tagged_value(field, f"{target}.{field.name}")
             self.flush()
-            write(f'if p != {end}: raise ProtocolError("tagged field {field.name} does not have its stated size")')
             write.indent -= 1
             branch = "elif"
-        write(f"else: p = {end}")
+        write("else:")
+        write(f"    p = {end}")
+        write("    if p > z: truncated()")
         write.indent -= 2
 
     def tagged_value(self, field: Field, target: str) -> None:

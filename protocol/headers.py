@@ -61,13 +61,13 @@ def decode_request_header(frame: ReadBuffer) -> RequestHeader:
             position += size
             if position > len(frame):
                 raise ProtocolError("the client id reaches beyond the frame")
-            client_id = str(frame[10:position], "utf-8")
+            client_id = str(frame[10:position], "utf-8", "replace")
         if header_version == 2:
             tags = frame[position]
             position += 1
             if tags:
                 position = skip_tagged_fields(frame, position, tags, len(frame))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError) as error:
         raise ProtocolError(f"request header: {error}") from None
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 

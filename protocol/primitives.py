@@ -72,7 +72,7 @@ def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) 
 def varint_rest(buffer: bytes | bytearray | memoryview, position: int, first: int) -> tuple[int, int]:
     """Read on after the first byte of an unsigned varint, which has its top bit set.
 
-    Returns (value, end). Raises ProtocolError beyond 32 bits and IndexError where the bytes end.
+    Returns (value, end). Raises ProtocolError beyond five bytes and IndexError where the bytes end.
     """
     value = first & 0x7F
     for shift in (7, 14, 21):
@@ -82,16 +82,25 @@ def varint_rest(buffer: bytes | bytearray | memoryview, position: int, first: in
         if byte < 0x80:
             return value, position
     byte = buffer[position]
-    if byte > 0x0F:
-        raise ProtocolError("varint of more than 32 bits")
-    return value | byte << 28, position + 1
+    if byte > 0x7F:
+        raise ProtocolError("varint of more than five bytes")
+    return value | (byte & 0x0F) << 28, position + 1  # bits beyond the 32nd fall off, as in Java
+
+
+def length_rest(buffer: bytes | bytearray | memoryview, position: int, first: int) -> tuple[int, int]:
+    """As `varint_rest`, for the varint of a count or of a length + 1, which may come out negative.
+
+    Kafka takes these for int32, and what is beyond their range for less than nothing: a null, or no tagged fields.
+    """
+    value, position = varint_rest(buffer, position, first)
+    return (value - 0x1_0000_0000 if value > 0x8000_0000 else value), position
 
 
 def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count: int, end: int) -> int:
     """Pass over `count` tagged fields that nobody knows. Returns the position after them."""
     if count > 0x7F:
-        count, position = varint_rest(buffer, position, count)
-    while count:
+        count, position = length_rest(buffer, position, count)
+    while count > 0:
         _tag, position = read_unsigned_varint(buffer, position)
         size, position = read_unsigned_varint(buffer, position)
         position += size

@@ -65,10 +65,9 @@ def test_request_header_cut_anywhere_is_a_protocol_error(frame: str):
             decode_request_header(memoryview(data)[:cut])
 
 
-def test_request_header_with_bad_utf8_is_a_protocol_error():
-    """Rule 1."""
-    with pytest.raises(ProtocolError):
-        decode_request_header(bytes.fromhex("0000 0003 00000007 0002 c328"))
+def test_request_header_with_bad_utf8_is_read_as_java_reads_it():
+    """Replacement characters in the place of what is no text."""
+    assert decode_request_header(bytes.fromhex("0000 0003 00000007 0002 c328")).client_id == "\ufffd("
 
 
 def test_quick_request_header_equals_the_schema():

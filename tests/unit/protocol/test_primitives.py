@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import ProtocolError
-from protocol.primitives import read_unsigned_varint, skip_tagged_fields, unsigned_varint
+from protocol.primitives import length_rest, read_unsigned_varint, skip_tagged_fields, unsigned_varint
 from tests.support.scale import scaled
 
 KNOWN = [
@@ -37,11 +37,25 @@ def test_varint_round_trips_at_any_position(value: int, before: bytes, after: by
     assert read_unsigned_varint(before + encoded + after, len(before)) == (value, len(before) + len(encoded))
 
 
-@pytest.mark.parametrize("encoded", ["", "80", "ffffffff", "ffffffff10", "ffffffffff01"])
+@pytest.mark.parametrize("encoded", ["", "80", "ffffffff", "ffffffffff01"])
 def test_varint_truncated_or_too_long_is_a_protocol_error(encoded: str):
-    """At most 32 bits, in at most five bytes (rule 1)."""
+    """At most five bytes (rule 1)."""
     with pytest.raises(ProtocolError):
         read_unsigned_varint(bytes.fromhex(encoded), 0)
+
+
+def test_varint_of_more_than_32_bits_loses_the_highest():
+    """As in Java."""
+    assert read_unsigned_varint(bytes.fromhex("ffffffff1f"), 0) == (0xFFFFFFFF, 5)
+    assert read_unsigned_varint(bytes.fromhex("8180808070"), 0) == (1, 5)
+
+
+@pytest.mark.parametrize(("encoded", "value"), [("ffffffff07", 2**31 - 1), ("ffffffff0f", -1), ("fdffffff0f", -3)])
+def test_counts_and_lengths_are_signed(encoded: str, value: int):
+    """As Kafka reads them: less than nothing is a null, or no tagged fields."""
+    data = bytes.fromhex(encoded)
+    assert length_rest(data, 1, data[0]) == (value, 5)
+    assert value > 0 or skip_tagged_fields(data, 1, data[0], 5) == 5
 
 
 def test_skip_tagged_fields():
