@@ -71,7 +71,6 @@ class _Run:
         except CannotStart as error:
             print(f"pybroker: {error}", file=sys.stderr)
             return 1
-        gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         gc.enable()
