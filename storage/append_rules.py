@@ -119,11 +119,14 @@ def check_batch(records: memoryview, config: LogConfig, origin: AppendOrigin, no
 
 
 def _has_second(records: memoryview, position: int) -> bool:
-    """Whether something follows that is, or pretends to be, another whole entry."""
-    if len(records) - position < MAGIC_OFFSET + 1:
+    """Whether something follows that is, or pretends to be, another whole entry, or cannot be the front of one."""
+    left = len(records) - position
+    if left < LOG_OVERHEAD:
         return False
     length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
-    return length < MIN_ENTRY_LENGTH or length + LOG_OVERHEAD <= len(records) - position
+    if length < MIN_ENTRY_LENGTH:
+        return True
+    return left > MAGIC_OFFSET and (length + LOG_OVERHEAD <= left or records[position + MAGIC_OFFSET] > _MAGIC)
 
 
 def _misshapen(records: memoryview) -> AppendRefused:

@@ -15,6 +15,7 @@ from storage.errors import (
     InvalidTimestamp,
     RecordTooLarge,
     UnknownCodec,
+    UnreadableRecords,
 )
 from storage.log_config import LogConfig
 from tests.support.logs import T0, batch, idempotent, marker
@@ -54,6 +55,8 @@ REFUSED: list[tuple[str, bytes | bytearray, type[AppendRefused]]] = [
     ("magic 1", changed(16, b"\x01"), InvalidRecords),
     ("magic 0", changed(16, b"\x00"), InvalidRecords),
     ("a second with length 3", batch() + bytes(8) + int32(3) + bytes(5), CorruptRecords),
+    ("zeros behind it", batch() + bytes(16), CorruptRecords),
+    ("half of a second with magic 9", batch() + bytes(8) + int32(200) + b"\0\0\0\0\x09", CorruptRecords),
     ("codec 5", changed(21, b"\x00\x05"), UnknownCodec),
     ("control bit", changed(21, CONTROL_BIT.to_bytes(2, "big")), InvalidRecords),
     ("count above the offsets", changed(57, int32(3)), InvalidRecords),
@@ -76,7 +79,7 @@ def test_refused_records(records: bytearray, error: type[AppendRefused]) -> None
     assert type(caught.value) is error
 
 
-@pytest.mark.parametrize("trailing", [b"", b"\0", bytes(11), bytes(16), bytes(8) + int32(200) + bytes(10)])
+@pytest.mark.parametrize("trailing", [b"", b"\0", bytes(11), bytes(8) + int32(200) + bytes(10)])
 def test_bytes_that_are_no_whole_entry_are_ignored_at_the_end(trailing: bytes) -> None:
     """As Kafka trims them."""
     records = batch(b"one")
@@ -221,7 +224,7 @@ def one_fewer(records: bytearray) -> None:
 def test_lies_inside_the_records_are_seen_in_full_validation(change: Callable[[bytearray], None], codec: Codec) -> None:
     """pybroker.record.validation=full: as Apache Kafka, which always looks."""
     records = lie(change, codec)
-    with pytest.raises((InvalidRecords, CorruptRecords)):
+    with pytest.raises((InvalidRecords, UnreadableRecords)):
         opened(records, FULL)
 
 
