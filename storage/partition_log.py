@@ -286,9 +286,12 @@ class PartitionLog(LocalLog):
         self.take_snapshot()
 
     def take_snapshot(self) -> None:
-        """Write the producer state at its end offset, unless that is written already. OSError."""
+        """Write the producer state at its end offset, unless that is written already, or nothing. OSError."""
         offset = self.producer_state.end_offset
-        if offset <= (self.snapshots[-1] if self.snapshots else self.log_start_offset):
+        if self.snapshots:
+            if offset <= self.snapshots[-1]:
+                return
+        elif offset <= self.log_start_offset and not self.producer_state.producers:
             return
         path = self.snapshot_path(offset)
         write_snapshot(self.directory.fs, path, self.producer_state.producers.values())
@@ -306,8 +309,11 @@ class PartitionLog(LocalLog):
         self._move_stable_offset()
 
     def _move_stable_offset(self) -> None:
-        unstable = self.producer_state.first_unstable_offset
-        self.last_stable_offset = self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        stable = self.producer_state.first_unstable_offset
+        if stable is None or stable >= self.high_watermark:
+            self.last_stable_offset = self.high_watermark
+        else:
+            self.last_stable_offset = max(stable, self.log_start_offset)
 
     def delete_records(self, before_offset: int) -> int:
         """Raise the log start offset to `before_offset` (DeleteRecords); the log start offset that results.
@@ -327,6 +333,7 @@ class PartitionLog(LocalLog):
         """Readers may not go below `offset` any more. OSError."""
         if offset > self.log_start_offset:
             self.log_start_offset = offset
+            self._move_stable_offset()
             self.leader_epochs.truncate_from_start(offset)
             self.mark_unsynced(self.leader_epochs.path)
 

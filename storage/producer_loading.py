@@ -26,10 +26,10 @@ def load_producers(
 ) -> None:
     """Make `state` what it was when the log ended at `end_offset`. OSError.
 
-    Snapshots that are damaged, above the end or not above the log start are removed, from `snapshots` too.
+    Snapshots that are damaged, above the end or below the log start are removed, from `snapshots` too.
     """
     for offset in list(snapshots):
-        if offset > end_offset or offset <= log_start_offset:
+        if not log_start_offset <= offset <= end_offset:
             _remove(fs, directory, snapshots, offset)
     state.clear(log_start_offset)
     while snapshots:

@@ -1,0 +1,77 @@
+"""The door to the disk: what it does beyond the system's own calls."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from storage.errors import DirectoryRefused
+from storage.fs import LOCAL
+from storage.log_directory import LogDirectory
+from tests.support.failing_fs import FailingFileSystem, ShortWrites
+
+
+@pytest.mark.parametrize("fs", [LOCAL, ShortWrites()])
+def test_write_at_writes_all_buffers(fs: ShortWrites, tmp_path: Path) -> None:
+    """However little the system takes at a time."""
+    handle = fs.open_write(str(tmp_path / "a"), create=True)
+    fs.write_at(handle, 0, (b"0123456789",))
+    fs.write_at(handle, 5, (b"abc", memoryview(b"defghijklm"), bytearray(b"n")))
+    fs.close(handle)
+    assert (tmp_path / "a").read_bytes() == b"01234abcdefghijklmn"
+
+
+def test_replaced_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    """Wherever it fails."""
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    for fail_at in range(1, 10):
+        fs = FailingFileSystem(fail_at)
+        try:
+            fs.replace_file(str(path), b"newer", sync=True)
+        except OSError:
+            assert path.read_bytes() in (b"old", b"newer")
+            continue
+        assert path.read_bytes() == b"newer"
+        return
+    pytest.fail("always failed")
+
+
+def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
+    """Retention and a deletion of the topic may meet."""
+    LOCAL.remove(str(tmp_path / "a"))
+    LOCAL.remove_directory(str(tmp_path / "b"))
+
+
+def test_list_tells_sizes_and_directories(tmp_path: Path) -> None:
+    """Dangling links are left out."""
+    (tmp_path / "a").write_bytes(b"123")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "c").symlink_to(tmp_path / "nowhere")
+    found = {entry.name: entry for entry in LOCAL.list(str(tmp_path))}
+    assert sorted(found) == ["a", "b"]
+    assert (found["a"].size_bytes, found["a"].is_directory, found["b"].is_directory) == (3, False, True)
+
+
+def test_lock_keeps_other_processes_out(tmp_path: Path) -> None:
+    """decisions.md, Traps: a POSIX record lock on .lock, as Java's."""
+    directory = LogDirectory(str(tmp_path / "logs"))
+    directory.lock()
+    code = (
+        "import sys; sys.path.insert(0, '.')\n"
+        "from storage.log_directory import LogDirectory\n"
+        f"LogDirectory({directory.path!r}).lock()\n"
+    )
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "in use by another broker" in other.stderr
+    directory.unlock()
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    """One line that says so."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DirectoryRefused) as caught:
+        LogDirectory(str(tmp_path / "file" / "logs")).lock()
+    assert "\n" not in str(caught.value)

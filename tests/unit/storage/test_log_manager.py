@@ -1,0 +1,270 @@
+"""All logs of a broker: found, made, deleted, flushed, marked clean; several directories."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from storage.checkpoints import read_offsets
+from storage.errors import DirectoryRefused, LogOffline
+from storage.fs import LOCAL
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+from storage.tasks import Task
+from tests.support.dump_log import LOGS
+from tests.support.logs import T0, append, batch, idempotent, read_all
+from tests.support.recorded_logs import NOW_MS, copied
+
+TOPIC_ID = bytes(range(16))
+
+
+def started(*paths: Path, config: LogConfig | None = None, now_ms: int = T0) -> LogManager:
+    manager = LogManager([str(path) for path in paths])
+    manager.lock()
+    manager.load(lambda topic: config or LogConfig(), now_ms)
+    return manager
+
+
+def do(tasks: list[Task]) -> int:
+    for task in tasks:
+        task.run()
+        task.apply()
+    return len(tasks)
+
+
+def killed(manager: LogManager) -> None:
+    for log in manager.logs.values():
+        log.close_files()
+    manager.unlock()
+
+
+def test_logs_are_found_again_after_a_clean_stop(tmp_path: Path) -> None:
+    """Offsets, topic ids; the mark of the clean stop is used once."""
+    manager = started(tmp_path)
+    for partition in range(3):
+        log = manager.create("with-dash.and_more", partition, TOPIC_ID, LogConfig(), T0)
+        for _ in range(partition):
+            append(log, batch())
+    manager.logs["with-dash.and_more", 2].delete_records(1)
+    manager.close(T0, broker_epoch=12)
+    assert json.loads((tmp_path / ".kafka_cleanshutdown").read_text()) == {"version": 0, "brokerEpoch": 12}
+    assert read_offsets(LOCAL, str(tmp_path / "log-start-offset-checkpoint")) == {("with-dash.and_more", 2): 1}
+
+    manager = started(tmp_path)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    found = {key: (log.log_start_offset, log.log_end_offset, log.topic_id) for key, log in manager.logs.items()}
+    assert found == {
+        ("with-dash.and_more", 0): (0, 0, TOPIC_ID),
+        ("with-dash.and_more", 1): (0, 1, TOPIC_ID),
+        ("with-dash.and_more", 2): (1, 2, TOPIC_ID),
+    }
+    assert manager.get("with-dash.and_more", 2) is manager.logs["with-dash.and_more", 2]
+    assert manager.get("none", 0) is None
+    killed(manager)
+
+
+def test_crash_recovers_from_the_recovery_points(tmp_path: Path) -> None:
+    """S16.5, S16.9: kill -9 loses nothing that was written."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(segment_bytes=300), T0)
+    for sequence in range(10):
+        append(log, idempotent(sequence))
+    assert do(manager.flush_tasks(T0)) == 1
+    assert log.recovery_point == log.segments[-1].base_offset > 0
+    do(manager.checkpoint_tasks())
+    points = read_offsets(LOCAL, str(tmp_path / "recovery-point-offset-checkpoint"))
+    assert points == {("t", 0): log.recovery_point}
+    killed(manager)
+    manager = started(tmp_path, config=LogConfig(segment_bytes=300))
+    again = manager.logs["t", 0]
+    assert (again.log_end_offset, again.recovery_point) == (10, log.recovery_point)
+    assert [record.sequence for record in read_all(again)] == list(range(10))
+    killed(manager)
+
+
+def test_new_partition_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
+    """S2: several log.dirs."""
+    manager = started(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    for partition in range(7):
+        manager.create("t", partition, TOPIC_ID, LogConfig(), T0)
+    assert [len(list((tmp_path / name).glob("t-*"))) for name in "abc"] == [3, 2, 2]
+    manager.delete("t", 1, "f" * 32, T0)
+    manager.delete("t", 4, "e" * 32, T0)
+    for partition in range(7, 9):
+        assert manager.create("t", partition, TOPIC_ID, LogConfig(), T0).directory is manager.directories[1]
+    manager.close(T0)
+
+
+def test_create_again_gives_the_same_log(tmp_path: Path) -> None:
+    """Nothing is made twice."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    assert manager.create("t", 0, TOPIC_ID, LogConfig(), T0) is log
+    assert sorted(path.name for path in Path(log.path).iterdir()) == [
+        f"{0:020d}.index",
+        f"{0:020d}.log",
+        f"{0:020d}.timeindex",
+        "partition.metadata",
+    ]
+    manager.close(T0)
+
+
+def test_deleted_partition_is_renamed_and_removed_after_the_delay(tmp_path: Path) -> None:
+    """S14.8: also when the broker was restarted meanwhile; the same partition may be made anew at once."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=1000), T0)
+    append(log, batch())
+    part = log.read(0, 100, 1)
+    manager.delete("t", 0, "0" * 32, T0)
+    renamed = tmp_path / f"t-0.{'0' * 32}-delete"
+    assert renamed.is_dir()
+    assert not isinstance(part, bytes)
+    assert len(part.read()) == len(part)
+    with pytest.raises(LogOffline):
+        append(log, batch())
+    assert manager.create("t", 0, TOPIC_ID, LogConfig(), T0).log_end_offset == 0
+    assert do(manager.removal_tasks(T0 + 999)) == 0
+    manager.close(T0)
+    manager = started(tmp_path)
+    assert list(manager.logs) == [("t", 0)]
+    assert do(manager.removal_tasks(T0)) == 1
+    assert not renamed.exists()
+    manager.close(T0)
+
+
+def test_stray_partition_is_set_aside(tmp_path: Path) -> None:
+    """Its topic is gone: people decide what becomes of it."""
+    manager = started(tmp_path)
+    append(manager.create("t", 0, TOPIC_ID, LogConfig(), T0), batch())
+    manager.set_aside("t", 0, "0" * 32)
+    assert (tmp_path / f"t-0.{'0' * 32}-stray").is_dir()
+    manager.close(T0)
+    manager = started(tmp_path)
+    assert manager.logs == {}
+    assert manager.ignored == [f"{tmp_path}/t-0.{'0' * 32}-stray"]
+    manager.close(T0)
+
+
+def test_other_directories_are_left_alone(tmp_path: Path) -> None:
+    """lost+found of a mounted disk; the metadata log, which its owner opens."""
+    for name in ("lost+found", "x", "t-0.abc-future", "__cluster_metadata-0"):
+        (tmp_path / name).mkdir()
+    manager = started(tmp_path)
+    assert manager.logs == {}
+    assert sorted(manager.ignored) == [f"{tmp_path}/{name}" for name in ("lost+found", "t-0.abc-future", "x")]
+    manager.close(T0)
+    assert (tmp_path / "lost+found").is_dir()
+
+
+def test_second_broker_is_kept_out_and_touches_nothing(tmp_path: Path) -> None:
+    """One directory locked is enough; those taken before are given back."""
+    import subprocess
+    import sys
+
+    manager = started(tmp_path / "b")
+    code = (
+        "import sys; sys.path.insert(0, '.')\n"
+        "from storage.log_manager import LogManager\n"
+        f"LogManager([{str(tmp_path / 'a')!r}, {str(tmp_path / 'b')!r}]).lock()\n"
+    )
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "DirectoryRefused" in other.stderr
+    assert not list((tmp_path / "b").glob("t-*"))
+    manager.close(T0)
+    first = LogManager([str(tmp_path / "file" / "x")])
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DirectoryRefused):
+        first.lock()
+
+
+def test_flush_by_time(tmp_path: Path) -> None:
+    """S16.3: flush.ms, counted from the last flush."""
+    manager = started(tmp_path)
+    timed = manager.create("timed", 0, TOPIC_ID, LogConfig(flush_ms=1000), T0)
+    other = manager.create("other", 0, TOPIC_ID, LogConfig(), T0)
+    do(manager.flush_tasks(T0))
+    append(timed, batch())
+    append(other, batch())
+    do(manager.flush_tasks(T0 + 999))
+    assert (timed.recovery_point, other.recovery_point) == (0, 0)
+    do(manager.flush_tasks(T0 + 1000))
+    assert (timed.recovery_point, other.recovery_point) == (1, 0)
+    assert manager.flush_task(timed, T0) is None
+    manager.close(T0 + 2000)
+    assert other.recovery_point == 1
+
+
+def test_flush_that_was_overtaken_by_a_truncation_says_nothing(tmp_path: Path) -> None:
+    """What was forced to the disk is not what is there now."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    for _ in range(5):
+        append(log, batch())
+    task = manager.flush_task(log, T0)
+    assert task is not None
+    log.truncate_to(2, T0)
+    append(log, batch())
+    task.run()
+    task.apply()
+    assert log.recovery_point == 0
+    manager.close(T0)
+
+
+def test_metadata_log_is_opened_apart(tmp_path: Path) -> None:
+    """All of its batches are checked at each start; a clean stop closes it too."""
+    manager = started(tmp_path)
+    log = manager.open_log("__cluster_metadata", 0, LogConfig(), T0)
+    append(log, batch(b"first"))
+    manager.close(T0, others=[log])
+    assert (tmp_path / "__cluster_metadata-0" / f"{0:020d}.index").stat().st_size == 0
+    assert read_offsets(LOCAL, str(tmp_path / "recovery-point-offset-checkpoint")) == {}
+    manager = started(tmp_path)
+    assert [record.value for record in read_all(manager.open_log("__cluster_metadata", 0, LogConfig(), T0))] == [
+        b"first"
+    ]
+    killed(manager)
+
+
+def test_directory_of_a_real_kafka_is_served(tmp_path: Path) -> None:
+    """The whole recorded directory: every log, the offsets of its checkpoints."""
+    copy = copied(LOGS / "v4.3.1-clean-shutdown", tmp_path)
+    manager = LogManager([str(copy)])
+    manager.lock()
+    manager.load(lambda topic: LogConfig(), NOW_MS)
+    ends = read_offsets(LOCAL, str(LOGS / "v4.3.1-clean-shutdown/recovery-point-offset-checkpoint"))
+    starts = read_offsets(LOCAL, str(LOGS / "v4.3.1-clean-shutdown/log-start-offset-checkpoint"))
+    assert {key: log.log_end_offset for key, log in manager.logs.items()} == ends
+    for key, start in starts.items():
+        assert manager.logs[key].log_start_offset == start
+    manager.close(NOW_MS)
+    assert read_offsets(LOCAL, str(copy / "recovery-point-offset-checkpoint")) == ends
+    assert read_offsets(LOCAL, str(copy / "log-start-offset-checkpoint")) == starts
+
+
+def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+    """producer.id.expiration.ms, which may change."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    append(log, idempotent(0))
+    manager.expire_producers(T0 + 86_399_999)
+    assert 7 in log.producer_state.producers
+    manager.producer_expiration_ms = 1000
+    manager.expire_producers(T0 + 1000)
+    assert log.producer_state.producers == {}
+    manager.close(T0)
+
+
+def test_all_directories_offline(tmp_path: Path) -> None:
+    """Nothing can be made; the stop marks nothing clean."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    manager.directories[0].fail("gone")
+    with pytest.raises(LogOffline):
+        manager.create("t", 1, TOPIC_ID, LogConfig(), T0)
+    with pytest.raises(LogOffline):
+        append(log, batch())
+    manager.delete("t", 0, "0" * 32, T0)
+    assert manager.checkpoint_tasks() == []
+    assert list(manager.retention_tasks(T0)) == []
+    manager.close(T0)
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()

@@ -1,0 +1,71 @@
+"""Open files: closed with their last holder, bounded in number."""
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from storage.fs import LOCAL, FileSystem
+from storage.open_files import LogFile, OpenFiles
+
+
+class Counting(FileSystem):
+    """Notes which handles were closed."""
+
+    def __init__(self) -> None:
+        self.closed: list[int] = []
+
+    def close(self, handle: int) -> None:
+        self.closed.append(handle)
+        super().close(handle)
+
+
+def test_descriptor_is_closed_with_its_last_holder(tmp_path: Path) -> None:
+    """Rule H1."""
+    fs = Counting()
+    file = LogFile(OpenFiles(fs), str(tmp_path / "a"), writable=True)
+    held = file.open(create=True)
+    handle = held.fileno()
+    file.close()
+    gc.collect()
+    assert fs.closed == []
+    os.fstat(handle)
+    del held
+    assert fs.closed == [handle]
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(handle)
+
+
+def test_number_of_open_files_is_bounded_and_the_used_stay(tmp_path: Path) -> None:
+    """What was used since it was looked at last stays; what was closed is opened again when it is needed."""
+    files = OpenFiles(LOCAL, capacity=4)
+    made = [LogFile(files, str(tmp_path / str(number)), writable=True) for number in range(20)]
+    busy = made[0]
+    for file in made:
+        busy.open(create=True)
+        file.open(create=True)
+        assert len(files) <= 4
+    assert busy.open_file is not None
+    assert sum(file.open_file is not None for file in made) == 4
+    for file in made:
+        assert file.open().handle >= 0
+        assert len(files) <= 4
+
+
+def test_closed_file_makes_room(tmp_path: Path) -> None:
+    """And may be closed twice."""
+    files = OpenFiles(LOCAL, capacity=4)
+    file = LogFile(files, str(tmp_path / "a"), writable=True)
+    file.open(create=True)
+    file.close()
+    file.close()
+    assert len(files) == 0
+
+
+def test_missing_file_is_not_held(tmp_path: Path) -> None:
+    """An error leaves nothing behind."""
+    files = OpenFiles(LOCAL)
+    with pytest.raises(FileNotFoundError):
+        LogFile(files, str(tmp_path / "a"), writable=False).open()
+    assert len(files) == 0
