@@ -71,6 +71,16 @@ class RunningBroker(ABC):
 
     def start(self, *, port: int | None = None) -> None:
         """Start it, again perhaps and on another port, and wait until it answers."""
+        self.spawn(port=port)
+        assert self._process is not None
+        deadline = time.monotonic() + self.start_timeout_s
+        while not self._answers():
+            assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
+            assert time.monotonic() < deadline, f"the broker does not answer:\n{self.output}"
+            time.sleep(0.01)
+
+    def spawn(self, *, port: int | None = None) -> None:
+        """Start it, and do not wait."""
         self.port = port or self.port
         config = self.directory / "server.properties"
         lines = {**self._own_properties(), "log.dirs": str(self.log_dir), **self._properties}
@@ -79,11 +89,6 @@ class RunningBroker(ABC):
             self._process = subprocess.Popen(
                 self._command(config), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory
             )
-        deadline = time.monotonic() + self.start_timeout_s
-        while not self._answers():
-            assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
-            assert time.monotonic() < deadline, f"the broker does not answer:\n{self.output}"
-            time.sleep(0.01)
 
     def stop(self, timeout_s: float = 30) -> int:
         """Let it shut down as on SIGTERM; return its exit code."""
@@ -159,7 +164,7 @@ class KafkaBroker(RunningBroker):
         }
 
     def _command(self, config: Path) -> list[str]:
-        options = (*QUICK, "-Xmx768m")
+        options = (*QUICK, "-Xmx512m")
         if not (self.log_dir / "meta.properties").exists():
             tool = ["format", "--cluster-id", "AAAAAAAAQACAAAAAAAAAAQ", "--config", str(config)]
             command = java_command("kafka.tools.StorageTool", tool, [kafka_classpath()], options=options)

@@ -1,0 +1,277 @@
+"""kill -9 in the middle of load, again and again: what was acknowledged is there, once, in order; nothing goes back.
+
+Producers go on through all of it as real ones do: what was not acknowledged is sent again, with the same sequences.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+
+from protocol.errors import ErrorCode
+from protocol.messages.produce import PRODUCE
+from tests.support.brokers import HOST, OurBroker
+from tests.support.data_client import DataClient, Refused, batch
+from tests.support.scale import scaled
+from tests.support.wire import Closed
+
+PARTITIONS = 3
+KILLS = min(10, scaled(3))
+# Segments roll every few dozen batches: kills fall into rolls, too.
+TOPIC_CONFIGS = {"internal.segment.bytes": 64 * 1024, "segment.index.bytes": 4096, "index.interval.bytes": 1024}
+IN_FLIGHT = 5
+
+
+class Load(threading.Thread):
+    """Works against a broker that comes and goes; `failure` is what it should not have seen."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self.port = port
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self.done = 0
+
+    def run(self) -> None:
+        try:
+            while not self.finished():
+                try:
+                    with DataClient(HOST, self.port) as client:
+                        self.work(client)
+                except (Closed, OSError):
+                    time.sleep(0.01)
+        except BaseException as error:
+            self.failure = error
+
+    def finished(self) -> bool:
+        return self.stopping.is_set()
+
+    def work(self, client: DataClient) -> None:
+        """Work as long as the connection lasts."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Let it finish; raises what it failed with."""
+        self.stopping.set()
+        self.join(60)
+        assert not self.is_alive()
+        self.check()
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+class IdempotentProducer(Load):
+    """Batches of numbers to each partition in turn, five in flight; after a loss all that is open goes out again."""
+
+    def __init__(self, port: int, topic: str) -> None:
+        super().__init__(port)
+        self.topic = topic
+        self.producer_id: int | None = None
+        self.sequences = [0] * PARTITIONS
+        self.open: deque[tuple[int, int, int, bytes]] = deque()  # partition, first number, count, batch
+        self.acknowledged: list[dict[int, int]] = [{} for _ in range(PARTITIONS)]  # first number -> offset
+        self.sizes = random.Random(4)
+
+    def finished(self) -> bool:
+        return self.stopping.is_set() and not self.open
+
+    def work(self, client: DataClient) -> None:
+        if self.producer_id is None:
+            self.producer_id = client.new_producer_id()
+        for partition, _, _, records in self.open:
+            client.send(PRODUCE, 9, client.produce_request(self.topic, partition, records))
+        while not self.finished():
+            while len(self.open) < IN_FLIGHT and not self.stopping.is_set():
+                self.open.append(self.next_batch())
+                partition, _, _, records = self.open[-1]
+                client.send(PRODUCE, 9, client.produce_request(self.topic, partition, records))
+            answer = client.receive().responses[0].partition_responses[0]
+            if answer.error_code:
+                raise Refused(answer.error_code, answer.error_message)
+            partition, first, _, _ = self.open.popleft()
+            assert answer.index == partition
+            self.acknowledged[partition][first] = answer.base_offset
+            self.done += 1
+
+    def next_batch(self) -> tuple[int, int, int, bytes]:
+        partition = min(range(PARTITIONS), key=self.sequences.__getitem__)
+        first, count = self.sequences[partition], self.sizes.randint(1, 20)
+        self.sequences[partition] += count
+        assert self.producer_id is not None
+        values = [b"%d:%s" % (number, bytes(number % 50)) for number in range(first, first + count)]
+        records = batch(*values, producer_id=self.producer_id, producer_epoch=0, base_sequence=first)
+        return partition, first, count, records
+
+
+class Committer(Load):
+    """Commits ever higher offsets; whenever it is back, the last acknowledged one or a later one has to be there."""
+
+    group = "workers"
+
+    def __init__(self, port: int, topic: str) -> None:
+        super().__init__(port)
+        self.topic = topic
+        self.sent = 0
+
+    def work(self, client: DataClient) -> None:
+        if not self.sent:
+            client.find_coordinator(self.group)
+        while self.sent:
+            try:
+                found = client.committed(self.group, self.topic, range(PARTITIONS))
+            except Refused as refused:
+                if refused.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    raise
+                continue
+            assert all((self.done or -1) <= offset <= self.sent for offset in found), (self.done, found, self.sent)
+            self.done = max(self.done, min(found))  # what was seen once may not go back either
+            break
+        while not self.finished():
+            self.sent += 1
+            client.commit(self.group, {(self.topic, partition): self.sent for partition in range(PARTITIONS)})
+            self.done = self.sent
+
+
+class Administrator(Load):
+    """Makes topics and sets a topic's configuration; whenever it is back, all that was acknowledged has to be there."""
+
+    key = "retention.ms"
+
+    def __init__(self, port: int, topic: str) -> None:
+        super().__init__(port)
+        self.topic = topic
+        self.sent = 0
+
+    def work(self, client: DataClient) -> None:
+        self.compare(client)
+        while not self.finished():
+            self.sent = self.done + 1
+            try:
+                client.create_topic(f"made-{self.sent}", 1 + self.sent % 3, {self.key: self.sent})
+            except Refused as refused:
+                if refused.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise
+            client.set_topic_config(self.topic, self.key, str(1_000_000_000 + self.sent))
+            self.done = self.sent
+            time.sleep(0.005)
+
+    def compare(self, client: DataClient) -> None:
+        topics = client.topics()
+        for number in range(1, self.done + 1):
+            assert topics[f"made-{number}"] == 1 + number % 3
+        if self.done:
+            assert client.topic_config(f"made-{self.done}", self.key) == str(self.done)
+            value = int(client.topic_config(self.topic, self.key)) - 1_000_000_000
+            assert self.done <= value <= self.sent
+            self.done = value
+
+
+class Librdkafka:
+    """An idempotent confluent-kafka producer, which does its own sending again; a value is partition and number."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.topic = topic
+        self.sent = [0] * PARTITIONS
+        self.delivered: list[dict[int, bytes]] = [{} for _ in range(PARTITIONS)]  # offset -> value
+        self.failures: list[KafkaError] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "batch.num.messages": 500,  # smaller than a segment
+                "reconnect.backoff.ms": 10,
+                "reconnect.backoff.max.ms": 50,
+                "retry.backoff.ms": 20,
+                "delivery.timeout.ms": 120_000,
+                "log_level": 0,
+            }
+        )
+
+    def produce_some(self) -> None:
+        """A few records to each partition."""
+        for partition in range(PARTITIONS):
+            for _ in range(20):
+                value = b"%d:%d" % (partition, self.sent[partition])
+                try:
+                    self._producer.produce(self.topic, value, partition=partition, on_delivery=self._delivered)
+                except BufferError:
+                    break
+                self.sent[partition] += 1
+        self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(error)
+        else:
+            self.delivered[message.partition()][message.offset()] = message.value()
+
+    def end(self) -> None:
+        assert self._producer.flush(60) == 0
+        assert not self.failures
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[OurBroker]:
+    running = OurBroker(tmp_path)
+    yield running
+    running.kill()
+
+
+def test_everything_acknowledged_survives_kills(broker: OurBroker) -> None:
+    """Records once and in order, offsets of groups, topics and their configurations; every second start is killed too.
+
+    The full size is ten kills.
+    """
+    dice = random.Random(9)
+    with DataClient(HOST, broker.port) as client:
+        for topic in ("raw", "rd"):
+            client.create_topic(topic, PARTITIONS, TOPIC_CONFIGS)
+    raw, librdkafka = IdempotentProducer(broker.port, "raw"), Librdkafka(broker.bootstrap, "rd")
+    loads = [raw, Committer(broker.port, "raw"), Administrator(broker.port, "raw")]
+    for load in loads:
+        load.start()
+
+    def run(seconds: float) -> None:
+        """Until every load has got on, and then for some time."""
+        before = [load.done for load in loads]
+        deadline, until = time.monotonic() + 30, None
+        while until is None or time.monotonic() < until:
+            librdkafka.produce_some()
+            for load in loads:
+                load.check()
+            if until is None and all(load.done > count for load, count in zip(loads, before, strict=True)):
+                until = time.monotonic() + seconds
+            assert time.monotonic() < deadline, "the load does not get on"
+            time.sleep(0.002)
+
+    for kill in range(KILLS):
+        run(dice.uniform(0.1, 1.0))
+        broker.kill()
+        if kill % 2:
+            broker.spawn()
+            time.sleep(dice.uniform(0.05, 0.4))
+            broker.kill()
+        broker.start()
+    run(0.3)
+    for each in (*loads, librdkafka):
+        each.end()
+
+    with DataClient(HOST, broker.port) as client:
+        for partition in range(PARTITIONS):
+            found = client.values("raw", partition)
+            assert [int(value.partition(b":")[0]) for value in found] == list(range(raw.sequences[partition]))
+            assert all(first == offset for first, offset in raw.acknowledged[partition].items())
+            sent = [b"%d:%d" % (partition, number) for number in range(librdkafka.sent[partition])]
+            assert client.values("rd", partition) == sent
+            assert [value for _, value in sorted(librdkafka.delivered[partition].items())] == sent
+    assert "Traceback" not in broker.output

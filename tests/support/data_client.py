@@ -1,0 +1,161 @@
+"""What tests of the data plane ask a broker for, over the wire: topics, appends, whole logs, offsets of groups."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
+from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.metadata import METADATA
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.records.builder import BatchBuilder
+from protocol.records.record import Record, iter_records
+from protocol.schema import Struct
+from tests.support.wire import WireClient
+
+_TOPIC_RESOURCE = 2
+_EARLIEST, _LATEST = -2, -1
+
+
+class Refused(Exception):
+    """An answer with an error code."""
+
+    def __init__(self, code: int, message: str | None = None) -> None:
+        super().__init__(f"{ErrorCode(code).name}: {message}")
+        self.code = ErrorCode(code)
+
+
+def _check(answer: Struct) -> Struct:
+    if answer.error_code:
+        raise Refused(answer.error_code, getattr(answer, "error_message", None))
+    return answer
+
+
+def batch(
+    *values: bytes, codec: int = 0, timestamp: int | None = None, key: bytes | None = None, **header: int
+) -> bytes:
+    """A batch of one record a value, each a millisecond after the last, as a client sends it.
+
+    `timestamp`: of the first, now where it is not given (a producer whose batches are old is forgotten soon).
+    """
+    builder = BatchBuilder(codec=codec, **header)
+    first = int(time.time() * 1000) if timestamp is None else timestamp
+    for number, value in enumerate(values):
+        builder.append(first + number, key, value)
+    return builder.build()
+
+
+class DataClient(WireClient):
+    """One connection; whatever is answered with an error code raises Refused."""
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> bytes:
+        """Make a topic; its id."""
+        settings = [CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()]
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
+        return bytes(_check(self.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=30_000).topics[0]).topic_id)
+
+    def topics(self) -> dict[str, int]:
+        """Names and numbers of partitions of all topics."""
+        return {topic.name: len(topic.partitions) for topic in self.call(METADATA, 12, topics=None).topics}
+
+    def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        config = AlterableConfig(name=key, config_operation=0, value=value)
+        resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[config])
+        _check(self.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource]).responses[0])
+
+    def topic_config(self, topic: str, key: str) -> str:
+        resource = DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[key])
+        return str(_check(self.call(DESCRIBE_CONFIGS, 4, resources=[resource]).results[0]).configs[0].value)
+
+    def new_producer_id(self) -> int:
+        answer = self.call(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=60_000)
+        return int(_check(answer).producer_id)
+
+    def produce_request(self, topic: str, partition: int, records: bytes, acks: int = -1) -> dict[str, object]:
+        """The fields of a Produce of one batch."""
+        data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])
+        return {"acks": acks, "timeout_ms": 30_000, "topic_data": [data]}
+
+    def produce(self, topic: str, records: bytes, partition: int = 0) -> int:
+        """Append a batch; the offset of its first record."""
+        answer = self.call(PRODUCE, 9, self.produce_request(topic, partition, records))
+        return int(_check(answer.responses[0].partition_responses[0]).base_offset)
+
+    def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
+        """Log start offset and high watermark."""
+        return self._offset(topic, partition, _EARLIEST), self._offset(topic, partition, _LATEST)
+
+    def offset_for_timestamp(self, topic: str, timestamp: int, partition: int = 0) -> int:
+        return self._offset(topic, partition, timestamp)
+
+    def _offset(self, topic: str, partition: int, timestamp: int) -> int:
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        answer = self.call(LIST_OFFSETS, 7, replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+        return int(_check(answer.topics[0].partitions[0]).offset)
+
+    def fetch(self, topic: str, offset: int, partition: int = 0, *, max_bytes: int = 1 << 20) -> Struct:
+        """One Fetch that does not wait; the partition's answer."""
+        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+        answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
+        return _check(answer.responses[0].partitions[0])
+
+    def read_all(self, topic: str, partition: int = 0) -> list[Record]:
+        """All records from the log start offset to the high watermark."""
+        offset, end = self.bounds(topic, partition)
+        found: list[Record] = []
+        while offset < end:
+            answer = self.fetch(topic, offset, partition)
+            records = [record for record in iter_records(bytes(answer.records)) if record.offset >= offset]
+            assert records, f"nothing at {offset} of {topic}-{partition}, which ends at {end}"
+            found += records
+            offset = records[-1].offset + 1
+        return found
+
+    def values(self, topic: str, partition: int = 0) -> list[bytes]:
+        """The values of `read_all`, whose offsets have to be without a gap."""
+        records = self.read_all(topic, partition)
+        if records:
+            assert [record.offset for record in records] == list(
+                range(records[0].offset, records[0].offset + len(records))
+            )
+        return [bytes(record.value) for record in records]
+
+    def find_coordinator(self, group: str) -> None:
+        """Ask for a group's coordinator, which makes the topic of the groups."""
+        _check(self.call(FIND_COORDINATOR, 3, key=group, key_type=0))
+
+    def commit(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit offsets without being a member."""
+        topics = [
+            OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)],
+            )
+            for (topic, partition), offset in offsets.items()
+        ]
+        answer = self.call(OFFSET_COMMIT, 8, group_id=group, generation_id_or_member_epoch=-1, topics=topics)
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                _check(partition)
+
+    def committed(self, group: str, topic: str, partitions: Sequence[int] = (0,)) -> list[int]:
+        """The offsets that a group has committed, -1 where none."""
+        wanted = OffsetFetchRequestGroup(
+            group_id=group, topics=[OffsetFetchRequestTopics(name=topic, partition_indexes=list(partitions))]
+        )
+        [found] = self.call(OFFSET_FETCH, 8, groups=[wanted], require_stable=False).groups
+        _check(found)
+        return [_check(partition).committed_offset for partition in found.topics[0].partitions]
