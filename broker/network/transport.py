@@ -2,8 +2,8 @@
 
 A `Connection` finds requests in bytes and puts answers out as chunks; a `Transport` moves them: plaintext on sockets
 of ours, others (TLS) beside it. A transport drives its connection by the methods of asyncio's BufferedProtocol
-(get_buffer, buffer_updated) and by `on_sent`, `on_eof`, `on_hang_up` and `on_lost`, so that asyncio's own transports fit behind a
-thin adapter.
+(get_buffer, buffer_updated) and by `on_sent`, `on_eof`, `on_hang_up` and `on_lost`, so that asyncio's own transports
+fit behind a thin adapter.
 """
 
 from __future__ import annotations

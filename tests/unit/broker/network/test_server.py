@@ -1,0 +1,99 @@
+"""Server: what all connections share."""
+
+import pytest
+
+from broker.deferred import Deferred
+from protocol.messages.heartbeat import HEARTBEAT
+from tests.support.network import Link, request_frame
+
+
+@pytest.fixture
+def waiting():
+    return []
+
+
+@pytest.fixture
+def link(waiting):
+    def wait(ctx, request):
+        deferred = Deferred()
+        waiting.append(deferred)
+        return deferred
+
+    return Link({HEARTBEAT: wait})
+
+
+def test_idle_connections_are_closed_and_busy_ones_are_not(link, waiting):
+    """connections.max.idle.ms: bytes in either direction count, and so does waiting for an answer."""
+    link.server.max_idle_ms = 800
+    link.server.schedule_idle_sweep()
+    _idle, idle_transport = link.connect()
+    parked, parked_transport = link.connect()
+    link.connection, link.transport = parked, parked_transport
+    link.receive(request_frame(HEARTBEAT, 4, 1))
+    busy, busy_transport = link.connect()
+    link.connection, link.transport = busy, busy_transport
+    for _ in range(10):
+        link.loop.advance(150)
+        link.receive(b"\0")
+        if busy_transport.closed:
+            break
+
+    assert idle_transport.closed == "aborted"
+    assert parked_transport.closed is None
+    assert busy in link.server.connections
+
+
+def test_no_connection_is_idle_below_zero(link):
+    """-1 turns it off."""
+    link.server.max_idle_ms = -1
+    link.server.schedule_idle_sweep()
+    link.loop.advance(10_000_000)
+
+    assert link.transport.closed is None
+
+
+def test_the_longest_idle_connection_of_another_listener_makes_room(link):
+    """max.connections, exceeded by the protected listener (KIP-402)."""
+    link.server.limits.protected_listener = "INTERNAL"
+    link.server.limits.max_connections = 2
+    link.connection.idle_since_ms, link.connection.active = 50, False
+    older, older_transport = link.connect()
+    older.idle_since_ms, older.active = 20, False
+    internal, internal_transport = link.connect()
+    internal.listener_name = "INTERNAL"
+    internal.idle_since_ms, internal.active = 1, False
+
+    link.server._close_least_active()
+
+    assert older_transport.closed == "aborted"
+    assert internal_transport.closed is None
+    assert link.transport.closed is None
+
+
+def test_stop_receiving_takes_no_more_requests_and_answers_those_that_wait(link, waiting):
+    """The first half of a shutdown; saturation that ends does not undo it."""
+    link.receive(request_frame(HEARTBEAT, 4, 1))
+    assert link.server.busy
+    link.server.stop_receiving()
+    link.server.queued(1)
+    link.server.queued(-1)
+    assert not link.transport.reading
+
+    waiting[0].resolve(HEARTBEAT.response())
+    link.loop.settle()
+    assert [number for number, _ in link.answers((HEARTBEAT, 4))] == [1]
+    assert not link.server.busy
+
+
+def test_close_ends_all_connections(link, waiting):
+    """And what waits with them."""
+    cancelled = []
+    link.receive(request_frame(HEARTBEAT, 4, 1))
+    waiting[0].on_cancel(lambda: cancelled.append(1))
+    link.connect()
+
+    link.server.close()
+
+    assert list(link.server.connections) == []
+    assert cancelled == [1]
+    assert link.server.limits.total == 0

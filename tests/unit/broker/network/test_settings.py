@@ -1,0 +1,108 @@
+"""Every key of the network's configuration changes something."""
+
+import socket
+
+import pytest
+
+from broker.config import load
+from broker.network.connection_limits import UNLIMITED
+from broker.network.listener import CannotBind
+from broker.network.settings import bind_listeners, configure
+from tests.support.fake_loop import FakeClock
+from tests.support.network import Link
+
+ANY = "PLAINTEXT://127.0.0.1:0"
+TWO = {
+    "listeners": f"{ANY},INTERNAL://127.0.0.1:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+    "inter.broker.listener.name": "INTERNAL",
+}
+
+
+def configured(**settings):
+    """(server, listeners, configuration) with these keys set."""
+    config = load(overrides={"listeners": ANY, **settings})
+    server = Link({}).server
+    listeners = bind_listeners(config, FakeClock())
+    configure(server, config, listeners)
+    for listener in listeners:
+        listener.close()
+    return server, listeners, config
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "attribute", "default"),
+    [
+        ("socket.request.max.bytes", 1_000_000_000, "max_request_bytes", 104_857_600),
+        ("queued.max.requests", 7, "max_queued_requests", 500),
+        ("queued.max.request.bytes", 1_000_000_000, "max_held_bytes", -1),
+        ("socket.send.buffer.bytes", 65_536, "send_buffer_bytes", 102_400),
+        ("socket.listen.backlog.size", 17, "backlog", 1024),
+        ("connections.max.idle.ms", 1234, "max_idle_ms", 600_000),
+    ],
+)
+def test_keys_of_the_server(key, value, attribute, default):
+    """Each with Kafka's default, but for the backlog, of which 50 are too few for a burst."""
+    assert getattr(configured()[0], attribute) == default
+    assert getattr(configured(**{key: str(value)})[0], attribute) == value
+
+
+def test_socket_receive_buffer_bytes():
+    """On the listening socket, from which connections inherit it (the kernel doubles it)."""
+    config = load(overrides={"listeners": ANY, "socket.receive.buffer.bytes": "20000"})
+    (listener,) = bind_listeners(config, FakeClock())
+    size = listener._sockets[0].getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+    listener.close()
+
+    assert size == 40_000
+
+
+def test_limits_of_connections_of_the_broker_and_of_one_listener():
+    """A prefixed key is a limit of that listener besides the broker's (KIP-402, KIP-612)."""
+    server, listeners, _ = configured(
+        **TWO,
+        **{
+            "max.connections": "10",
+            "max.connections.per.ip": "5",
+            "max.connections.per.ip.overrides": "127.0.0.9:3,[::1]:4",
+            "max.connection.creation.rate": "100",
+            "listener.name.internal.max.connections": "2",
+            "listener.name.internal.max.connection.creation.rate": "20",
+        },
+    )
+    limits = server.limits
+    assert (limits.max_connections, limits.max_connections_per_ip) == (10, 5)
+    assert limits.max_connections_per_ip_overrides == {"127.0.0.9": 3, "::1": 4}
+    assert limits.max_connections_of_listener == {"PLAINTEXT": UNLIMITED, "INTERNAL": 2}
+    assert limits.protected_listener == "INTERNAL"
+    assert [[rate.per_second for rate in each.rates] for each in listeners] == [[UNLIMITED, 100], [20, 100]]
+    assert listeners[0].rates[1] is listeners[1].rates[1]
+
+
+def test_a_lone_listener_is_not_protected():
+    """There is nobody whose connection could go instead."""
+    assert configured()[0].limits.protected_listener is None
+
+
+def test_live_changes_reach_the_server():
+    """Limits of connections are cluster-wide dynamic keys (KIP-402)."""
+    server, listeners, config = configured()
+    config.apply_dynamic({"max.connections": "3", "max.connection.creation.rate": "9"}, {})
+    assert server.limits.max_connections == 3
+    assert listeners[0].rates[1].per_second == 9
+
+    config.apply_dynamic({}, {})
+    assert server.limits.max_connections == UNLIMITED
+
+
+def test_a_port_that_is_taken_frees_those_taken_before_it():
+    """All or none."""
+    with socket.create_server(("127.0.0.1", 0)) as other, socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free = probe.getsockname()[1]
+        probe.close()
+        taken = other.getsockname()[1]
+        listeners = f"PLAINTEXT://127.0.0.1:{free},INTERNAL://127.0.0.1:{taken}"
+        with pytest.raises(CannotBind):
+            bind_listeners(load(overrides={**TWO, "listeners": listeners}), FakeClock())
+        socket.create_server(("127.0.0.1", free)).close()
