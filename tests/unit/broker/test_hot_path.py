@@ -1,0 +1,101 @@
+"""What a warm Produce and a warm Fetch pass is what docs/hot-path.md says, and no more calls than it allows."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.records.builder import BatchBuilder
+from tests.support.data_broker import TOPIC_ID
+from tests.support.one_connection import ROOT, OneConnection
+
+PAGE = (ROOT / "docs/hot-path.md").read_text()
+# Smaller than the interval of the index's entries; large enough for sendfile.
+SMALL, LARGE = 100, 12_000
+
+
+@pytest.fixture
+def connection(tmp_path: Path):
+    with OneConnection(tmp_path) as connection:
+        connection.broker.topic()
+        yield connection
+
+
+def told(title: str) -> tuple[list[tuple[str, str]], int]:
+    """The functions in the table under a heading of the page, and the number of calls allowed in the heading."""
+    found = re.search(rf"^## {title}: at most (\d+) calls$(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"docs/hot-path.md has no heading for {title}"
+    return re.findall(r"^\| `([^`]+)` \| `([^`]+)` \|", found[2], re.MULTILINE), int(found[1])
+
+
+def passed(traced: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """As the page lists them: without lengths, one line for repeated calls."""
+    named = [(path, name) for path, name in traced if not name.endswith(".__len__")]
+    return [function for function, _ in groupby(named)]
+
+
+def as_rows(functions: list[tuple[str, str]]) -> str:
+    return "\n".join(f"| `{path}` | `{name}` |" for path, name in functions)
+
+
+def produce(connection: OneConnection, size_bytes: int) -> int:
+    """Append a batch of one record of that size; its offset."""
+    builder = BatchBuilder()
+    builder.append(connection.broker.clock.now_ms(), None, b"x" * size_bytes, ())
+    data = PartitionProduceData(index=0, records=builder.build())
+    answer = connection.call(
+        PRODUCE,
+        13,
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[TopicProduceData(topic_id=TOPIC_ID, partition_data=[data])],
+    )
+    (partition,) = answer.responses[0].partition_responses
+    assert partition.error_code == 0
+    return partition.base_offset
+
+
+def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int) -> int:
+    """Fetch what is at an offset, as a consumer does that has read up to there; the session's id."""
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    answer = connection.call(
+        FETCH,
+        18,
+        max_wait_ms=500,
+        min_bytes=1,
+        max_bytes=50 << 20,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])],
+    )
+    assert len(answer.responses[0].partitions[0].records) > LARGE
+    return answer.session_id
+
+
+def compare(title: str, traced: list[tuple[str, str]]) -> None:
+    listed, allowed = told(title)
+    functions = passed(traced)
+    assert functions == listed, f"docs/hot-path.md lists other functions for {title}; passed were\n{as_rows(functions)}"
+    assert len(traced) <= allowed, f"{title} took {len(traced)} calls of {allowed} allowed"
+
+
+def test_warm_produce_passes_what_the_page_lists(connection: OneConnection) -> None:
+    """One batch, one partition, acks=all, in the newest version."""
+    for offset in range(4):
+        assert produce(connection, SMALL) == offset
+
+    compare("Produce", connection.traced)
+
+
+def test_warm_fetch_passes_what_the_page_lists(connection: OneConnection) -> None:
+    """One partition in a session, one batch that was appended just now, in the newest version."""
+    session_id, epoch = 0, 0
+    for epoch in range(4):
+        session_id = fetch(connection, produce(connection, LARGE), session_id, epoch)
+
+    compare("Fetch", connection.traced)
