@@ -17,13 +17,13 @@ run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="
 	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
 
 test: $(VENV)/.develop ## every test, at the sizes of continuous integration
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
-	$(BIN)/python -m pytest tests/unit $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 tests/unit $(PYTEST_ARGS)
 
 test-all: $(VENV)/.develop ## every test at full size: takes long
-	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PYTEST_ARGS)
+	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(PYTEST_ARGS)
 
 lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Dockerfile
 	$(BIN)/ruff check .

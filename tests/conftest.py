@@ -1,0 +1,27 @@
+"""How tests are parted among workers (pytest-xdist, --dist loadgroup).
+
+Tests that need the same costly thing stay in one worker: Spark with its JVM, Apache Kafka, or what a file of
+conformance tests sets up. All others go to whoever is free.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give each costly test the group that it belongs to."""
+    for item in items:
+        if (group := _group(item)) is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _group(item: pytest.Item) -> str | None:
+    if "spark" in getattr(item, "fixturenames", ()):
+        return "spark"
+    callspec = getattr(item, "callspec", None)
+    if callspec is not None and "kafka" in callspec.params.values():
+        return "kafka"
+    if "conformance" in item.path.parts:
+        return item.path.name
+    return None
