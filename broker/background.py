@@ -5,9 +5,11 @@ nothing but files, and the loop applies what came of them. The thread never comp
 interpreter holds up the loop.
 
 What is due: flush.ms and rolled segments every second (log.flush.scheduler.interval.ms when that is shorter), files
-whose grace is over with it; retention every log.retention.check.interval.ms; the checkpoint files every
-log.flush.offset.checkpoint.interval.ms; producers that were silent for producer.id.expiration.ms. flush.messages is
-kept by the producer's answer waiting for `flush`.
+whose grace is over with it; retention every log.retention.check.interval.ms; recovery points and high watermarks are
+written to their files every log.flush.offset.checkpoint.interval.ms, log start offsets every
+log.flush.start.offset.checkpoint.interval.ms; all these for the first time after log.initial.task.delay.ms. Producers
+that were silent for producer.id.expiration.ms are forgotten. flush.messages is kept by the producer's answer waiting
+for `flush`.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from broker.config import BrokerConfig
 from broker.deferred import Deferred
 from broker.group_sync import GroupSync
 from broker.timers import Timer
+from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
 from storage.errors import LogOffline
 from storage.log_manager import LogManager
 from storage.partition_log import PartitionLog
@@ -37,8 +40,6 @@ log = logging.getLogger(__name__)
 
 #: The longest between two looks at what has to be flushed or removed.
 TICK_MS = 1_000
-#: The first look at retention comes this long after the start, as in Kafka.
-FIRST_RETENTION_MS = 30_000
 
 
 class Background:
@@ -66,11 +67,14 @@ class Background:
         config.subscribe("producer.id.expiration.ms", lambda _: self._take_expiration())
         self._thread.start()
         tick_ms = min(config.get_int("log.flush.scheduler.interval.ms"), TICK_MS)
-        retention_ms = config.get_int("log.retention.check.interval.ms")
-        self._every("flush", tick_ms, self.flush_due)
-        self._every("retention", retention_ms, self.retain, first_ms=min(FIRST_RETENTION_MS, retention_ms))
-        self._every("checkpoint", config.get_int("log.flush.offset.checkpoint.interval.ms"), self.checkpoint)
-        self._every("producers", config.get_int("producer.id.expiration.check.interval.ms"), self._expire_producers)
+        self._every("flush", tick_ms, self.flush_due, tick_ms)
+        for name, work in (
+            ("log.retention.check.interval.ms", self.retain),
+            ("log.flush.offset.checkpoint.interval.ms", lambda: self.checkpoint(RECOVERY_POINTS, HIGH_WATERMARKS)),
+            ("log.flush.start.offset.checkpoint.interval.ms", lambda: self.checkpoint(LOG_START_OFFSETS)),
+            ("producer.id.expiration.check.interval.ms", self._expire_producers),
+        ):
+            self._every(name, config.get_int(name), work, config.get_int("log.initial.task.delay.ms"))
 
     def stop(self) -> None:
         """Let the thread finish what it has, and end it: the logs are then the loop's alone."""
@@ -81,12 +85,15 @@ class Background:
             self._queue.put(None)
             self._thread.join()
 
-    def _every(self, name: str, interval_ms: int, work: Callable[[], object], first_ms: int | None = None) -> None:
+    def _every(self, name: str, interval_ms: int, work: Callable[[], object], first_ms: int) -> None:
+        """Do `work` after `first_ms` and then each `interval_ms`; just once with an interval of 0, as in Kafka."""
+
         def run() -> None:
-            self._armed[name] = self._timers.call_later(interval_ms, run)
+            if interval_ms:
+                self._armed[name] = self._timers.call_later(interval_ms, run)
             work()
 
-        self._armed[name] = self._timers.call_later(interval_ms if first_ms is None else first_ms, run)
+        self._armed[name] = self._timers.call_later(first_ms, run)
 
     # -- what is due -------------------------------------------------------------------------------------------------
 
@@ -107,9 +114,9 @@ class Background:
             self.run([task])
             self._loop.call_soon(lambda: self._retain_next(tasks))
 
-    def checkpoint(self) -> Deferred[None]:
-        """Write recovery points, log start offsets and high watermarks."""
-        return self.run(self._logs.checkpoint_tasks())
+    def checkpoint(self, *names: str) -> Deferred[None]:
+        """Write the checkpoint files of these names, in all directories."""
+        return self.run(self._logs.checkpoint_tasks(names=names))
 
     def _expire_producers(self) -> None:
         self._logs.expire_producers(self._clock.now_ms())

@@ -7,7 +7,7 @@ written to checkpoint files. Times are arguments; nothing here asks a clock.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import count
 
 from storage.checkpoints import (
@@ -288,8 +288,12 @@ class LogManager:
                 tasks.append(RemoveTask(directory, paths))
         return tasks
 
-    def checkpoint_tasks(self, only: LogDirectory | None = None) -> list[Task]:
-        """Write recovery points, log start offsets and high watermarks of the directories that work."""
+    def checkpoint_tasks(
+        self,
+        only: LogDirectory | None = None,
+        names: Collection[str] = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS),
+    ) -> list[Task]:
+        """Write recovery points, log start offsets and high watermarks, or those in `names`; of what works."""
         tasks: list[Task] = []
         for directory in self.directories if only is None else (only,):
             if not directory.is_online:
@@ -302,7 +306,8 @@ class LogManager:
                 },
                 HIGH_WATERMARKS: {key: log.high_watermark for key, log in logs},
             }
-            for name, offsets in files.items():
+            for name in names:
+                offsets = files[name]
                 tasks.append(WriteTask(directory, f"{directory.path}/{name}", format_offsets(offsets)))
         return tasks
 

@@ -31,6 +31,8 @@ DEFAULTS: dict[str, Any] = {
     "log.flush.scheduler.interval.ms": (1 << 63) - 1,
     "log.retention.check.interval.ms": 300_000,
     "log.flush.offset.checkpoint.interval.ms": 60_000,
+    "log.flush.start.offset.checkpoint.interval.ms": 60_000,
+    "log.initial.task.delay.ms": 30_000,
     "producer.id.expiration.check.interval.ms": 600_000,
 }
 

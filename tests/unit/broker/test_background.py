@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.background import FIRST_RETENTION_MS, TICK_MS, Background
+from broker.background import TICK_MS, Background
 from broker.clock import Clock
 from broker.timers import Timers
 from protocol.records.builder import BatchBuilder
-from storage.checkpoints import RECOVERY_POINTS, read_offsets
+from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.errors import LogOffline
 from storage.fs import LOCAL
 from storage.log_config import LogConfig
@@ -60,10 +60,10 @@ def test_rolled_segments_are_flushed_soon(broker: DataBroker) -> None:
 
 
 def test_retention_removes_segments_and_later_their_files(broker: DataBroker, tmp_path: Path) -> None:
-    """Renamed at once, removed after file.delete.delay.ms; the first look comes 30 s after the start."""
+    """Renamed at once, removed after file.delete.delay.ms; the first look comes after log.initial.task.delay.ms."""
     partition = broker.topic(config=LogConfig(segment_bytes=400, retention_bytes=500, file_delete_delay_ms=60_000))
     append(broker, 10)
-    broker.advance(FIRST_RETENTION_MS)
+    broker.advance(30_000)
     files = tmp_path / "data0" / "t-0"
 
     assert partition.log_start_offset == 6
@@ -76,18 +76,46 @@ def test_retention_removes_segments_and_later_their_files(broker: DataBroker, tm
     assert partition.log_start_offset == 10
 
 
-def test_checkpoints_are_written(broker: DataBroker, tmp_path: Path) -> None:
-    broker.topic(config=LogConfig(flush_ms=1))
-    append(broker, 2)
-    broker.advance(60_000)
+def test_checkpoints_are_written_each_in_its_time(tmp_path: Path) -> None:
+    """Recovery points and log start offsets have intervals of their own; an interval of 0 writes once."""
+    broker = DataBroker(
+        tmp_path,
+        {
+            "log.initial.task.delay.ms": 5_000,
+            "log.flush.offset.checkpoint.interval.ms": 10_000,
+            "log.flush.start.offset.checkpoint.interval.ms": 0,
+        },
+    )
+    broker.background.start()
+    partition = broker.topic(config=LogConfig(flush_ms=1))
 
-    assert read_offsets(LOCAL, str(tmp_path / "data0" / RECOVERY_POINTS)) == {("t", 0): 2}
+    def written(name: str) -> dict[tuple[str, int], int]:
+        return dict(read_offsets(LOCAL, str(tmp_path / "data0" / name)))
+
+    append(broker, 2)
+    partition.delete_records(1)
+    assert written(RECOVERY_POINTS) == {}
+    broker.advance(5_000)
+    assert written(RECOVERY_POINTS) == {("t", 0): 2}
+    assert written(LOG_START_OFFSETS) == {("t", 0): 1}
+    append(broker)
+    partition.delete_records(3)
+    broker.advance(9_000)
+    assert written(RECOVERY_POINTS) == {("t", 0): 2}
+    broker.advance(1_000)
+    assert written(RECOVERY_POINTS) == written(HIGH_WATERMARKS) == {("t", 0): 3}
+    assert written(LOG_START_OFFSETS) == {("t", 0): 1}
 
 
 def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     """After producer.id.expiration.ms, at the next check."""
     broker = DataBroker(
-        tmp_path, {"producer.id.expiration.ms": 20_000, "producer.id.expiration.check.interval.ms": 3_000}
+        tmp_path,
+        {
+            "log.initial.task.delay.ms": 3_000,
+            "producer.id.expiration.ms": 20_000,
+            "producer.id.expiration.check.interval.ms": 3_000,
+        },
     )
     broker.background.start()
     partition = broker.topic()
