@@ -15,6 +15,7 @@ from protocol.records.batch import (
     CODEC_MASK,
     CONTROL_BIT,
     CRC_START,
+    CREATE_TIME,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -23,12 +24,13 @@ from protocol.records.batch import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
+    patch_timestamp,
 )
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.crc32c import crc32c
-from protocol.records.errors import CorruptBatch, InvalidRecord
-from protocol.records.record import Record, iter_batch_records
+from protocol.records.errors import CorruptBatch, InvalidRecord, UnreadableLength
+from protocol.records.record import Record, iter_batch_records, skim_records
 from storage.errors import (
     AppendRefused,
     CorruptRecords,
@@ -223,14 +225,18 @@ def open_batch(records: memoryview, header: BatchHeader, config: LogConfig, now_
     It has to be for another codec, and where the header belies the records: offsets that are not consecutive, another
     largest timestamp. Pure, and slow with big batches: may be called from a worker. Raises as `check_batch` does.
     """
+    codec = target_codec(config, header.codec)
+    stays_compressed = header.codec == codec != Codec.NONE
     try:
-        found = list(iter_batch_records(records[: header.size_bytes], header))
+        opened = skim_records if stays_compressed else iter_batch_records
+        found = list(opened(records[: header.size_bytes], header))
+    except (CorruptBatch, UnreadableLength) as error:
+        raise UnreadableRecords(str(error)) from None
     except InvalidRecord as error:
         raise InvalidRecords(str(error)) from None
-    except CorruptBatch as error:
-        raise UnreadableRecords(str(error)) from None
     _check_records(found, config, now_ms)
-    codec = target_codec(config, header.codec)
+    if stays_compressed:
+        return _right_compressed(records[: header.size_bytes], header, config, found)
     if codec == header.codec:
         in_order = all(record.offset == header.base_offset + index for index, record in enumerate(found))
         if in_order and (config.log_append_time or max(found, key=_timestamp).timestamp == header.max_timestamp):
@@ -250,6 +256,21 @@ def open_batch(records: memoryview, header: BatchHeader, config: LogConfig, now_
     if len(batch) > config.max_message_bytes:
         raise RecordTooLarge(len(batch), config.max_message_bytes)
     return batch
+
+
+def _right_compressed(records: memoryview, header: BatchHeader, config: LogConfig, found: list[Record]) -> bytes | None:
+    """The batch with the largest timestamp of its records, where its header has another; else None.
+
+    Kafka means to write a batch anew whose offsets are not consecutive, and fails with an unknown error.
+    """
+    if any(record.offset != header.base_offset + index for index, record in enumerate(found)):
+        raise UnreadableRecords("Offsets of compressed records are not consecutive.")
+    largest = max(found, key=_timestamp).timestamp
+    if config.log_append_time or largest == header.max_timestamp:
+        return None
+    batch = bytearray(records)
+    patch_timestamp(batch, 0, len(batch), CREATE_TIME, largest)
+    return bytes(batch)
 
 
 def _timestamp(record: Record) -> int:

@@ -2,9 +2,11 @@
 
 gzip (1), lz4 frames (3) and zstd (4) are those formats as they are. snappy (2) is the block format inside the framing
 of Java's xerial library; bare blocks, which some clients have sent, are read too. The sizes that compressed bytes
-declare are hints at most: the output buffer is what bounds them.
+declare are hints at most: the output buffer is what bounds them. What follows the end of a stream is treated as by
+Apache Kafka's readers: ignored behind an lz4 frame, and behind gzip and snappy unless it is more of the same.
 """
 
+import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import cramjam
 
 from protocol.records.errors import CorruptBatch, UnsupportedCodec
+from protocol.records.lz4_frame import first_frame_size
 
 Buffer = bytes | bytearray | memoryview
 
@@ -22,6 +25,12 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
 #: Uncompressed bytes a snappy block, as xerial's default.
 _XERIAL_BLOCK_SIZE = 32 << 10
+
+_GZIP_MAGIC = b"\x1f\x8b\x08"
+#: Java does not look for another stream in so many bytes or fewer: 8 of a trailer and 18 of an empty stream.
+_GZIP_LEAST = 18
+#: zlib's: gzip's header and trailer, and any window.
+_GZIP_WINDOW = 31
 
 #: Kafka's own default levels (KIP-390): gzip -1 is zlib's 6, zstd 3; lz4's default is its fast mode.
 _GZIP_DEFAULT_LEVEL, _LZ4_FAST_LEVEL, _ZSTD_DEFAULT_LEVEL = 6, 0, 3
@@ -109,13 +118,45 @@ def _into_buffer(module: Any) -> Callable[[Buffer, int], bytes]:
     return decompress_bounded
 
 
+def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
+    try:
+        return _decompress_gzip_alone(data, max_size)
+    except CorruptBatch:
+        # Perhaps only what follows a whole stream is at fault.
+        parts: list[bytes] = []
+        rest = bytes(data)
+        while not parts or (rest[:3] == _GZIP_MAGIC and len(rest) > _GZIP_LEAST):
+            stream = zlib.decompressobj(_GZIP_WINDOW)
+            try:
+                parts.append(stream.decompress(rest, max_size + 1))
+            except zlib.error as error:
+                raise CorruptBatch(f"compressed records: {error}") from None
+            max_size -= len(parts[-1])
+            if not stream.eof or max_size < 0:
+                raise
+            rest = stream.unused_data
+        return b"".join(parts)
+
+
+def _decompress_lz4(data: Buffer, max_size: int) -> bytes:
+    view = memoryview(data)
+    return _decompress_lz4_frame(view[: first_frame_size(view)], max_size)
+
+
+def _decompress_zstd(data: Buffer, max_size: int) -> bytes:
+    return _decompress_zstd_frames(data, max_size) if len(data) else b""
+
+
 def _decompress_snappy(data: Buffer, max_size: int) -> bytes:
     view = memoryview(data)
-    if view[:8] != _XERIAL_MAGIC:
+    if view[:8] != _XERIAL_MAGIC or len(view) < len(_XERIAL_HEADER):
         return _decompress_snappy_block(view, max_size)
     position = len(_XERIAL_HEADER)
     parts: list[bytes] = []
-    while position < len(view):
+    while position + 4 <= len(view):
+        if view[position : position + 8] == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)
+            continue
         length = int.from_bytes(view[position : position + 4], "big")
         position += 4
         if position + length > len(view) or not length:
@@ -138,6 +179,10 @@ def _decompress_snappy_block(block: memoryview, max_size: int) -> bytes:
         raise CorruptBatch(f"compressed records: {error}") from None
 
 
+_decompress_gzip_alone = _into_buffer(cramjam.gzip)
+_decompress_lz4_frame = _into_buffer(cramjam.lz4)
+_decompress_zstd_frames = _into_buffer(cramjam.zstd)
+
 _COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
     Codec.GZIP: _compress_gzip,
     Codec.SNAPPY: _compress_snappy,
@@ -145,8 +190,8 @@ _COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
     Codec.ZSTD: _compress_zstd,
 }
 _DECOMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
-    Codec.GZIP: _into_buffer(cramjam.gzip),
+    Codec.GZIP: _decompress_gzip,
     Codec.SNAPPY: _decompress_snappy,
-    Codec.LZ4: _into_buffer(cramjam.lz4),
-    Codec.ZSTD: _into_buffer(cramjam.zstd),
+    Codec.LZ4: _decompress_lz4,
+    Codec.ZSTD: _decompress_zstd,
 }

@@ -17,6 +17,10 @@ class InvalidRecord(RecordsError):
     """Whole bytes that break a rule of the format: a count, a length or a delta that does not add up."""
 
 
+class UnreadableLength(InvalidRecord):
+    """A record whose length is no number: Kafka, which cannot go on then, calls this an unknown error."""
+
+
 class UnsupportedCodec(RecordsError):
     """A compression id that no codec has, or that the format version does not allow."""
 

@@ -1,4 +1,6 @@
-"""The one detail of lz4 frames that Kafka got wrong: the header checksum in messages v0.
+"""What Kafka does otherwise than others with lz4 frames: where they end, and the header checksum in messages v0.
+
+Kafka's reader stops after one frame; more frames, or anything else, may follow and are not looked at.
 
 A frame's descriptor ends with the second byte of xxHash32 over the descriptor. Kafka before 0.10 hashed the frame's
 magic number too; readers of v0 must take such frames, and what is written as v0 must have them (KIP-57).
@@ -8,6 +10,7 @@ from struct import Struct
 
 from protocol.records.errors import CorruptBatch
 
+_MAGIC = b"\x04\x22\x4d\x18"
 _LANES = Struct("<4I")
 _LANE = Struct("<I")
 _MASK = 0xFFFFFFFF
@@ -26,8 +29,24 @@ def with_broken_header_checksum(frame: bytes) -> bytes:
     return frame[:at] + _second_byte(xxh32(frame[:at])) + frame[at + 1 :]
 
 
+def first_frame_size(frame: memoryview) -> int:
+    """The bytes of the first frame in `frame`; all there are where that is no whole frame."""
+    if len(frame) < 7 or frame[:4] != _MAGIC:
+        return len(frame)
+    flags = frame[4]
+    position = 7 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary id
+    checksum_size = 4 if flags & 0x10 else 0  # of each block
+    while position + 4 <= len(frame):
+        (size,) = _LANE.unpack_from(frame, position)
+        position += 4
+        if not size:
+            return min(position + (4 if flags & 0x04 else 0), len(frame))  # checksum of the content
+        position += (size & 0x7FFFFFFF) + checksum_size
+    return len(frame)
+
+
 def _checksum_position(frame: bytes) -> int:
-    if len(frame) < 7 or frame[:4] != b"\x04\x22\x4d\x18":
+    if len(frame) < 7 or frame[:4] != _MAGIC:
         raise CorruptBatch("no lz4 frame")
     flags = frame[4]
     at = 6 + (8 if flags & 0x08 else 0) + (4 if flags & 0x01 else 0)  # content size, dictionary id

@@ -21,8 +21,8 @@ from protocol.records.batch import (
     parse_header,
 )
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
-from protocol.records.errors import CorruptBatch, InvalidRecord
-from protocol.records.varint import decode_varint, decode_varlong, encode_varint
+from protocol.records.errors import CorruptBatch, InvalidRecord, UnreadableLength
+from protocol.records.varint import MAX_VARINT_SIZE, decode_varint, decode_varlong, encode_varint
 
 Buffer = bytes | bytearray | memoryview
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -114,9 +114,56 @@ def iter_batch_records(
         raise InvalidRecord(f"{len(data) - position} bytes are left after the {header.record_count} records declared")
 
 
+def skim_records(batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
+    """The records of a v2 batch without what is in them: an empty key where there is one, no value, no headers.
+
+    As Kafka checks a compressed batch that stays as it is: a record is where its fields are, whatever its length says.
+    InvalidRecord when count and bytes do not agree.
+    """
+    codec = header.codec
+    records = memoryview(batch)[HEADER_SIZE : header.size_bytes]
+    data = bytes(records) if codec == Codec.NONE else decompress(codec, records, max_size)
+    append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
+    position = 0
+    for _ in range(header.record_count):
+        _, position = decode_varint(data, position)
+        timestamp_delta, position = decode_varlong(data, position + 1)
+        offset_delta, position = decode_varint(data, position)
+        key_size, position = decode_varint(data, position)
+        position = _skip(data, position, key_size)
+        value_size, position = decode_varint(data, position)
+        position = _skip(data, position, value_size)
+        header_count, position = decode_varint(data, position)
+        if header_count < 0:
+            raise InvalidRecord(f"{header_count} headers")
+        for _ in range(header_count):
+            size, position = decode_varint(data, position)
+            if size < 0:
+                raise InvalidRecord("a header without a key")
+            position = _skip(data, position, size)
+            size, position = decode_varint(data, position)
+            position = _skip(data, position, size)
+        timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
+        yield Record(header.base_offset + offset_delta, timestamp, None if key_size < 0 else b"", None)
+    if position != len(data):
+        raise InvalidRecord(f"{len(data) - position} bytes are left after the {header.record_count} records declared")
+
+
+def _skip(data: bytes, position: int, size: int) -> int:
+    stop = position + max(size, 0)
+    if stop > len(data):
+        raise InvalidRecord(f"a field of {size} bytes reaches past the end of the records")
+    return stop
+
+
 def decode_record(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, Headers, int]:
     """(timestamp delta, offset delta, key, value, headers, end position) of the record at `position`."""
-    length, position = decode_varint(data, position)
+    try:
+        length, position = decode_varint(data, position)
+    except InvalidRecord as error:
+        if len(data) - position < MAX_VARINT_SIZE:
+            raise  # it is cut off
+        raise UnreadableLength(str(error)) from None
     end = position + length
     if length < 0 or end > len(data):
         raise InvalidRecord(f"a record of {length} bytes does not fit into the {len(data) - position} that are left")

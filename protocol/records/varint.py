@@ -8,6 +8,9 @@ from protocol.records.errors import InvalidRecord
 
 Buffer = bytes | bytearray | memoryview
 
+MAX_VARINT_SIZE = 5
+"""Bytes of an int32 at most."""
+
 _INT64_MASK = (1 << 64) - 1
 _ONE_BYTE = tuple(bytes([folded]) for folded in range(128))
 

@@ -1,12 +1,13 @@
 """What may be appended: every refusal as Apache Kafka 4.3.1 gives it, and records written anew."""
 
+import gzip
 from collections.abc import Callable
 
 import pytest
 
-from protocol.records.batch import CONTROL_BIT, HEADER_SIZE, TIMESTAMP_TYPE_BIT, compute_crc, parse_header
+from protocol.records.batch import CONTROL_BIT, HEADER_SIZE, TIMESTAMP_TYPE_BIT, compute_crc, parse_header, verify_crc
 from protocol.records.compression import Codec
-from protocol.records.record import iter_records
+from protocol.records.record import encode_record, iter_records
 from storage.append_rules import AppendOrigin, check_batch, must_open, open_batch
 from storage.errors import (
     AppendRefused,
@@ -228,9 +229,20 @@ def test_lies_inside_the_records_are_seen_in_full_validation(change: Callable[[b
         opened(records, FULL)
 
 
-def test_full_validation_rights_a_largest_timestamp_that_lies() -> None:
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_full_validation_rights_a_largest_timestamp_that_lies(codec: Codec) -> None:
     """Kafka sets it from the records."""
-    records = changed(35, (T0 + 500).to_bytes(8, "big"))
+    records = changed(35, (T0 + 500).to_bytes(8, "big"), batch(b"a", b"b", codec=codec))
     anew = opened(records, FULL)
     assert anew is not None
     assert parse_header(anew).max_timestamp == T0 + 1
+    assert verify_crc(anew, 0, len(anew))
+
+
+def test_compressed_offsets_that_are_not_consecutive_are_unreadable() -> None:
+    """Kafka fails on them with an unknown error, and takes them where they are not compressed."""
+    records = gzip.compress(encode_record(1, 0, b"k", b"v"))
+    header = bytes(batch(b"a", codec=Codec.GZIP)[:HEADER_SIZE])
+    lying = changed(8, int32(HEADER_SIZE - 12 + len(records)), bytearray(header + records))
+    with pytest.raises(UnreadableRecords):
+        opened(lying, FULL)

@@ -138,11 +138,35 @@ def test_the_bound_is_exact(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"no such format at all"])
+@pytest.mark.parametrize("damage", [lambda b: b[: len(b) // 2], lambda b: b[:7], lambda b: b"no such format at all"])
 def test_damage_is_refused(codec: Codec, damage: object) -> None:
     data = b"".join(b"%d" % number for number in range(5000))
     with pytest.raises(CorruptBatch):
         decompress(codec, damage(compress(codec, data)))  # type: ignore[operator]
+
+
+def test_nothing_is_an_empty_stream_to_zstd_alone() -> None:
+    """As to Java's readers."""
+    assert decompress(Codec.ZSTD, b"") == b""
+    for codec in (Codec.GZIP, Codec.SNAPPY, Codec.LZ4):
+        with pytest.raises(CorruptBatch):
+            decompress(codec, b"")
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+def test_bytes_behind_a_stream_are_ignored(codec: Codec) -> None:
+    """As Java's readers do; a second stream counts, but for lz4."""
+    once = compress(codec, b"data" * 1000)
+    assert decompress(codec, once + b"\0") == b"data" * 1000
+    assert decompress(codec, once + once) == b"data" * (1000 if codec is Codec.LZ4 else 2000)
+
+
+def test_lz4_frames_of_any_shape_end_where_they_end() -> None:
+    """Checksums of blocks and of the content, and the content's size."""
+    data = b"0123456789abcdef" * 20_000
+    for checksums in (True, False):
+        frame = lz4.frame.compress(data, content_checksum=checksums, block_checksum=checksums, store_size=checksums)
+        assert decompress(Codec.LZ4, frame + b"anything") == data
 
 
 def test_a_snappy_block_that_claims_too_much_is_refused_before_anything_is_allocated() -> None:

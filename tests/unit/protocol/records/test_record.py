@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.records.batch import HEADER, HEADER_SIZE
+from protocol.records.batch import HEADER, HEADER_SIZE, parse_header
 from protocol.records.builder import BatchBuilder
-from protocol.records.errors import CorruptBatch, InvalidRecord, RecordsError
-from protocol.records.record import encode_record, iter_batch_records, iter_records
+from protocol.records.errors import CorruptBatch, InvalidRecord, RecordsError, UnreadableLength
+from protocol.records.record import encode_record, iter_batch_records, iter_records, skim_records
 from protocol.records.varint import encode_varint
 from tests.support.scale import scaled
 
@@ -44,6 +44,42 @@ def test_record_fields_are_in_the_documented_order() -> None:
 def test_lies_inside_a_batch_are_refused(records: bytes, count: int) -> None:
     with pytest.raises(InvalidRecord):
         list(iter_records(batch_of(records, count)))
+
+
+@pytest.mark.parametrize(("size", "error"), [(4, InvalidRecord), (5, UnreadableLength), (9, UnreadableLength)])
+def test_length_that_is_no_number_is_told_from_one_that_is_cut_off(size: int, error: type[InvalidRecord]) -> None:
+    """As in Kafka, where the one is an unknown error and the other an invalid record."""
+    with pytest.raises(InvalidRecord) as caught:
+        list(iter_records(batch_of(b"\xff" * size)))
+    assert type(caught.value) is error
+
+
+def skimmed(records: bytes, count: int = 1) -> list[tuple[int, int, bool]]:
+    batch = batch_of(records, count)
+    return [(r.offset, r.timestamp, r.key is not None) for r in skim_records(batch, parse_header(batch))]
+
+
+def test_skimming_tells_offset_time_and_key() -> None:
+    """Whatever the records hold, and whatever length they claim."""
+    records = encode_record(0, 5, b"k", b"v", (("h", b"x"), ("", None))) + encode_record(3, 7, None, None)
+    assert skimmed(records, 2) == [(0, 5, True), (3, 7, False)]
+    assert skimmed(b"\x02" + records[1:], 2) == [(0, 5, True), (3, 7, False)]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        encode_record(0, 0, b"k", b"v")[:-1],
+        encode_record(0, 0, b"k", b"v") + b"\0",
+        bytes([14, 0, 0, 0, 40, 1, 0, 0]),
+        bytes([14, 0, 0, 0, 1, 1, 1]),
+        bytes([14, 0, 0, 0, 1, 1, 2, 1, 1]),
+    ],
+    ids=["cut off", "a byte left", "a key past the end", "negative header count", "a header without a key"],
+)
+def test_skimming_refuses_what_does_not_add_up(records: bytes) -> None:
+    with pytest.raises(InvalidRecord):
+        skimmed(records)
 
 
 def test_unknown_magic_is_refused() -> None:
