@@ -1,0 +1,52 @@
+"""Frames that no client should send, case by case, and what becomes of them at Apache Kafka.
+
+`python -m tests.conformance.bad_frames` asks Apache Kafka anew and writes tests/data/bad-frames.tsv.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from tests.conformance.bad_frames.batches import TOPIC, bad_batches
+from tests.conformance.bad_frames.bodies import bad_bodies
+from tests.conformance.bad_frames.framing import bad_framing
+from tests.conformance.bad_frames.headers import bad_headers
+from tests.conformance.bad_frames.lies import lying_batches
+from tests.support.wire import WireClient
+
+GROUP, TRANSACTION = 0, 1  # key types of coordinators
+RECORDED = Path(__file__).parents[2] / "data" / "bad-frames.tsv"
+
+
+def bad_frames() -> Iterator[tuple[str, bytes]]:
+    """(name, bytes to send on a connection of their own) of all that both brokers shall meet alike."""
+    for room in (bad_framing, bad_headers, bad_bodies, bad_batches):
+        yield from room()
+
+
+def lies() -> Iterator[tuple[str, bytes]]:
+    """The same, for batches whose headers are sound, and whose records are not."""
+    for name, data in lying_batches():
+        yield f"lie: {name}", data
+
+
+def prepare(client: WireClient) -> None:
+    """Make the topics that the cases write to, with two partitions, and wait for them and for the coordinators."""
+    for topic in (TOPIC, "sweep"):
+        client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=topic, num_partitions=2, replication_factor=1)])
+        while client.call(METADATA, 12, topics=[MetadataRequestTopic(name=topic)]).topics[0].error_code:
+            time.sleep(0.01)
+    for key_type in (GROUP, TRANSACTION):
+        while client.call(FIND_COORDINATOR, 3, key="any", key_type=key_type).error_code:
+            time.sleep(0.01)
+
+
+def recorded_outcomes() -> dict[str, str]:
+    """What Apache Kafka did, by the name of the case."""
+    lines = RECORDED.read_text(encoding="utf-8").splitlines()[1:]
+    return dict(line.split("\t") for line in lines)

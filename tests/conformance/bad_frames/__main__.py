@@ -1,0 +1,22 @@
+"""Write down what Apache Kafka does with each case."""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import chain
+from pathlib import Path
+
+from tests.conformance.bad_frames import RECORDED, bad_frames, lies, prepare
+from tests.conformance.bad_frames.probe import outcome
+from tests.support.brokers import HOST, KafkaBroker
+from tests.support.wire import WireClient
+
+with tempfile.TemporaryDirectory() as directory:
+    broker = KafkaBroker(Path(directory))
+    try:
+        with WireClient(HOST, broker.port) as client:
+            prepare(client)
+        lines = [f"{name}\t{outcome(broker.port, data)}\n" for name, data in chain(bad_frames(), lies())]
+    finally:
+        broker.stop()
+RECORDED.write_text("case\toutcome\n" + "".join(lines), encoding="utf-8")

@@ -1,0 +1,67 @@
+"""Frames at random: bytes of no meaning, bodies of no meaning, and sound requests with some of their bytes changed."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+
+from hypothesis import strategies as st
+
+from protocol.framing import frame
+from protocol.headers import encode_request_header
+from protocol.registry import API_BY_KEY
+from tests.support.exchanges import recorded_exchanges
+
+# Requests which, changed at random, may ask for 10,000 partitions, or for an answer that comes in half a minute, or for
+# what a broker without transactions does not have
+_TOO_MUCH = {"CreateTopics", "CreatePartitions", "JoinGroup", "SyncGroup", "InitProducerId"}
+_LARGEST_BYTES = 300
+_EXTREMES = [struct.pack(">i", value) for value in (-1, -2, 0, 1, 2**31 - 1, -(2**31), 65536)] + [
+    b"\xff\xff",
+    b"\x7f\xff",
+    b"\xff\xff\xff\xff\x0f",
+    b"\xff\xff\xff\xff\x07",
+    b"\x80\x80",
+]
+
+
+def random_frames(served: dict[int, range]) -> st.SearchStrategy[bytes]:
+    """One whole frame, of what a broker that serves these versions might read as a request."""
+    versions = [(API_BY_KEY[key], version) for key, versions in served.items() for version in versions]
+    headers = st.sampled_from(versions).map(lambda pair: encode_request_header(*pair, 7, "random"))
+    bodies = st.binary(max_size=60)
+    return st.one_of(
+        st.binary(max_size=60).map(frame),
+        st.builds(frame, headers, bodies),
+        st.sampled_from(_sound_requests(tuple(versions))).flatmap(_changed).map(frame),
+    )
+
+
+@cache
+def _sound_requests(versions: tuple[tuple[object, int], ...]) -> list[bytes]:
+    """Recorded requests of these versions, the small ones."""
+    found: dict[tuple[str, int, int], bytes] = {}
+    for sweep in ("admin", "data", "groups", "txn"):
+        for exchange in recorded_exchanges(f"sweep-{sweep}.tsv"):
+            small = len(exchange.request) <= _LARGEST_BYTES
+            if small and (exchange.api, exchange.version) in versions and exchange.api.name not in _TOO_MUCH:
+                found.setdefault((exchange.api.name, exchange.version, len(exchange.request)), exchange.request)
+    return list(found.values())
+
+
+def _changed(request: bytes) -> st.SearchStrategy[bytes]:
+    """A few changes behind the key and version: bytes replaced, put in, taken out, or all from somewhere on."""
+    places = st.integers(8, len(request))
+    pieces = st.one_of(st.sampled_from(_EXTREMES), st.binary(min_size=1, max_size=3))
+    change = st.tuples(places, st.sampled_from(["replace", "insert", "remove", "cut"]), pieces)
+    return st.lists(change, min_size=1, max_size=3).map(lambda changes: _apply(request, changes))
+
+
+def _apply(request: bytes, changes: list[tuple[int, str, bytes]]) -> bytes:
+    for place, kind, piece in changes:
+        if kind == "cut":
+            request = request[:place]
+        else:
+            behind = place if kind == "insert" else place + len(piece)
+            request = request[:place] + (b"" if kind == "remove" else piece) + request[behind:]
+    return request

@@ -1,0 +1,222 @@
+"""Frames that no client should send: the broker does with each what Apache Kafka does, and nobody else notices.
+
+What is compared: the error codes of the answer, that there is none, or that the connection is closed.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from tests.conformance.bad_frames import bad_frames, lies, prepare, recorded_outcomes
+from tests.conformance.bad_frames.batches import TOPIC, batch, produce
+from tests.conformance.bad_frames.probe import outcome
+from tests.conformance.bad_frames.random_frames import random_frames
+from tests.conformance.client_sessions import error_codes
+from tests.conformance.conftest import StartBroker
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.java import JavaRunner
+from tests.support.scale import scaled
+from tests.support.tools import start_tool
+from tests.support.wire import WireClient, served_versions
+
+_GROWTH_BYTES = 64 << 20
+"""How much larger the broker may have become; a single frame may declare 100 MiB."""
+
+
+@dataclass
+class Brokers:
+    """Both, each with the topic that the cases write to."""
+
+    ours: RunningBroker
+    kafka: RunningBroker
+
+
+@pytest.fixture(scope="module")
+def brokers(start_broker: StartBroker) -> Brokers:
+    """Brokers of our own: random requests may ask for anything."""
+    pair = Brokers(*(start_broker(kind, {"auto.create.topics.enable": "false"}) for kind in ("ours", "kafka")))
+    for broker in (pair.ours, pair.kafka):
+        with WireClient(HOST, broker.port) as client:
+            prepare(client)
+    return pair
+
+
+class Bystander:
+    """Two clients who do nothing wrong: one writes and reads, the other waits for a record all the time."""
+
+    def __init__(self, broker: RunningBroker) -> None:
+        self._client = WireClient(HOST, broker.port)
+        self._waiting = WireClient(HOST, broker.port)
+        topics = self._client.call(METADATA, 12, topics=[MetadataRequestTopic(name=TOPIC)]).topics
+        self._topic_id = topics[0].topic_id
+        self._offset = self._append()
+        self._wait()
+
+    def check(self) -> None:
+        """Both are served."""
+        assert self._append() == self._offset
+        answer = self._waiting.receive()
+        assert len(answer.responses[0].partitions[0].records) == len(batch())
+        self._wait()
+
+    @property
+    def written(self) -> int:
+        """The end of the partition that they use."""
+        return self._offset
+
+    def close(self) -> None:
+        """Hang up, the one who waits too."""
+        self._client.close()
+        self._waiting.close()
+
+    def _append(self) -> int:
+        """Write to the partition that no bad frame is sent to; the offset of the first record."""
+        data = PartitionProduceData(index=1, records=bytes(batch()))
+        topics = [TopicProduceData(name=TOPIC, partition_data=[data])]
+        answer = self._client.call(PRODUCE, 9, acks=-1, timeout_ms=5_000, topic_data=topics)
+        assert not any(error_codes(answer))
+        return int(answer.responses[0].partition_responses[0].base_offset)
+
+    def _wait(self) -> None:
+        self._offset += 3
+        wanted = FetchPartition(partition=1, fetch_offset=self._offset, partition_max_bytes=1 << 20)
+        topics = [FetchTopic(topic_id=self._topic_id, partitions=[wanted])]
+        self._waiting.send(FETCH, 15, max_wait_ms=60_000, min_bytes=1, topics=topics, session_epoch=-1)
+
+
+@pytest.fixture
+def bystander(brokers: Brokers) -> Iterator[Bystander]:
+    """Clients of ours who are not to be disturbed."""
+    client = Bystander(brokers.ours)
+    yield client
+    client.check()
+    client.close()
+
+
+@pytest.fixture(autouse=True)
+def unharmed(brokers: Brokers) -> Iterator[None]:
+    """After each test our broker is alive, not much larger, and has nothing to explain."""
+    before = _resident_bytes(brokers.ours.pid)
+    yield
+    assert _resident_bytes(brokers.ours.pid) - before < _GROWTH_BYTES
+    assert "Traceback" not in brokers.ours.output
+    assert " ERROR " not in brokers.ours.output
+
+
+def _resident_bytes(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
+
+
+@pytest.mark.parametrize("kind", ["ours", "kafka"])
+def test_bad_frames_meet_with_what_was_recorded(brokers: Brokers, bystander: Bystander, kind: str) -> None:
+    """Sizes, keys, versions, lengths inside requests, and headers of batches that are wrong."""
+    port = getattr(brokers, kind).port
+    expected = recorded_outcomes()
+    found = {}
+    for number, (name, data) in enumerate(bad_frames()):
+        found[name] = outcome(port, data)
+        if number % 50 == 0:
+            bystander.check()
+    assert found == {name: expected[name] for name in found}
+
+
+def test_records_of_null_are_refused(brokers: Brokers) -> None:
+    """Apache Kafka 4.3.1 leaves such a request without an answer for ever: the one case where we do otherwise."""
+    assert outcome(brokers.ours.port, produce(None)) == f"{ErrorCode.INVALID_RECORD:d} open"
+
+
+def test_random_frames_meet_alike(brokers: Brokers, bystander: Bystander) -> None:
+    """Ten thousand at full scale."""
+    with WireClient(HOST, brokers.ours.port) as client:
+        frames = random_frames(served_versions(client))
+    checks = iter(range(1 << 31))
+
+    @settings(max_examples=scaled(200), deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @given(frames)
+    def meet_alike(data: bytes) -> None:
+        ours, kafka = (outcome(broker.port, data) for broker in (brokers.ours, brokers.kafka))
+        assert ours == kafka, data.hex()
+        if next(checks) % 50 == 0:
+            bystander.check()
+
+    meet_alike()
+
+
+def test_declared_sizes_take_no_memory(brokers: Brokers, bystander: Bystander) -> None:
+    """A hundred connections that each announce 100 MiB and send a few bytes of it."""
+    clients = [WireClient(HOST, brokers.ours.port) for _ in range(100)]
+    before = _resident_bytes(brokers.ours.pid)
+    for client in clients:
+        client.socket.sendall(struct.pack(">i", 104_857_600) + bytes(100))
+    bystander.check()
+    assert _resident_bytes(brokers.ours.pid) - before < _GROWTH_BYTES / 4
+    for client in clients:
+        client.close()
+
+
+def test_lies_inside_records_are_refused_by_full_validation(brokers: Brokers, start_broker: StartBroker) -> None:
+    """pybroker.record.validation=full: what Apache Kafka, which always looks, has answered, and still answers."""
+    full = start_broker("ours", {"pybroker.record.validation": "full"})
+    expected = recorded_outcomes()
+    with WireClient(HOST, full.port) as client:
+        prepare(client)
+    for broker in (full, brokers.kafka):
+        found = {name: outcome(broker.port, data) for name, data in lies()}
+        assert found == {name: expected[name] for name in found}
+    assert "Traceback" not in full.output
+    full.stop()
+
+
+def test_lies_inside_records_do_no_harm(
+    brokers: Brokers, bystander: Bystander, java: JavaRunner, start_broker: StartBroker
+) -> None:
+    """By default they are taken. Whoever reads them may complain; other partitions, tools and a recovery do not."""
+    lied_to = start_broker("ours")
+    with WireClient(HOST, lied_to.port) as client:
+        prepare(client)
+    found = {outcome(lied_to.port, data) for _, data in lies()}
+    assert found <= {"ok open", f"{ErrorCode.INVALID_RECORD:d} open", f"{ErrorCode.INVALID_TIMESTAMP:d} open"}
+    _look_around(lied_to, java)
+    lied_to.kill()
+    lied_to.start()
+    _look_around(lied_to, java)
+    assert "Traceback" not in lied_to.output
+    lied_to.stop()
+
+
+def _look_around(broker: RunningBroker, java: JavaRunner) -> None:
+    """Look up and fetch what lies, use the partition beside it, and let a tool look at both."""
+    other = Bystander(broker)
+    other.check()
+    with WireClient(HOST, broker.port) as client:
+        ends = []
+        for timestamp in (-1, -2, -3, 0, int(time.time() * 1000) - 60_000, 1 << 62):
+            wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+            topics = [ListOffsetsTopic(name=TOPIC, partitions=[wanted])]
+            [answer] = client.call(LIST_OFFSETS, 7, replica_id=-1, topics=topics).topics[0].partitions
+            assert answer.error_code in (ErrorCode.NONE, ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR)
+            ends.append(answer.offset)
+        offset = 0
+        while offset < ends[0]:
+            wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+            topics = [FetchTopic(topic=TOPIC, partitions=[wanted])]
+            answer = client.call(FETCH, 12, max_wait_ms=100, min_bytes=1, topics=topics, session_epoch=-1)
+            [partition] = answer.responses[0].partitions
+            assert partition.error_code == ErrorCode.NONE
+            offset += max(1, len(partition.records) // 100)
+    tool = start_tool(java, broker.bootstrap, "kafka-get-offsets", "--topic", TOPIC).wait()
+    assert tool.stdout.splitlines() == [f"{TOPIC}:0:{ends[0]}", f"{TOPIC}:1:{other.written}"]
+    other.close()
