@@ -109,6 +109,10 @@ class FetchAnswer(NamedTuple):
 
 _SIZE = Layout(">ii").pack
 _COMPACT_SIZE = Layout(">iix").pack
+# size, correlation id, no tags, no throttling, error code, session id, one topic: its id, one partition, ...
+_SINGLE_LAYOUT = Layout(">iix4xhiB16sBihqqqBi")
+_SINGLE = _SINGLE_LAYOUT.pack
+_SINGLE_SIZE = _SINGLE_LAYOUT.size
 _HEAD_4 = Layout(">4xi").pack
 _HEAD_7 = Layout(">4xhii").pack
 _HEAD_12 = Layout(">4xhi").pack
@@ -136,6 +140,10 @@ def fetch_encoder(version: int) -> Callable[[int, Struct | FetchAnswer], list[Ch
 def _compact_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
     def encode(correlation_id: int, answer: FetchAnswer) -> list[Chunk]:
         topics = answer.topics
+        if version >= 13 and len(topics) == 1 and len(topics[0].partitions) == 1:
+            (only,) = topics[0].partitions
+            if not only.aborted:
+                return _encode_single(correlation_id, answer, topics[0].topic_id, only)
         out = bytearray(_HEAD_12(answer.error_code, answer.session_id))
         out += unsigned_varint(len(topics) + 1)
         chunks: list[Chunk] = []
@@ -173,6 +181,30 @@ def _compact_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:
         return _framed(_COMPACT_SIZE, 5, correlation_id, chunks)
 
     return encode
+
+
+def _encode_single(correlation_id: int, answer: FetchAnswer, topic_id: bytes, data: FetchedData) -> list[Chunk]:
+    """The frame of an answer about one partition, as most are, from v13 on."""
+    records = data.records
+    records_size = len(records)
+    length = unsigned_varint(records_size + 1)
+    head = _SINGLE(
+        _SINGLE_SIZE - 4 + len(length) + records_size + 3,
+        correlation_id,
+        answer.error_code,
+        answer.session_id,
+        2,
+        topic_id,
+        2,
+        data.index,
+        data.error_code,
+        data.high_watermark,
+        data.last_stable_offset,
+        data.log_start_offset,
+        0 if data.aborted is None else 1,
+        data.preferred_read_replica,
+    )
+    return [head + length, records, b"\0\0\0"] if records_size else [head + length + b"\0\0\0"]
 
 
 def _plain_encoder(version: int) -> Callable[[int, FetchAnswer], list[Chunk]]:

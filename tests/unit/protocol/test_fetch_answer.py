@@ -32,10 +32,10 @@ DATA = st.builds(
     st.binary(max_size=200),
     st.none() | st.lists(st.builds(Aborted, INT64, INT64), max_size=3),
 )
+TOPIC_IDS = st.binary(min_size=16, max_size=16)
 TOPICS = st.lists(
-    st.builds(FetchedTopic, st.text(max_size=150), st.binary(min_size=16, max_size=16), st.lists(DATA, max_size=4)),
-    max_size=3,
-)
+    st.builds(FetchedTopic, st.text(max_size=150), TOPIC_IDS, st.lists(DATA, max_size=4)), max_size=3
+) | st.builds(lambda topic_id, data: [FetchedTopic("t", topic_id, [data])], TOPIC_IDS, DATA)
 
 
 def joined(chunks: list[Chunk]) -> bytes:
@@ -81,6 +81,8 @@ def test_records_stand_among_the_pieces_as_they_are(version: int) -> None:
     assert chunks[1] is first
     assert chunks[3] is second
     assert int.from_bytes(bytes(chunks[0][:4]), "big") == sum(map(len, chunks)) - 4  # type: ignore[index]
+    single = fetch_encoder(version)(7, FetchAnswer(0, 0, [FetchedTopic("t", bytes(16), data[:1])]))
+    assert single[1] is first
 
 
 def test_what_is_rare_is_told_by_the_schema() -> None:
