@@ -1,0 +1,33 @@
+"""Ways in which a file is damaged between two lives of a broker."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+Damage = Callable[[Path], None]
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def halve(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2 + 1])
+
+
+def zero(path: Path) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def garble(path: Path) -> None:
+    path.write_bytes(random.Random(path.name).randbytes(path.stat().st_size + 5))
+
+
+DAMAGES: tuple[Damage, ...] = (remove, empty, halve, zero, garble)
