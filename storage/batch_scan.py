@@ -33,6 +33,9 @@ _HEADER_WINDOW = 8 << 10
 WHOLE_WINDOW = 1 << 20
 
 _START = Struct(">qi4xb")
+#: Base offset, length, magic and last offset delta of a batch v2.
+_FRONT = Struct(">qi4xb6xi")
+_ANY_OFFSET = (1 << 63) - 1
 _MESSAGE_TIMESTAMP = Struct(">q")
 _MESSAGE_TIMESTAMP_AT = 18
 
@@ -90,6 +93,33 @@ def scan_entries(fs: FileSystem, handle: int, position: int, end: int, window: i
         if position > end:
             return
         yield entry
+
+
+def find_entry(fs: FileSystem, handle: int, position: int, end: int, offset: int, first_offset: int) -> Entry | None:
+    """The first entry within [position, end) that ends at `offset` or after it; None where there is none.
+
+    CorruptBatch: also when what lies at `position` begins after `first_offset`, and so is not what an index promised.
+    The same as looking through `scan_entries`, at a third of the cost: consumers that are behind come here.
+    """
+    window, at = b"", 0
+    while position < end:
+        if len(window) - at < HEADER_SIZE:
+            window, at = fs.pread(handle, min(_HEADER_WINDOW, end - position), position), 0
+            if len(window) < HEADER_SIZE:
+                break
+        base_offset, length, magic, last_offset_delta = _FRONT.unpack_from(window, at)
+        if base_offset > first_offset:
+            raise CorruptBatch(f"the batch at byte {position} begins at offset {base_offset}")
+        if magic != 2 or length < HEADER_SIZE - LOG_OVERHEAD:
+            break
+        if base_offset + last_offset_delta >= offset:
+            found = parse_entry(window, at, position)
+            return found if found is not None and position + found.size_bytes <= end else None
+        first_offset = _ANY_OFFSET
+        position += length + LOG_OVERHEAD
+        at += length + LOG_OVERHEAD
+    entries = scan_entries(fs, handle, position, end)
+    return next((entry for entry in entries if entry.last_offset >= offset), None)
 
 
 def scan_valid(

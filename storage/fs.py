@@ -39,9 +39,10 @@ class FileSystem:
     def open_read(self, path: str) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def open_write(self, path: str, *, create: bool = False) -> int:
-        """For reading and writing; with `create` the file is made where it is missing."""
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+    def open_write(self, path: str, *, create: bool = False, empty: bool = False) -> int:
+        """For reading and writing; with `create` the file is made where it is missing, with `empty` emptied if not."""
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create or empty else 0) | (os.O_TRUNC if empty else 0)
+        return os.open(path, flags, 0o644)
 
     def close(self, handle: int) -> None:
         os.close(handle)

@@ -15,6 +15,7 @@ from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.open_files import LogFile, OpenFiles
 
+_UNBOUNDED = 1 << 62
 #: Entries kept back before they are written together.
 _TAIL_ENTRIES = 32
 #: Entries read together: 4 KiB of an offset index, which cover 2 MiB of records.
@@ -35,6 +36,7 @@ class IndexFile:
         "base_offset",
         "entries",
         "file",
+        "room",
     )
 
     _layout: Struct
@@ -50,6 +52,8 @@ class IndexFile:
         self.entries = size_bytes // self._entry_size
         self._written = self.entries
         self._full_size: int | None = None
+        #: How many entries appends may make it have; no bound but on an active segment.
+        self.room = _UNBOUNDED
         self._grown = False
         self._tail = bytearray()
         self._window = b""
@@ -59,14 +63,15 @@ class IndexFile:
     def is_active(self) -> bool:
         return self._full_size is not None
 
-    @property
-    def is_full(self) -> bool:
-        """Whether a segment that is active may get no further entry by an append."""
-        return self._full_size is not None and self.entries >= self._full_size // self._entry_size - self._kept_free
-
     def make_active(self, max_bytes: int) -> None:
         """Bound the index. The file grows when the first entry comes, or by `grow`."""
         self._full_size = max_bytes // self._entry_size * self._entry_size
+        self.room = max_bytes // self._entry_size - self._kept_free
+
+    def make(self) -> None:
+        """Make the file of a new active segment, at its full size."""
+        self._fs.truncate(self.file.make().handle, self._full_size or 0)
+        self._grown = True
 
     def grow(self) -> None:
         """Make the file if need be, and give it the size it has while its segment is active."""
@@ -80,6 +85,7 @@ class IndexFile:
             self._fs.truncate(self.file.open().handle, self.entries * self._entry_size)
             self._grown = False
         self._full_size = None
+        self.room = _UNBOUNDED
 
     def cut(self, entries: int) -> None:
         """Keep the first `entries` only."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from contextlib import suppress
+from struct import Struct
 
-from protocol.records.batch import patch_in_place
+from protocol.records.batch import LOG_OVERHEAD
 from storage.batch_scan import Entry
 from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import EMPTY, FetchSlice
@@ -19,6 +20,8 @@ from storage.log_directory import LogDirectory
 from storage.segment import Segment
 from storage.segments import Segments
 
+#: Base offset, length and leader epoch: what an append gives a batch.
+_FRONT = Struct(">qii")
 #: Of so many batches appended last the position is remembered, for readers at the tail.
 _RECENT_BATCHES = 512
 
@@ -124,12 +127,12 @@ class LocalLog:
             if segment.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
                 segment = self.roll(base_offset, now_ms)
             position = segment.size_bytes
+            # The checksum covers neither field; the length between them stays as it is.
             if view.readonly:
-                start = bytearray(view[:16])
-                patch_in_place(start, 0, base_offset, leader_epoch)
-                segment.append((start, view[16:]), size, last_offset, max_timestamp)
+                front = _FRONT.pack(base_offset, size - LOG_OVERHEAD, leader_epoch)
+                segment.append((front, view[_FRONT.size :]), size, last_offset, max_timestamp)
             else:
-                patch_in_place(view, 0, base_offset, leader_epoch)
+                _FRONT.pack_into(view, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
                 segment.append((view,), size, last_offset, max_timestamp)
         except OSError as error:
             with suppress(OSError):  # nothing of it was acknowledged: recovery cuts off what is no whole batch
@@ -185,11 +188,12 @@ class LocalLog:
         it nothing is given when the first does not fit. From one segment only. In a gap that compaction left, from the
         next batch on. `b""` when there is nothing. OffsetOutOfRange: not within [log start offset, log end offset].
         """
+        if self.directory.failure is not None or self.closed:
+            self._check_usable()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
         if offset >= end_offset:
             return EMPTY
-        self._check_usable()
         recent = self._recent_offsets
         batch_end = 0
         is_recent = bool(recent) and offset >= recent[0]
@@ -207,7 +211,8 @@ class LocalLog:
                 return EMPTY
             position = entry.position
             batch_end = position + entry.size_bytes
-        size = self._end_position(segment, end_offset) - position
+        at_end = segment is self._active and end_offset == self.log_end_offset
+        size = (segment.size_bytes if at_end else self._end_position(segment, end_offset)) - position
         if size > max_bytes:
             if batch_end - position > max_bytes:
                 if not min_one_batch:

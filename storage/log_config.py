@@ -6,7 +6,7 @@ Where they come from (topic override, dynamic broker value, file, default) is th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 INT_MAX, LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
 
@@ -44,22 +44,18 @@ class LogConfig:
     #: pybroker.record.validation: `header` trusts what only the records themselves could belie, `full` walks them.
     record_validation: str = "header"
 
-    @property
-    def compacted(self) -> bool:
-        return "compact" in self.cleanup_policy
+    # Derived, and asked for on every append:
+    compacted: bool = field(init=False, repr=False)
+    #: Whether time and size limits remove segments.
+    deletes: bool = field(init=False, repr=False)
+    log_append_time: bool = field(init=False, repr=False)
+    #: segment.ms, for compacted topics at most max.compaction.lag.ms: the active segment is never cleaned.
+    max_segment_ms: int = field(init=False, repr=False)
 
-    @property
-    def deletes(self) -> bool:
-        """Whether time and size limits remove segments."""
-        return "delete" in self.cleanup_policy
-
-    @property
-    def log_append_time(self) -> bool:
-        return self.message_timestamp_type == "LogAppendTime"
-
-    @property
-    def max_segment_ms(self) -> int:
-        """segment.ms, for compacted topics at most max.compaction.lag.ms: the active segment is never cleaned."""
-        if self.compacted and self.max_compaction_lag_ms > 0:
-            return min(self.segment_ms, self.max_compaction_lag_ms)
-        return self.segment_ms
+    def __post_init__(self) -> None:
+        derive = object.__setattr__
+        derive(self, "compacted", "compact" in self.cleanup_policy)
+        derive(self, "deletes", "delete" in self.cleanup_policy)
+        derive(self, "log_append_time", self.message_timestamp_type == "LogAppendTime")
+        bounded = self.compacted and self.max_compaction_lag_ms > 0
+        derive(self, "max_segment_ms", min(self.segment_ms, self.max_compaction_lag_ms) if bounded else self.segment_ms)

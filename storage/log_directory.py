@@ -26,7 +26,7 @@ class LogDirectory:
     `on_failure` is called once, when it fails. `jitter(limit)` picks a number below `limit`.
     """
 
-    __slots__ = ("_lock_handle", "failure", "files", "fs", "jitter", "needs_flush", "on_failure", "path")
+    __slots__ = ("_lock_handle", "failure", "files", "fs", "jitter", "log_count", "needs_flush", "on_failure", "path")
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class LogDirectory:
         self.fs = fs
         self.files = OpenFiles(fs) if files is None else files
         self.failure: str | None = None
+        #: How many partitions it has: new ones go where there are the fewest.
+        self.log_count = 0
         #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.
         self.needs_flush: dict[LocalLog, None] = {}
         self.on_failure = on_failure

@@ -56,6 +56,11 @@ class LogFile:
         self.used = True
         return self.open_file or self._files.open(self, create=create)
 
+    def make(self) -> OpenFile:
+        """Make the file, empty."""
+        self.close()
+        return self._files.open(self, empty=True)
+
     def close(self) -> None:
         """Let go of the descriptor; slices that are being sent still hold it."""
         self.open_file = None
@@ -75,11 +80,11 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self._held)
 
-    def open(self, file: LogFile, *, create: bool = False) -> OpenFile:
+    def open(self, file: LogFile, *, create: bool = False, empty: bool = False) -> OpenFile:
         while len(self._held) >= self.capacity:
             self._make_room()
         fs = self.fs
-        handle = fs.open_write(file.path, create=create) if file.writable else fs.open_read(file.path)
+        handle = fs.open_write(file.path, create=create, empty=empty) if file.writable else fs.open_read(file.path)
         opened = file.open_file = OpenFile(fs, handle)
         self._held[file] = None
         return opened

@@ -363,10 +363,14 @@ class PartitionLog(LocalLog):
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self._move_stable_offset()
 
-    def close(self) -> None:
-        """Complete the files for a clean stop, and let go of them. OSError; a flush has been before."""
+    def complete(self) -> None:
+        """Write what a clean stop leaves: snapshot, indexes at their true size. OSError; a flush comes after it."""
         self.take_snapshot()
         self._active.become_inactive()
+
+    def close(self) -> None:
+        """A clean stop of this log alone, once it was flushed. OSError."""
+        self.complete()
         self.close_files()
 
     # -- look-ups ----------------------------------------------------------------------------------------------------

@@ -254,6 +254,8 @@ class _Loading:
 
     def recover(self, recovery_point: int) -> int:
         """Check all batches from the recovery point's segment on, cut at the first that is wrong; the end offset."""
+        if self.segments[-1].is_active:
+            return self.segments[-1].base_offset  # it was made just now: there is nothing to check
         self.changed = True
         unflushed = self.segments.from_offset(recovery_point)
         first = unflushed[0].base_offset

@@ -17,10 +17,10 @@ from itertools import chain
 
 from protocol.records.batch import NO_TIMESTAMP
 from protocol.records.errors import CorruptBatch
-from storage.batch_scan import Entry, scan_entries
+from storage.batch_scan import Entry, find_entry, scan_entries
 from storage.errors import CorruptFile
 from storage.fs import Buffer
-from storage.log_config import INT_MAX, LogConfig
+from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.offset_index import OffsetIndex
 from storage.open_files import LogFile, OpenFiles
 from storage.time_index import TimeIndex, TimestampOffset
@@ -46,6 +46,7 @@ class Segment:
         "_files",
         "_fs",
         "_largest",
+        "_made_anew",
         "_preallocated",
         "_rolling_timestamp",
         "base_offset",
@@ -90,6 +91,8 @@ class Segment:
         #: Largest timestamp of the first batch, from which segment.ms counts; None: not looked for yet.
         self._rolling_timestamp: int | None = None
         self._bytes_since_index_entry = 0
+        #: Whether the indexes were made anew once: what is wrong then is the records.
+        self._made_anew = False
 
     def __repr__(self) -> str:
         return f"Segment(base_offset={self.base_offset}, size_bytes={self.size_bytes})"
@@ -103,13 +106,12 @@ class Segment:
         segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         segment._preallocated = config.preallocate
         segment.make_active(config)
-        # Files of the same name may be left over from a segment that was deleted or cut off.
-        files.fs.truncate(segment.log.open(create=True).handle, 0)
+        # Files of the same name, left over from a segment that was cut off, are emptied.
+        handle = segment.log.make().handle
         if config.preallocate:
-            files.fs.truncate(segment.log.open().handle, config.segment_bytes)
-        for index in (segment.offset_index, segment.time_index):
-            index.cut(0)
-            index.grow()
+            files.fs.truncate(handle, config.segment_bytes)
+        segment.offset_index.make()
+        segment.time_index.make()
         return segment
 
     @property
@@ -158,8 +160,8 @@ class Segment:
         size = self.size_bytes
         if (
             size > config.segment_bytes - size_bytes
-            or self.offset_index.is_full
-            or self.time_index.is_full
+            or self.offset_index.entries >= self.offset_index.room
+            or self.time_index.entries >= self.time_index.room
             or last_offset - self.base_offset > INT_MAX
         ):
             return True
@@ -224,10 +226,19 @@ class Segment:
 
     def find(self, offset: int) -> Entry | None:
         """The first batch whose last offset is not below `offset`; None where all are below."""
-        for entry in self._scan_from_index(offset):
-            if entry.last_offset >= offset:
-                return entry
-        return None
+        while True:
+            try:
+                start = self.offset_index.look_up(offset)
+                limit = start.offset if start.position else LONG_MAX
+                if start.position < self.size_bytes:
+                    handle = (self.log.open_file or self.log.open()).handle
+                    return find_entry(self._fs, handle, start.position, self.size_bytes, offset, limit)
+                if not start.position:
+                    return None
+            except (CorruptFile, CorruptBatch):
+                if self._made_anew:
+                    raise
+            self.rebuild_indexes()
 
     def find_timestamp(self, timestamp: int) -> Iterator[Entry]:
         """The batches whose largest timestamp is not below `timestamp`, from the first on."""
@@ -253,7 +264,8 @@ class Segment:
             if first is not None and self.base_offset <= first.base_offset <= start.offset:
                 return chain((first,), entries)
         except (CorruptFile, CorruptBatch):
-            pass
+            if self._made_anew:
+                raise
         self.rebuild_indexes()
         return self._scan_from_index(offset)
 
@@ -261,9 +273,13 @@ class Segment:
         try:
             start = self.time_index.look_up(timestamp)
         except CorruptFile:
+            if self._made_anew:
+                raise
             start = None
         if start is not None and self._bears_out(start):
             return self.scan(0) if start.timestamp < 0 else self._scan_from_index(start.offset)
+        if self._made_anew:
+            return self.scan(0)
         self.rebuild_indexes()
         return self._scan_from_time_index(timestamp)
 
@@ -295,6 +311,7 @@ class Segment:
 
     def rebuild_indexes(self) -> TimestampOffset:
         """Make offset and time index anew from the records, as appending them one by one did; the largest timestamp."""
+        self._made_anew = True
         self.begin_rebuild()
         with suppress(CorruptBatch):  # what lies behind it is not to be found in any case
             for entry in self.scan(0):

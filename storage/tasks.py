@@ -66,17 +66,14 @@ class FlushTask(_DirectoryTask):
         self.end_offset = log.log_end_offset if with_active else active.base_offset
         self._truncations = log.truncations
         self._with_active = with_active
-        # The paths of indexes, which were written before they were cut to size; those of the active segment are made
-        # anew after a crash.
+        # Indexes are complete once their segment is; those of an active one are made anew after a crash.
         self._paths = set(log.unsynced)
         self._files: list[OpenFile] = []
         for segment in log.segments.from_offset(log.recovery_point):
-            if segment is not active:
-                self._paths.update(segment.paths[1:])
-                self._files.append(segment.log.open())
-            elif with_active:
-                self._files.append(segment.log.open())
-                self._paths.add(segment.txn_index.path)
+            if segment is active and not with_active:
+                continue
+            self._files.append(segment.log.open())
+            self._paths.update(segment.paths[1:] if not segment.is_active else segment.paths[3:])
         log.unsynced.clear()
         log.directory.needs_flush.pop(log, None)
 
