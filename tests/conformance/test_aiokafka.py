@@ -12,6 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from tests.support.brokers import RunningBroker
 from tests.support.scale import scaled
+from tests.support.settled import wait_for_topic
 
 COUNT = scaled(200)
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
@@ -27,6 +28,7 @@ async def create(broker: RunningBroker, topic: str, partitions: int = 2) -> None
     await admin.start()
     await admin.create_topics([NewTopic(topic, partitions, 1)])
     await admin.close()
+    wait_for_topic(broker, topic, partitions)
 
 
 async def produce(broker: RunningBroker, topic: str, count: int = COUNT, **settings: Any) -> list[Any]:

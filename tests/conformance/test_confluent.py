@@ -30,6 +30,7 @@ from confluent_kafka.admin import (
 
 from tests.support.brokers import RunningBroker
 from tests.support.scale import scaled
+from tests.support.settled import settled, wait_for_topic
 
 COUNT = scaled(500)
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -42,9 +43,10 @@ def admin(reference: RunningBroker) -> AdminClient:
 
 
 @pytest.fixture
-def topic(admin: AdminClient, name: str) -> str:
+def topic(reference: RunningBroker, admin: AdminClient, name: str) -> str:
     """A topic of two partitions."""
     admin.create_topics([NewTopic(name, 2, 1)])[name].result()
+    wait_for_topic(reference, name, 2)
     return name
 
 
@@ -195,11 +197,12 @@ def test_groups_are_administrated(admin: AdminClient, consumed: str) -> None:
         admin.delete_consumer_groups([group])[group].result()
 
 
-def test_topics_are_administrated(admin: AdminClient, topic: str) -> None:
+def test_topics_are_administrated(reference: RunningBroker, admin: AdminClient, topic: str) -> None:
     """CreateTopics, CreatePartitions, DescribeTopicPartitions or Metadata, DeleteTopics, and an error of each."""
     with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
     admin.create_partitions([NewPartitions(topic, 5)])[topic].result()
+    wait_for_topic(reference, topic, 5)
     described = admin.describe_topics(TopicCollection([topic]))[topic].result()
     assert [(p.id, p.leader.id, [r.id for r in p.isr]) for p in described.partitions] == [(i, 1, [1]) for i in range(5)]
     with pytest.raises(KafkaException, match="INVALID_PARTITIONS"):
@@ -210,7 +213,7 @@ def test_topics_are_administrated(admin: AdminClient, topic: str) -> None:
         admin.delete_topics([topic])[topic].result()
 
 
-def test_configs_are_altered(admin: AdminClient, topic: str) -> None:
+def test_configs_are_altered(reference: RunningBroker, admin: AdminClient, topic: str) -> None:
     """IncrementalAlterConfigs: set, append to a list, and take back; DescribeConfigs tells the sources."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
 
@@ -219,15 +222,18 @@ def test_configs_are_altered(admin: AdminClient, topic: str) -> None:
         changed = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         admin.incremental_alter_configs([changed])[changed].result()
 
+    def is_described(**values: str) -> None:
+        described = admin.describe_configs([resource])[resource].result()
+        for key, value in values.items():
+            assert described[key.replace("_", ".")].value == value
+        assert described["cleanup.policy"].source == 1  # a dynamic topic config
+
     alter("retention.ms", "12345", AlterConfigOpType.SET)
     alter("cleanup.policy", "compact", AlterConfigOpType.APPEND)
-    described = admin.describe_configs([resource])[resource].result()
-    assert described["retention.ms"].value == "12345"
-    assert described["cleanup.policy"].value == "delete,compact"
-    assert described["retention.ms"].source == 1  # a dynamic topic config
+    settled(reference, lambda: is_described(retention_ms="12345", cleanup_policy="delete,compact"))
 
     alter("retention.ms", None, AlterConfigOpType.DELETE)
-    assert admin.describe_configs([resource])[resource].result()["retention.ms"].value == "604800000"
+    settled(reference, lambda: is_described(retention_ms="604800000", cleanup_policy="delete,compact"))
 
 
 def test_records_are_deleted_and_offsets_listed(admin: AdminClient, consumed: str) -> None:

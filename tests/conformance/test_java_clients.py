@@ -9,6 +9,7 @@ import pytest
 from tests.support.brokers import RunningBroker
 from tests.support.java import JavaRunner
 from tests.support.scale import scaled
+from tests.support.settled import wait_for_topic
 from tests.support.tools import start_tool
 
 COUNT = scaled(100)
@@ -18,6 +19,7 @@ COUNT = scaled(100)
 def topic(reference: RunningBroker, java: JavaRunner, name: str) -> str:
     """A topic of three partitions."""
     start_tool(java, reference.bootstrap, "kafka-topics", "--create", "--topic", name, "--partitions", "3").wait()
+    wait_for_topic(reference, name, 3)
     return name
 
 

@@ -13,6 +13,7 @@ from kafka.errors import InvalidPartitionsError, TopicAlreadyExistsError, Unknow
 
 from tests.support.brokers import RunningBroker
 from tests.support.scale import scaled
+from tests.support.settled import settled, wait_for_topic
 
 COUNT = scaled(200)
 CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
@@ -27,9 +28,10 @@ def admin(reference: RunningBroker) -> Iterator[KafkaAdminClient]:
 
 
 @pytest.fixture
-def topic(admin: KafkaAdminClient, name: str) -> str:
+def topic(reference: RunningBroker, admin: KafkaAdminClient, name: str) -> str:
     """A topic of two partitions."""
     admin.create_topics({name: {"num_partitions": 2, "replication_factor": 1}})
+    wait_for_topic(reference, name, 2)
     return name
 
 
@@ -162,32 +164,40 @@ def test_long_poll_answers_when_a_record_comes(reference: RunningBroker, topic: 
     assert time.monotonic() - began < 5
 
 
-def test_topics_are_created_described_and_deleted(admin: KafkaAdminClient, name: str) -> None:
+def test_topics_are_created_described_and_deleted(reference: RunningBroker, admin: KafkaAdminClient, name: str) -> None:
     """CreateTopics, Metadata, CreatePartitions, DeleteTopics and their errors."""
     admin.create_topics([NewTopic(name, num_partitions=3, replication_factor=1)])
     with pytest.raises(TopicAlreadyExistsError):
         admin.create_topics([NewTopic(name, num_partitions=3, replication_factor=1)])
+    wait_for_topic(reference, name, 3)
     assert name in admin.list_topics()
     with pytest.raises(InvalidPartitionsError):
         admin.create_partitions({name: 2})
     admin.create_partitions({name: 5})
+    wait_for_topic(reference, name, 5)
 
     described = admin.describe_topics([name])[0]
     assert len(described["partitions"]) == 5
 
     admin.delete_topics([name])
-    assert name not in admin.list_topics()
+    settled(reference, lambda: is_gone(admin, name))
     with pytest.raises(UnknownTopicOrPartitionError):
         admin.delete_topics([name])
 
 
-def test_topic_configs_are_altered(admin: KafkaAdminClient, topic: str) -> None:
+def is_gone(admin: KafkaAdminClient, topic: str) -> None:
+    assert topic not in admin.list_topics()
+
+
+def test_topic_configs_are_altered(reference: RunningBroker, admin: KafkaAdminClient, topic: str) -> None:
     """IncrementalAlterConfigs and DescribeConfigs."""
     admin.alter_configs([ConfigResource("TOPIC", topic, {"retention.ms": "12345"})])
 
-    described = admin.describe_configs([ConfigResource("TOPIC", topic)])
+    def is_described() -> None:
+        described = admin.describe_configs([ConfigResource("TOPIC", topic)])
+        assert described["topic"][topic]["retention.ms"]["value"] == "12345"
 
-    assert described["topic"][topic]["retention.ms"]["value"] == "12345"
+    settled(reference, is_described)
 
 
 def test_records_are_deleted(reference: RunningBroker, admin: KafkaAdminClient, topic: str) -> None:

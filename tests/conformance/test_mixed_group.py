@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import RunningBroker
+from tests.support.settled import wait_for_topic
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = GROUP = "mixed"
@@ -90,6 +91,7 @@ def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> Running
     broker = start_broker(request.param, {"group.min.session.timeout.ms": "1000"})
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result()
+    wait_for_topic(broker, TOPIC, PARTITIONS)
     return broker
 
 

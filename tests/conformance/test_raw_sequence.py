@@ -11,6 +11,7 @@ from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduc
 from protocol.records.builder import BatchBuilder
 from protocol.records.record import iter_records
 from tests.support.brokers import HOST, RunningBroker
+from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient
 
 EARLIEST, LATEST = -2, -1
@@ -23,6 +24,7 @@ def test_metadata_list_offsets_fetch(reference: RunningBroker, name: str) -> Non
             CREATE_TOPICS, 7, topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
         )
         assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
+        wait_for_topic(reference, name, 1)
         batch = BatchBuilder()
         for number in range(5):
             batch.append(1_700_000_000_000 + number, b"key", b"value-%d" % number, ())

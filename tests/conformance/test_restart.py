@@ -14,6 +14,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker, free_port
 from tests.support.java import JavaRunner
+from tests.support.settled import wait_for_topic
 from tests.support.tools import start_tool
 
 TOPIC = "events"
@@ -108,6 +109,7 @@ def test_clients_go_on(broker: RunningBroker, java: JavaRunner, kinds: tuple[Cal
     port = broker.port if KafkaPython in kinds else free_port()
     addresses = ",".join(dict.fromkeys([broker.bootstrap, f"{HOST}:{port}"]))
     start_tool(java, broker.bootstrap, "kafka-topics", "--create", "--topic", TOPIC, "--partitions", "3").wait()
+    wait_for_topic(broker, TOPIC, 3)
     clients = [kind(addresses, java) if kind is Java else kind(addresses) for kind in kinds]
     producers = {type(client).__name__: client.send for client in clients if not isinstance(client, Java)}
     expected: set[str] = set()

@@ -26,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.brokers import RunningBroker
 from tests.support.scale import scaled
+from tests.support.settled import wait_for_topic
 
 COUNT = scaled(2000)
 EPOCH_MS = 1_700_000_000_000
@@ -47,14 +48,15 @@ def admin(reference: RunningBroker) -> AdminClient:
 
 
 @pytest.fixture
-def topic(admin: AdminClient, name: str) -> str:
+def topic(reference: RunningBroker, admin: AdminClient, name: str) -> str:
     """A topic of some partitions."""
-    create(admin, name)
+    create(reference, admin, name)
     return name
 
 
-def create(admin: AdminClient, topic: str) -> None:
+def create(broker: RunningBroker, admin: AdminClient, topic: str) -> None:
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result()
+    wait_for_topic(broker, topic, PARTITIONS)
 
 
 def produce(broker: RunningBroker, topic: str, numbers: range, **where: Any) -> Summary:
@@ -182,6 +184,7 @@ def test_stream_sees_added_partitions(
     job.run(rows)
 
     admin.create_partitions([NewPartitions(topic, PARTITIONS + 1)])[topic].result()
+    wait_for_topic(reference, topic, PARTITIONS + 1)
     second = produce(reference, topic, range(100, 200), partition=PARTITIONS)
     job.run(rows)
 
@@ -192,13 +195,13 @@ def test_stream_by_pattern_sees_a_new_topic(
     spark: SparkSession, reference: RunningBroker, name: str, job: Job, admin: AdminClient
 ) -> None:
     """subscribePattern while the query runs: a topic that is made later belongs to it."""
-    create(admin, f"{name}-one")
+    create(reference, admin, f"{name}-one")
     first = produce(reference, f"{name}-one", range(100))
     rows = source(spark.readStream, reference, "", subscribePattern=f"{name}-.*", startingOffsets="earliest")
     query = job.start(rows, processingTime="200 milliseconds")
     try:
         wait_for(lambda: sum(p["numInputRows"] for p in query.recentProgress) >= 100 or None, query)
-        create(admin, f"{name}-two")
+        create(reference, admin, f"{name}-two")
         second = produce(reference, f"{name}-two", range(100, 200))
         wait_for(lambda: sum(p["numInputRows"] for p in query.recentProgress) >= 200 or None, query)
     finally:
