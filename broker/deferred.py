@@ -21,8 +21,8 @@ class Deferred(Generic[T]):
 
     Args:
         mutes: nothing of the same connection is started before this is done, as in Kafka, which mutes the channel.
-        False lets
-            later requests start, for work whose order is already settled; their answers still wait for this one.
+            False lets later requests start, for work whose order is already settled; their answers still wait for
+            this one.
     """
 
     __slots__ = ("_callbacks", "_cancel_callbacks", "_error", "_state", "_value", "mutes")

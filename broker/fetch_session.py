@@ -219,11 +219,6 @@ class FetchSessions:
                     known.topic = name
                     known.update(requested)
 
-    def resolve(self, wanted: FetchedPartition) -> str | None:
-        """The name of a topic that was not known when its id was first asked for."""
-        wanted.topic = self._topic_name(wanted.topic_id)
-        return wanted.topic
-
     def _create(self, partitions: dict[Key, FetchedPartition], uses_topic_ids: bool, privileged: bool) -> int:
         """The id of a new session, or 0 where there is no room for it."""
         now_ms = self._now_ms()

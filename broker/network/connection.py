@@ -2,11 +2,9 @@
 
 Rules:
 1. Requests are started in order and answered in order. Nothing starts behind one that waits and mutes (as Kafka mutes
-   the
-   channel); behind one that waits without muting later ones start, but their answers queue up behind its own.
-2. A frame is decoded where it was received. What cannot be served now (a frame not whole yet, requests behind one
-   that waits)
-   is copied to the connection, and beyond a limit no more is received.
+   the channel); behind one that waits without muting later ones start, but their answers queue up behind its own.
+2. A frame is decoded where it was received. What cannot be served now (a frame not whole yet, requests behind one that
+   waits) is copied to the connection, and beyond a limit no more is received.
 3. A turn of the loop serves a bounded number of requests of one connection; while the client does not take its
    answers, none.
 4. Malformed bytes, frames beyond socket.request.max.bytes and requests that are not served end the connection, after
@@ -345,8 +343,7 @@ class Connection:
         elif not self._hold and not self._waiting:
             self.transport.close_when_sent()
 
-    # -- what is held
-    # --------------------------------------------------------------------------------------------------
+    # -- what is held --------------------------------------------------------------------------------------------------
 
     def _set_rest(self, rest: bytes | bytearray) -> None:
         self._server.held(len(rest) - len(self._rest))
@@ -356,8 +353,7 @@ class Connection:
         self._large = LargeFrame(size + 4, head, self._server.frame_buffers)
         self._server.held(self._large.held_bytes)
 
-    # -- closing
-    # -------------------------------------------------------------------------------------------------------
+    # -- closing -------------------------------------------------------------------------------------------------------
 
     def _refuse_size(self, size: int) -> None:
         if size < 0:

@@ -51,7 +51,6 @@ HEADER = Struct(">qiibIhiqqqhii")
 _UNPACK_HEADER = HEADER.unpack_from
 _NEW_TUPLE = tuple.__new__
 _ENTRY_START = Struct(">qi4xb")
-_OFFSET_LENGTH = Struct(">qi")
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
 _CRC = Struct(">I")
