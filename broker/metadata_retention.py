@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from broker.config import BrokerConfig
 from broker.deferred import Deferred
@@ -22,6 +23,24 @@ from storage.fs import FileSystem
 from storage.retention import expired_segments, remove_segments
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How old snapshots may be, and how many bytes they and the log, which has `log_bytes`, may take; -1 is no limit."""
+
+    retention_ms: int
+    retention_bytes: int
+    log_bytes: int
+
+    def superfluous(self, ages_ms: list[int], sizes: list[int]) -> int:
+        """How many of the oldest snapshots go, by their ages and sizes; never the last one."""
+        total = sum(sizes) + self.log_bytes
+        count = 0
+        while count < len(sizes) - 1 and (0 <= self.retention_ms < ages_ms[count] or 0 <= self.retention_bytes < total):
+            total -= sizes[count]
+            count += 1
+        return count
 
 
 class MetadataRetention:
@@ -55,7 +74,12 @@ class MetadataRetention:
         self._running = True
         snapshot_id, data = prepared
         fs, path = self._log.partition_log.directory.fs, self._log.path
-        written = self._offload(_write_and_choose, fs, path, snapshot_id, data, self._superfluous, now_ms)
+        limits = Limits(
+            self._config.get_int("metadata.max.retention.ms"),
+            self._config.get_int("metadata.max.retention.bytes"),
+            self._log.partition_log.size_bytes,
+        )
+        written = self._offload(_write_and_choose, fs, path, snapshot_id, data, limits, now_ms)
         written.add_done_callback(self._finish)
 
     def _is_due(self, now_ms: int) -> bool:
@@ -64,17 +88,6 @@ class MetadataRetention:
         return new_bytes >= self._config.get_int("metadata.log.max.record.bytes.between.snapshots") or (
             new_bytes > 0 and 0 < interval_ms <= now_ms - self._last_ms
         )
-
-    def _superfluous(self, ages_ms: list[int], sizes: list[int]) -> int:
-        """How many of the oldest snapshots go, by their ages and sizes; never the last one."""
-        limit_ms = self._config.get_int("metadata.max.retention.ms")
-        limit_bytes = self._config.get_int("metadata.max.retention.bytes")
-        total = sum(sizes) + self._log.partition_log.size_bytes
-        count = 0
-        while count < len(sizes) - 1 and (0 <= limit_ms < ages_ms[count] or 0 <= limit_bytes < total):
-            total -= sizes[count]
-            count += 1
-        return count
 
     def _finish(self, written: Deferred[SnapshotId]) -> None:
         self._running = False
@@ -97,7 +110,7 @@ def _write_and_choose(
     path: str,
     snapshot_id: SnapshotId,
     data: bytes,
-    superfluous: Callable[[list[int], list[int]], int],
+    limits: Limits,
     now_ms: int,
 ) -> SnapshotId:
     """Write a snapshot and remove those that are superfluous then; the oldest that is left."""
@@ -105,7 +118,7 @@ def _write_and_choose(
     found = snapshots_in(fs, path)
     sizes = {entry.name: entry.size_bytes for entry in fs.list(path)}
     ages_ms = [now_ms - _time_of(fs, f"{path}/{each.file_name}") for each in found]
-    count = superfluous(ages_ms, [sizes[each.file_name] for each in found])
+    count = limits.superfluous(ages_ms, [sizes[each.file_name] for each in found])
     _remove(fs, [f"{path}/{each.file_name}" for each in found[:count]])
     return found[count]
 
