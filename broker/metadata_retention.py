@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How old snapshots may be, and how many bytes they and the log, which has `log_bytes`, may take; -1 is no limit."""
+    """How old snapshots may be, and how many bytes they may take with the log, which has `log_bytes`; -1: no limit."""
 
     retention_ms: int
     retention_bytes: int
