@@ -28,6 +28,11 @@ from storage.errors import (
     UnreadableRecords,
 )
 
+
+class RequestTimedOut(Exception):
+    """A request that leaves no time for what it asks: nothing was done."""
+
+
 ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     ConfigError: ErrorCode.INVALID_CONFIG,
     CorruptBatch: ErrorCode.CORRUPT_MESSAGE,
@@ -45,6 +50,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     RecordBatchTooLarge: ErrorCode.RECORD_LIST_TOO_LARGE,
     RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
+    RequestTimedOut: ErrorCode.REQUEST_TIMED_OUT,
     TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     UnsupportedCodec: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     # Kafka has no code for these either, and answers so (tried on 4.3.1 but for the offset).

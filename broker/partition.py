@@ -133,3 +133,7 @@ class Partition:
         if epoch < 0 or epoch == self.leader_epoch:
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def check_exact_leader_epoch(self, epoch: int) -> ErrorCode:
+        """The same for all but Fetch, which alone takes any negative epoch for none: here only -1 is."""
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < NO_LEADER_EPOCH else self.check_leader_epoch(epoch)

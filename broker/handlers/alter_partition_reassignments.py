@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
 from metadata.elections import PartitionResult
+from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
     ReassignablePartitionResponse,
@@ -24,11 +25,14 @@ def alter_partition_reassignments(ctx: RequestContext, request: Struct) -> Reply
         for topic in request.topics
         for partition in topic.partitions
     ]
+    if request.timeout_ms <= 0:
+        late = [PartitionResult(name, index, ErrorCode.REQUEST_TIMED_OUT, None) for name, index, _ in targets]
+        return _reply(request, late, ErrorCode.REQUEST_TIMED_OUT)
     altered = ctx.broker.controller.alter_reassignments(targets)
     return altered.then(lambda results: _reply(request, results))
 
 
-def _reply(request: Struct, results: list[PartitionResult]) -> Struct:
+def _reply(request: Struct, results: list[PartitionResult], error_code: ErrorCode = ErrorCode.NONE) -> Struct:
     by_topic: dict[str, list[Struct]] = {topic.name: [] for topic in request.topics}
     for result in results:
         by_topic[result.topic].append(
@@ -38,6 +42,7 @@ def _reply(request: Struct, results: list[PartitionResult]) -> Struct:
         )
     return ALTER_PARTITION_REASSIGNMENTS.response(
         allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=error_code,
         error_message=None,
         responses=[ReassignableTopicResponse(name=name, partitions=each) for name, each in by_topic.items()],
     )

@@ -6,6 +6,7 @@ Versions: v2 flexible; v3 quota errors (KIP-599).
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import RequestTimedOut
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopicResult
 from protocol.schema import Struct
@@ -13,6 +14,8 @@ from protocol.schema import Struct
 
 @handles(CREATE_PARTITIONS)
 def create_partitions(ctx: RequestContext, request: Struct) -> Reply:
+    if request.timeout_ms <= 0:
+        raise RequestTimedOut
     wanted = [_wanted(topic) for topic in request.topics]
     created = ctx.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
     return created.then(_reply)

@@ -2,13 +2,14 @@
 
 Versions: v4 defaults for -1 partitions and replicas (KIP-464); v5 flexible, tells the new topic's numbers and
 configuration (KIP-525); v6 quota errors (KIP-599); v7 topic ids (KIP-516). Answered once the topics are on the disk
-and ready to be written to. timeout_ms is not looked at: it does not take that long.
+and ready to be written to; that takes less than any timeout_ms, but for one that leaves no time at all.
 """
 
 from __future__ import annotations
 
 from broker.config.describe import topic_entries
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import RequestTimedOut
 from metadata.create_topics import NewTopic, NewTopicResult
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicConfigs, CreatableTopicResult
@@ -17,6 +18,8 @@ from protocol.schema import Struct
 
 @handles(CREATE_TOPICS)
 def create_topics(ctx: RequestContext, request: Struct) -> Reply:
+    if request.timeout_ms <= 0:
+        raise RequestTimedOut
     created = ctx.broker.controller.create_topics(
         [_wanted(topic) for topic in request.topics], validate_only=request.validate_only
     )

@@ -7,10 +7,14 @@ themselves go file.delete.delay.ms later.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import RequestTimedOut
 from metadata.delete_topics import DeletedTopic, TopicReference
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DELETE_TOPICS, DeletableTopicResult
+from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
 TOPIC_IDS_VERSION = 6
@@ -27,7 +31,15 @@ def delete_topics(ctx: RequestContext, request: Struct) -> Reply:
         return _reply(
             [DeletedTopic(each.name, each.topic_id, disabled, "Topic deletion is disabled.") for each in references]
         )
+    if request.timeout_ms <= 0 and _any_sound(references):
+        raise RequestTimedOut
     return ctx.broker.controller.delete_topics(references).then(_reply)
+
+
+def _any_sound(references: list[TopicReference]) -> bool:
+    """Whether there is anything to be done: a topic that is named once, by its name or by its id."""
+    named = Counter(each for each in references if (each.name is None) != (each.topic_id == ZERO_UUID))
+    return 1 in named.values()
 
 
 def _reply(results: list[DeletedTopic]) -> Struct:

@@ -36,7 +36,7 @@ from protocol.fetch_answer import (
 from protocol.messages.fetch import FETCH
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
-from storage.errors import OffsetOutOfRange
+from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import FetchSlice
 from storage.partition_log import PartitionLog
 
@@ -47,6 +47,7 @@ _CONSUMER = -1
 _READ_COMMITTED = 1
 _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 
+_NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka says to a negative number of bytes
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
@@ -54,13 +55,13 @@ _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 def fetch(ctx: RequestContext, request: Struct) -> FetchAnswer | Deferred[FetchAnswer]:
     broker = ctx.broker
     version = ctx.api_version
-    if request.isolation_level not in _ISOLATION_LEVELS:
-        return _refused(request, version)
     replica_id: int = request.replica_id if version < 15 else request.replica_state.replica_id
     context = broker.fetch_sessions.open(version, request, replica_id >= 0)
     if context.error_code:
         return FetchAnswer(context.error_code, 0, [])
     attempt = Attempt(ctx, request, context, replica_id)
+    if request.isolation_level not in _ISOLATION_LEVELS and attempt.finds_any():
+        return _refused(request, version)
     if attempt.read() or request.max_wait_ms <= 0:
         return attempt.warmed()
     return attempt.park(request.max_wait_ms)
@@ -106,6 +107,11 @@ class Attempt:
         self._deferred: Deferred[FetchAnswer] | None = None
         #: While it waits: each partition with the size of its log when it was last found wanting.
         self._waits_for: list[tuple[Partition, int]] = []
+
+    def finds_any(self) -> bool:
+        """Whether any of the partitions is here."""
+        names = ((wanted.topic or self._name_of(wanted), wanted.index) for wanted in self._wanted)
+        return any(name is not None and self._broker.partitions.get(name, index) is not None for name, index in names)
 
     def read(self) -> bool:
         """Read all partitions; whether there is enough, or an error, to answer with."""
@@ -169,7 +175,8 @@ class Attempt:
                 diverging = _divergence(partition, wanted)
             if diverging is None and fetch_offset != end_offset:
                 if wanted.max_bytes < 0 or limit_bytes < 0:
-                    return _failed(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)
+                    in_range = log_start_offset <= fetch_offset <= log.log_end_offset
+                    return _failed(wanted, _NO_SIZE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE)
                 records = log.read(fetch_offset, min(wanted.max_bytes, limit_bytes), end_offset, one_batch)
             aborted: list[Aborted] | None = None
             if self._committed:
@@ -232,10 +239,13 @@ class Attempt:
     def _has_grown(self) -> bool:
         """Whether the logs have grown by what was missing: spares reading them at each append."""
         bytes_there = self._bytes_read
-        for partition, size_bytes in self._waits_for:
-            if not partition.hosted:
-                return True
-            bytes_there += max(partition.log.size_bytes - size_bytes, 0)
+        try:
+            for partition, size_bytes in self._waits_for:
+                if not partition.hosted:
+                    return True
+                bytes_there += max(partition.log.size_bytes - size_bytes, 0)
+        except LogOffline:  # there is an error to tell
+            return True
         return bytes_there >= self._min_bytes
 
     def _on_timeout(self) -> None:

@@ -77,7 +77,7 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
     if partition is None:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return
-    answer.error_code = partition.check_leader_epoch(asked.current_leader_epoch)
+    answer.error_code = partition.check_exact_leader_epoch(asked.current_leader_epoch)
     if answer.error_code:
         return
     try:

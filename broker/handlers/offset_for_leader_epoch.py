@@ -37,7 +37,7 @@ def _answer(partition: Partition | None, asked: Struct) -> Struct:
     if partition is None:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return answer
-    answer.error_code = partition.check_leader_epoch(asked.current_leader_epoch)
+    answer.error_code = partition.check_exact_leader_epoch(asked.current_leader_epoch)
     if answer.error_code:
         return answer
     try:

@@ -74,7 +74,7 @@ def produce(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct] |
     for topic in request.topic_data:
         name = topic.name if by_name else partitions.topic_name(topic.topic_id)
         answers = []
-        for data in topic.partition_data:
+        for data in topic.partition_data if len(topic.partition_data) == 1 else _last_of_each(topic.partition_data):
             partition = None if name is None else partitions.get(name, data.index)
             if partition is None:
                 code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -102,6 +102,11 @@ def produce(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct] |
             answers.append(answer)
         responses.append(_new_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
     return _answer(ctx, acks, responses, failed, unflushed)
+
+
+def _last_of_each(partition_data: list[Struct]) -> list[Struct]:
+    """Without what comes again: of records for the same partition Kafka takes the last and answers once."""
+    return list({data.index: data for data in partition_data}.values())
 
 
 def _answer(

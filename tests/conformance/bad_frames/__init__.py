@@ -11,6 +11,7 @@ from pathlib import Path
 
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.conformance.bad_frames.batches import TOPIC, bad_batches
 from tests.conformance.bad_frames.bodies import bad_bodies
@@ -44,6 +45,8 @@ def prepare(client: WireClient) -> None:
     for key_type in (GROUP, TRANSACTION):
         while client.call(FIND_COORDINATOR, 3, key="any", key_type=key_type).error_code:
             time.sleep(0.01)
+    while client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code:
+        time.sleep(0.01)
 
 
 def recorded_outcomes() -> dict[str, str]:

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from protocol.framing import frame
 from protocol.headers import encode_request_header
+from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
-from tests.support.exchanges import recorded_exchanges
+from tests.support.exchanges import Exchange, recorded_exchanges
 
 # Requests which, changed at random, may ask for 10,000 partitions, or for an answer that comes in half a minute, or for
-# what a broker without transactions does not have
-_TOO_MUCH = {"CreateTopics", "CreatePartitions", "JoinGroup", "SyncGroup", "InitProducerId"}
+# what a broker without transactions does not have, or for operations over which Apache Kafka's controller stumbles
+_TOO_MUCH = {"CreateTopics", "CreatePartitions", "JoinGroup", "SyncGroup", "InitProducerId", "IncrementalAlterConfigs"}
 _LARGEST_BYTES = 300
 _EXTREMES = [struct.pack(">i", value) for value in (-1, -2, 0, 1, 2**31 - 1, -(2**31), 65536)] + [
     b"\xff\xff",
@@ -43,10 +44,14 @@ def _sound_requests(versions: tuple[tuple[object, int], ...]) -> list[bytes]:
     found: dict[tuple[str, int, int], bytes] = {}
     for sweep in ("admin", "data", "groups", "txn"):
         for exchange in recorded_exchanges(f"sweep-{sweep}.tsv"):
-            small = len(exchange.request) <= _LARGEST_BYTES
-            if small and (exchange.api, exchange.version) in versions and exchange.api.name not in _TOO_MUCH:
+            known = (exchange.api, exchange.version) in versions and len(exchange.request) <= _LARGEST_BYTES
+            if known and exchange.api.name not in _TOO_MUCH and not _is_transactional(exchange):
                 found.setdefault((exchange.api.name, exchange.version, len(exchange.request)), exchange.request)
     return list(found.values())
+
+
+def _is_transactional(exchange: Exchange) -> bool:
+    return exchange.api is PRODUCE and exchange.decode_request().transactional_id is not None  # type: ignore[union-attr]
 
 
 def _changed(request: bytes) -> st.SearchStrategy[bytes]:
