@@ -159,26 +159,31 @@ class OutputQueue:
             while self._chunks and budget > 0:
                 chunk = self._chunks[0]
                 if isinstance(chunk, _BYTES):
-                    budget -= self._send_bytes(sock)
+                    wanted, sent = self._send_bytes(sock)
                 else:
-                    budget -= self._send_file(sock, chunk, budget)  # type: ignore[arg-type]
+                    wanted, sent = self._send_file(sock, chunk, budget)  # type: ignore[arg-type]
+                if sent < wanted:
+                    break  # the socket is full: asking again would only tell so
+                budget -= sent
         except (BlockingIOError, InterruptedError):
             pass
         return not self._chunks
 
-    def _send_bytes(self, sock: socket.socket) -> int:
-        """Send the run of byte chunks at the front; how many bytes went."""
+    def _send_bytes(self, sock: socket.socket) -> tuple[int, int]:
+        """Send the run of byte chunks at the front; (how many bytes were to go, how many went)."""
         pieces: list[bytes | bytearray | memoryview] = []
-        flags = 0
+        flags = wanted = 0
         for chunk in self._chunks:
             if not isinstance(chunk, _BYTES):
                 flags = socket.MSG_MORE
                 break
-            if len(pieces) == _PIECES:
+            if len(pieces) == _PIECES or wanted >= TURN_BYTES:
                 break
             pieces.append(chunk)
+            wanted += len(chunk)
         if self._sent:
             pieces[0] = memoryview(pieces[0])[self._sent :]
+            wanted -= self._sent
         sent = sock.send(pieces[0], flags) if len(pieces) == 1 else sock.sendmsg(pieces, (), flags)
         self.size_bytes -= sent
         left = self._sent + sent
@@ -186,12 +191,13 @@ class OutputQueue:
             left -= size
             self._chunks.popleft()
         self._sent = left
-        return sent
+        return wanted, sent
 
-    def _send_file(self, sock: socket.socket, piece: FileSlice, budget: int) -> int:
-        """Send from the file slice at the front; how many bytes went."""
+    def _send_file(self, sock: socket.socket, piece: FileSlice, budget: int) -> tuple[int, int]:
+        """Send from the file slice at the front; (how many bytes were to go, how many went)."""
         left = len(piece) - self._sent
-        sent = os.sendfile(sock.fileno(), piece.fileno(), piece.position + self._sent, min(left, budget))
+        wanted = left if left < budget else budget
+        sent = os.sendfile(sock.fileno(), piece.fileno(), piece.position + self._sent, wanted)
         if sent == 0:
             raise FileEndedEarly(f"sendfile gave nothing at position {piece.position + self._sent}")
         self.size_bytes -= sent
@@ -201,4 +207,4 @@ class OutputQueue:
             piece.release()
         else:
             self._sent += sent
-        return sent
+        return wanted, sent
