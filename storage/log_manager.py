@@ -26,7 +26,7 @@ from storage.checkpoints import (
     write_topic_id,
 )
 from storage.directory_names import DirectoryKind, delete_name, parse_name, stray_name
-from storage.errors import LogOffline
+from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_directory import LogDirectory, lock_all
@@ -79,7 +79,10 @@ class LogManager:
             directory.unlock()
 
     def load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
-        """Open all logs; `config_of(topic)` gives a topic's values. A directory that fails meanwhile goes offline."""
+        """Open all logs; `config_of(topic)` gives a topic's values. A directory that fails meanwhile goes offline.
+
+        DirectoryRefused: two directories have the same partition, and nobody knows which of them is the right one.
+        """
         for directory in self.directories:
             try:
                 self._load_directory(directory, config_of, now_ms)
@@ -102,6 +105,9 @@ class LogManager:
             elif kind is not DirectoryKind.PARTITION:
                 self.ignored.append(f"{path}/{entry.name}")
             elif topic != METADATA_TOPIC:
+                twin = self.logs.get((topic, partition))
+                if twin is not None:
+                    raise DirectoryRefused(f"{path}/{entry.name}", f"is there twice, also as {twin.path}")
                 log = load_log(
                     directory,
                     f"{path}/{entry.name}",
@@ -165,10 +171,12 @@ class LogManager:
     ) -> PartitionLog:
         """The log, made in the directory with the fewest if there is none. `topic_id` has 16 bytes.
 
-        LogOffline: no directory works; or it is not new, and may lie in a directory that does not.
+        LogOffline: no directory works; or it lies, or as it is not new may lie, in a directory that does not.
         """
         log = self.logs.get((topic, partition))
         if log is not None:
+            if log.directory.failure is not None:
+                raise LogOffline(log.path, log.directory.failure)
             return log
         online = [directory for directory in self.directories if directory.is_online]
         failed = next((directory for directory in self.directories if not directory.is_online), None)
@@ -280,7 +288,7 @@ class LogManager:
                 log.directory.fail(error)
                 continue
             if paths:
-                yield RenameTask(log.directory, paths, self._removal(log, now_ms))
+                yield RenameTask(log, paths, self._removal(log, now_ms))
 
     def _removal(self, log: PartitionLog, now_ms: int) -> Callable[[Sequence[str]], None]:
         due_ms = now_ms + log.config.file_delete_delay_ms

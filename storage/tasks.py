@@ -94,17 +94,24 @@ class FlushTask(_DirectoryTask):
 
 
 class RenameTask(_DirectoryTask):
-    """Mark files of removed segments as deleted; their removal is due `delay_ms` later."""
+    """Mark files of removed segments of a log as deleted; `done` is told their new names.
 
-    __slots__ = ("_done", "_paths")
+    The names of the segments that are left are forced to the disk first: after a power loss the log must not end
+    before offsets that it has given already (rule W3).
+    """
 
-    def __init__(self, directory: LogDirectory, paths: Sequence[str], done: Callable[[Sequence[str]], None]) -> None:
-        super().__init__(directory)
+    __slots__ = ("_done", "_log_path", "_paths")
+
+    def __init__(self, log: LocalLog, paths: Sequence[str], done: Callable[[Sequence[str]], None]) -> None:
+        super().__init__(log.directory)
+        self._log_path = log.path
         self._paths = paths
         self._done = done
 
     def _run(self) -> None:
         fs = self.directory.fs
+        with suppress(FileNotFoundError):
+            fs.sync_path(self._log_path)
         for path in self._paths:
             with suppress(FileNotFoundError):
                 fs.rename(path, path + DELETED_SUFFIX)

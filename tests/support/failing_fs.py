@@ -2,9 +2,10 @@
 
 import errno
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from storage.fs import Buffer, DirEntry, FileSystem
+from storage.fs import Buffer, FileSystem
 
 #: Every call that reaches the disk. `close` is left out: what it could report was reported by a sync before.
 CALLS = (
@@ -94,4 +95,54 @@ class ShortWrites(FileSystem):
         return FileSystem.pwrite(handle, memoryview(data)[:7], position)
 
 
-__all__ = ["CALLS", "DirEntry", "FailingFileSystem", "ShortWrites"]
+class ForgetfulFileSystem(FileSystem):
+    """Remembers what was forced to the disk; `lose_power` takes everything else away.
+
+    A file's bytes last from its last sync on; its name from then, or from a sync of its directory on. A rename lasts at once, as a
+    journal writes it soon, and takes along only what of the file was forced.
+    """
+
+    def __init__(self) -> None:
+        self.durable: dict[str, bytes] = {}
+        self._paths: dict[int, str] = {}
+
+    def open_write(self, path: str, **kwargs: bool) -> int:
+        handle = super().open_write(path, **kwargs)
+        self._paths[handle] = path
+        return handle
+
+    def sync(self, handle: int) -> None:
+        path = self._paths[handle]
+        if self.exists(path):
+            self.durable[path] = self.read_file(path)
+
+    def sync_path(self, path: str) -> None:
+        if not Path(path).is_dir():
+            self.durable[path] = self.read_file(path)
+            return
+        for file in Path(path).iterdir():
+            if file.is_file():
+                self.durable.setdefault(str(file), b"")
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
+        super().write_file(path, data, sync=False)
+        if sync:
+            self.durable[path] = data
+
+    def rename(self, old: str, new: str) -> None:
+        super().rename(old, new)
+        for path in [path for path in self.durable if path == old or path.startswith(old + "/")]:
+            self.durable[new + path[len(old) :]] = self.durable.pop(path)
+
+    def remove(self, path: str) -> None:
+        super().remove(path)
+        self.durable.pop(path, None)
+
+    def lose_power(self, root: Path) -> None:
+        """What the disk has afterwards."""
+        for path in sorted(root.rglob("*")):
+            if path.is_file():
+                if str(path) in self.durable:
+                    path.write_bytes(self.durable[str(path)])
+                else:
+                    path.unlink()
