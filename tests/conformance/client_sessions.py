@@ -94,9 +94,25 @@ class ClientSessions:
         names = {topic.name for topic in answered if topic.error_code == ErrorCode.NONE}
         wanted = [MetadataRequestTopic(name=topic.name) for topic in requested if topic.name in names]
         deadline = time.monotonic() + 10
-        while wanted and any(error_codes(self._client.call(METADATA, 4, topics=wanted))):
+        while wanted and not self._all_led(wanted):
             assert time.monotonic() < deadline, f"{names} are not there"
             time.sleep(0.02)
+
+    def _all_led(self, wanted: list[Struct]) -> bool:
+        """Whether the topics are known, and their leader knows that it leads them: it answers for their offsets."""
+        found = self._client.call(METADATA, 4, topics=wanted)
+        if any(error_codes(found)):
+            return False
+        topics = [
+            ListOffsetsTopic(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartition(partition_index=p.partition_index, timestamp=-1) for p in topic.partitions
+                ],
+            )
+            for topic in found.topics
+        ]
+        return not any(error_codes(self._client.call(LIST_OFFSETS, 7, replica_id=-1, topics=topics)))
 
     def _fill(self, fetch: Struct) -> None:
         """Append until no partition that is fetched ends before the offset that is asked for."""
