@@ -152,10 +152,13 @@ class Broker:
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
 
     async def _open(self, listeners: list[Listener]) -> None:
+        offline = [each for each in self.logs.directories if not each.is_online]
+        for directory in offline:
+            self.controller.directory_failed(directory.path)
         self.controller.host_all()
-        for directory in self.logs.directories:
-            if not directory.is_online:
-                self._directory_failed(directory)
+        self.partitions.tell_offline()
+        if len(offline) == len(self.logs.directories):
+            self._on_fatal("all log directories are offline")
         self.background.start()
         self.groups.start()
         await _done(self.controller.create_declared_topics())
@@ -206,11 +209,19 @@ class Broker:
     # ------------------------------------------------------------------------------------------------------
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """A log directory is offline: tell the metadata, and end when it was the last one, as Apache Kafka does."""
+        """A log directory is offline, as somebody has just found."""
         log.critical("Log directory %s is offline: %s", directory.path, directory.failure)
-        if not hasattr(self, "controller"):
-            return  # found while starting: looked at again once everything is wired
-        self.loop.call_soon(self.controller.directory_failed, directory.path)
+        if hasattr(self, "controller"):  # else the start comes back to it once everything is wired
+            self.loop.call_soon(self._go_on_without, directory)
+
+    def _go_on_without(self, directory: LogDirectory) -> None:
+        """Serve the others; end when it was the last one, as Apache Kafka does.
+
+        In a turn of its own: whoever ran into the failure is done by then.
+        """
+        for partition in self.partitions.take_offline(directory):
+            self.groups.partition_lost(partition)
+        self.controller.directory_failed(directory.path)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
 

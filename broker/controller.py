@@ -94,6 +94,7 @@ class Controller:
         self._now_ms = now_ms
         self._directory_ids = directory_ids
         self._call_soon = call_soon
+        self._failed_directories: set[bytes] = set()
         self._unhosted: deque[tuple[bytes, int]] = deque()
         self._await_hosting: list[Deferred[None]] = []
         self._placements: list[tuple[bytes, int, bytes]] = []
@@ -322,8 +323,9 @@ class Controller:
             if placed != directory:
                 self._placements.append((topic.topic_id, index, placed))
 
-    def _online_directories(self) -> tuple[bytes, ...]:
-        return self.image.brokers[self._config.node_id].log_directories
+    def _online_directories(self) -> list[bytes]:
+        registered = self.image.brokers[self._config.node_id].log_directories
+        return [each for each in registered if each not in self._failed_directories]
 
     def _record_placements(self) -> None:
         """Tell the metadata in which of several directories partitions were made."""
@@ -336,16 +338,18 @@ class Controller:
         partition = self._partitions.get(topic.name, index)
         registration = topic.partitions.get(index)
         if partition is not None and registration is not None and registration.leader == self._config.node_id:
-            partition.leader_epoch = registration.leader_epoch
-            if partition.online:
-                partition.lead(registration.leader_epoch)
+            self._partitions.lead(partition, registration.leader_epoch)
 
     def directory_failed(self, path: str) -> None:
-        """A log directory does not work any more: its partitions have no leader until it is back at some start."""
+        """A log directory does not work any more: its partitions have no leader until it is back at some start.
+
+        To be called before `host_all` for one that did not work at the start, so that none of them is made anew.
+        """
         failed = self._directory_ids.get(path)
-        online = [each for each in self._online_directories() if each != failed]
-        if failed is not None and self._failure is None:
-            self.submit(lifecycle.lose_directories(self.image, self._config.node_id, online))
+        if failed is not None:
+            self._failed_directories.add(failed)
+            if self._failure is None:
+                self.submit(lifecycle.lose_directories(self.image, self._config.node_id, self._online_directories()))
 
     def _apply_config(self, resource_type: int, name: str) -> None:
         if resource_type == ResourceType.TOPIC:

@@ -30,11 +30,13 @@ from coordinator.timers import Timers
 from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
+from storage.errors import LogOffline
 
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.config import BrokerConfig
     from broker.dispatch import Reply
+    from broker.partition import Partition
 
 log = logging.getLogger(__name__)
 
@@ -154,7 +156,7 @@ class Groups:
 
     def _open(self, index: int) -> GroupLog | None:
         partition = self._broker.partitions.get(OFFSETS_TOPIC, index)
-        if partition is None or index in self._failed:
+        if partition is None or not partition.online or index in self._failed:
             return None
         found = self._logs[index] = GroupLog(partition, self.settings, self._timers, self._broker.clock, self._codec)
         if not found.loaded:
@@ -218,8 +220,13 @@ class Groups:
                     if time.monotonic() >= until:
                         self._load_soon()
                         return
-            except Exception:
-                log.exception("Groups of %s cannot be loaded: their members are sent away", found.partition)
+            except Exception as error:
+                log.error(
+                    "Groups of %s cannot be loaded: their members are sent away: %s",
+                    found.partition,
+                    error,
+                    exc_info=None if isinstance(error, LogOffline) else error,
+                )
                 self._failed.add(found.partition.index)
                 self._logs.pop(found.partition.index, None)
             self._steps = None
@@ -241,17 +248,32 @@ class Groups:
             if records:
                 found.write(records)
 
+    def partition_lost(self, partition: Partition) -> None:
+        """A partition's disk does not work any more: its groups have no coordinator until the next start."""
+        if partition.topic != OFFSETS_TOPIC:
+            return
+        found = self._logs.pop(partition.index, None)
+        if found is not None:
+            if found in self._loading:
+                if found is self._loading[0]:
+                    self._steps = None
+                self._loading.remove(found)
+            self._send_away(found)
+
     def _unload(self) -> None:
-        now = self.now()
         logs, self._logs = self._logs, {}
         self._loading.clear()
         self._steps = None
         self._failed.clear()
         self._count = 0
         for found in logs.values():
-            effects: GroupEffects = Effects()
-            found.shard.unload(now, effects)
-            carry_out(effects, found.write)
+            self._send_away(found)
+
+    def _send_away(self, found: GroupLog) -> None:
+        """Answer all who wait for groups of that shard."""
+        effects: GroupEffects = Effects()
+        found.shard.unload(self.now(), effects)
+        carry_out(effects, found.write)
 
     def _expire(self) -> None:
         """Remove what has outlived offsets.retention.minutes; every offsets.retention.check.interval.ms."""

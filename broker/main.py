@@ -12,7 +12,9 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 USAGE = """\
 usage: pybroker [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
@@ -120,5 +122,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(config)
 
 
+def end(exit_code: int) -> NoReturn:
+    """End the process with that code, also where standard error can not be written to any more."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(exit_code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main())

@@ -8,12 +8,14 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import cast
 
 from broker.clock import Clock
 from broker.partition import OfflineLog, Partition
 from storage.errors import LogOffline
 from storage.log_config import LogConfig
+from storage.log_directory import LogDirectory
 from storage.log_manager import LogManager
 from storage.partition_log import PartitionLog
 
@@ -21,6 +23,9 @@ log = logging.getLogger(__name__)
 
 #: Topics that clients may read and not write to, as in Kafka.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+#: Offline partitions told by name in one line of the log.
+_NAMED = 20
 
 
 class Partitions:
@@ -95,15 +100,13 @@ class Partitions:
         self._by_name.setdefault(topic, {})[index] = partition
         self._names[topic_id] = topic
         self._ids[topic] = topic_id
-        if partition.online:
-            partition.lead(leader_epoch)
+        self.lead(partition, leader_epoch)
         return partition
 
     def _log(self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool) -> PartitionLog:
         try:
             return self._logs.create(topic, index, topic_id, config, self._clock.now_ms(), is_new=is_new)
         except LogOffline as error:
-            log.error("Partition %s-%d is offline: %s", topic, index, error)
             return cast(PartitionLog, OfflineLog(topic, index, topic_id, config, error))
 
     def delete(self, topic: str) -> None:
@@ -115,6 +118,32 @@ class Partitions:
             self._logs.delete(topic, index, uuid.uuid4().hex, self._clock.now_ms())
             partition.hosted = False
             self._wake(partition)
+
+    def lead(self, partition: Partition, leader_epoch: int) -> None:
+        """Lead a partition in that epoch, as far as its disk works."""
+        partition.leader_epoch = leader_epoch
+        if partition.online:
+            with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
+                partition.lead(leader_epoch)
+
+    def take_offline(self, directory: LogDirectory) -> list[Partition]:
+        """A log directory has failed: its partitions answer with that from now on; who waits for them is woken."""
+        lost = [each for each in self if not isinstance(each.log, OfflineLog) and each.log.directory is directory]
+        for partition in lost:
+            log = partition.log
+            reason = LogOffline(log.path, directory.failure or "")
+            offline = OfflineLog(partition.topic, partition.index, partition.topic_id, log.config, reason)
+            partition.log = cast(PartitionLog, offline)
+            self._wake(partition)
+        self.tell_offline()
+        return lost
+
+    def tell_offline(self) -> None:
+        """Log which partitions are offline, if any are: in one line, however many there are."""
+        names = [f"{each.topic}-{each.index}" for each in self if isinstance(each.log, OfflineLog)]
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            log.error("Partitions are offline: %s%s", ", ".join(names[:_NAMED]), more)
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         """Give the logs of a topic their new configuration."""

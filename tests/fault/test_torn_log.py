@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode
-from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicRequest
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.offset_for_leader_epoch import (
     OFFSET_FOR_LEADER_EPOCH,
@@ -159,11 +158,12 @@ def go_on(client: DataClient, written: Written, partition: int, count: int) -> N
 
 def last_sequences(client: DataClient, written: Written) -> list[int]:
     """What the broker says of the producer, by partition."""
-    topic = TopicRequest(name=TOPIC, partition_indexes=list(range(written.partitions)))
-    answer = client.call(DESCRIBE_PRODUCERS, 0, topics=[topic])
-    found = {each.partition_index: each.active_producers for each in answer.topics[0].partitions}
-    assert all([producer.producer_id for producer in found[each]] == [written.producer_id] for each in found)
-    return [found[partition][0].last_sequence for partition in range(written.partitions)]
+    found = []
+    for partition in range(written.partitions):
+        [producer] = client.producers(TOPIC, partition)
+        assert producer.producer_id == written.producer_id
+        found.append(producer.last_sequence)
+    return found
 
 
 def epoch_ends(client: DataClient, partitions: int) -> list[int]:

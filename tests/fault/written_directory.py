@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from protocol.errors import ErrorCode
-from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
 
@@ -104,10 +103,7 @@ def write(directory: Path, partitions: int, *, clean: bool) -> Written:
         written = Written(broker.log_dir, partitions, topic_id, client.new_producer_id())
         written.extend(client, BATCHES // 2)
         client.produce(SHORTENED, batch(*(b"%d" % number for number in range(LOG_START + 3))))
-        topic = DeleteRecordsTopic(
-            name=SHORTENED, partitions=[DeleteRecordsPartition(partition_index=0, offset=LOG_START)]
-        )
-        client.call(DELETE_RECORDS, 2, topics=[topic], timeout_ms=10_000)
+        assert client.delete_records(SHORTENED, 0, LOG_START) == LOG_START
     broker.kill()
     broker.start()
     with DataClient(HOST, broker.port) as client:

@@ -50,9 +50,6 @@ class HostedPartition:
     online: bool = True
     log: Any = field(default_factory=lambda: SimpleNamespace(directory=SimpleNamespace(path="/logs")))
 
-    def lead(self, leader_epoch: int) -> None:
-        self.leader_epoch = leader_epoch
-
 
 class MemoryPartitions:
     """The hosted partitions by (topic, index). `refuse`: those whose disk does not work."""
@@ -70,6 +67,9 @@ class MemoryPartitions:
         online = (topic, index) not in self.refuse
         self.hosted[topic, index] = HostedPartition(topic_id, config, leader_epoch, online)
         return self.hosted[topic, index]
+
+    def lead(self, partition: HostedPartition, leader_epoch: int) -> None:
+        partition.leader_epoch = leader_epoch
 
     def delete(self, topic: str) -> None:
         for key in [key for key in self.hosted if key[0] == topic]:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
+from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
+from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicRequest
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.incremental_alter_configs import (
@@ -111,6 +113,19 @@ class DataClient(WireClient):
         wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
         return _check(answer.responses[0].partitions[0])
+
+    def producers(self, topic: str, partition: int = 0) -> list[Struct]:
+        """What the broker says of the producers of a partition."""
+        asked = TopicRequest(name=topic, partition_indexes=[partition])
+        [answer] = self.call(DESCRIBE_PRODUCERS, 0, topics=[asked]).topics
+        return list(_check(answer.partitions[0]).active_producers)
+
+    def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
+        """Raise the log start offset; the one that results."""
+        wanted = DeleteRecordsPartition(partition_index=partition, offset=before_offset)
+        topics = [DeleteRecordsTopic(name=topic, partitions=[wanted])]
+        [answer] = self.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=30_000).topics
+        return int(_check(answer.partitions[0]).low_watermark)
 
     def read_all(self, topic: str, partition: int = 0) -> list[Record]:
         """All records from the log start offset to the high watermark."""

@@ -34,7 +34,9 @@ class MemoryPartition:
 
     def __init__(self, index: int) -> None:
         self.index = index
+        self.topic = OFFSETS_TOPIC
         self.hosted = True
+        self.online = True
         self.batches: list[bytes] = []
         self.log_start_offset = 0
         self.log_end_offset = 0

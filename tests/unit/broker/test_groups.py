@@ -246,6 +246,32 @@ def test_failing_disk_makes_clients_look_elsewhere(broker, monkeypatch):
     assert code_of(answer) is ErrorCode.NOT_COORDINATOR
 
 
+@pytest.mark.parametrize("loaded", [True, False])
+def test_groups_of_a_lost_partition_have_no_coordinator(broker, loaded, monkeypatch):
+    """Members who wait are told; groups of other partitions go on."""
+    other = next(name for name in "abcdef" if broker.partition_of(name) is not broker.partition_of("g"))
+    assert commit(broker, 5, "g") is commit(broker, 5, other) is ErrorCode.NONE
+    if loaded:
+        member_id = stable_member(broker)
+        waiting = join(broker)
+    else:
+        monkeypatch.setattr("broker.groups.LOAD_AT_START_MS", 0)
+        broker = broker.restarted()
+    partition = broker.partition_of("g")
+    partition.online = False
+    partition.go_offline()
+    broker.groups.partition_lost(partition)
+    broker.advance(0)
+    if loaded:
+        assert code_of(waiting.result()) is ErrorCode.NOT_COORDINATOR
+        assert heartbeat(broker, member_id) is ErrorCode.NOT_COORDINATOR
+    assert commit(broker, 6, "g") is ErrorCode.NOT_COORDINATOR
+    assert commit(broker, 6, other) is ErrorCode.NONE
+    broker.groups.partition_lost(partition)
+    partition.topic = "another"
+    broker.groups.partition_lost(partition)
+
+
 def test_unexpected_failure_of_a_write_is_a_server_error(broker, caplog):
     broker.partition_of("g").failure = ValueError("bug")
     assert commit(broker, 5) is ErrorCode.UNKNOWN_SERVER_ERROR

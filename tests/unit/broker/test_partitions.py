@@ -140,3 +140,43 @@ def test_without_a_working_directory_a_partition_is_hosted_offline(broker: DataB
 def test_internal_topics_are_flagged(broker: DataBroker) -> None:
     assert broker.topic("__consumer_offsets").internal
     assert not broker.topic("t", topic_id=b"t" * 16).internal
+
+
+def test_failed_directory_takes_its_partitions_offline(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever is asked of them is refused, who waits is woken, and one line says which they are."""
+    broker = DataBroker(tmp_path, directories=2)
+    broker.topic("t", 50)
+    failing, other = broker.logs.directories
+    partition = next(each for each in broker.partitions if each.log.directory is failing)
+    asked: list[bool] = []
+    broker.purgatory.watch([partition], lambda: asked.append(partition.online) is None, None, lambda: None)
+    failing.fail("disk on fire")
+    lost = broker.partitions.take_offline(failing)
+    broker.settle()
+
+    assert asked == [False]
+    assert len(lost) == 25
+    assert all(each.online is (each.log.__class__.__name__ != "OfflineLog") for each in broker.partitions)
+    for call in (lambda: partition.log_start_offset, lambda: partition.append(batch(), 0)):
+        with pytest.raises(LogOffline, match="disk on fire"):
+            call()
+    assert caplog.text.count("Partitions are offline: ") == 1
+    assert "and 5 more" in caplog.text
+    assert broker.partitions.take_offline(failing) == []
+    broker.partitions.lead(partition, 7)
+    assert partition.leader_epoch == 7
+    assert broker.partitions.take_offline(other)
+    broker.partitions.tell_offline()
+
+
+def test_disk_that_fails_while_a_partition_is_led_takes_nobody_along(
+    broker: DataBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start of a leader epoch is written; the failure is the directory's matter."""
+    partition = broker.topic()
+    error = OSError(28, "No space left on device")
+    directory = partition.log.directory
+    monkeypatch.setattr(directory.fs, "replace_file", lambda *_, **__: (_ for _ in ()).throw(error), raising=False)
+    broker.partitions.lead(partition, 3)
+    assert partition.leader_epoch == 3
+    assert not directory.is_online
