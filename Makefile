@@ -16,7 +16,7 @@ setup: $(VENV)/.broker ## create .venv and install the broker into it
 run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="--override KEY=VALUE")
 	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
 
-test: $(VENV)/.develop ## every test, at the sizes of continuous integration
+test: $(VENV)/.develop lint ## lint, and every test at the sizes of continuous integration
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
