@@ -343,7 +343,8 @@ class Connection:
         elif not self._hold and not self._waiting:
             self.transport.close_when_sent()
 
-    # -- what is held --------------------------------------------------------------------------------------------------
+    # -- what is held
+    # --------------------------------------------------------------------------------------------------
 
     def _set_rest(self, rest: bytes | bytearray) -> None:
         self._server.held(len(rest) - len(self._rest))
@@ -353,7 +354,8 @@ class Connection:
         self._large = LargeFrame(size + 4, head, self._server.frame_buffers)
         self._server.held(self._large.held_bytes)
 
-    # -- closing -------------------------------------------------------------------------------------------------------
+    # -- closing
+    # -------------------------------------------------------------------------------------------------------
 
     def _refuse_size(self, size: int) -> None:
         if size < 0:

@@ -41,13 +41,14 @@ class FileEndedEarly(OSError):
     """A file ended within a slice whose length had been sent already: nothing sensible can follow it."""
 
 
-def is_pair(chunks: list[Chunk]) -> bool:
-    """Whether these are a head and a slice for `OutputQueue.send_pair`."""
+def is_around_slice(chunks: list[Chunk]) -> bool:
+    """Whether these are a head, a slice, and perhaps a tail: for `OutputQueue.send_around`."""
     return (
-        len(chunks) == 2
+        len(chunks) <= 3
         and type(chunks[0]) is bytes
         and not isinstance(chunks[1], _BYTES)
         and len(chunks[1]) > _READ_BYTES
+        and (len(chunks) == 2 or type(chunks[2]) is bytes)
     )
 
 
@@ -115,12 +116,12 @@ class OutputQueue:
             elif not isinstance(chunk, _BYTES):
                 chunk.release()  # type: ignore[attr-defined]
 
-    def send_pair(self, sock: socket.socket, head: bytes, piece: FileSlice) -> bool:
-        """`put` and `send` of a head and a slice, which is what most answers to a Fetch are, with no detour.
+    def send_around(self, sock: socket.socket, head: bytes, piece: FileSlice, tail: bytes = b"") -> bool:
+        """`put` and `send` of a head, a slice and a tail, which is what most answers to a Fetch are, with no detour.
 
         Only while the queue is empty. Raises as `send` does.
         """
-        sent = sent_of_file = 0
+        sent = sent_of_file = sent_of_tail = 0
         size = len(piece)
         try:
             sent = sock.send(head, socket.MSG_MORE)
@@ -128,18 +129,25 @@ class OutputQueue:
                 wanted = size if size < TURN_BYTES else TURN_BYTES
                 sent_of_file = os.sendfile(sock.fileno(), piece.fileno(), piece.position, wanted)
                 if sent_of_file == size:
-                    piece.release()
-                    return True
-                if not sent_of_file:
+                    if tail:
+                        sent_of_tail = sock.send(tail)
+                    if sent_of_tail == len(tail):
+                        piece.release()
+                        return True
+                elif not sent_of_file:
                     raise FileEndedEarly(f"sendfile gave nothing at position {piece.position}")
         except (BlockingIOError, InterruptedError):
             pass
         except OSError:
             piece.release()
             raise
-        self.put([memoryview(head)[sent:], piece])
-        self._sent = sent_of_file
-        self.size_bytes -= sent_of_file
+        if sent_of_file == size:
+            piece.release()
+            self.put([tail[sent_of_tail:]])
+        else:
+            self.put([head[sent:], piece, tail])
+            self._sent = sent_of_file
+            self.size_bytes -= sent_of_file
         return False
 
     def clear(self) -> None:

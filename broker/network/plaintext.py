@@ -12,7 +12,7 @@ import select
 import socket
 
 from broker.network.connection import Connection
-from broker.network.output_queue import OutputQueue, is_pair, joined
+from broker.network.output_queue import OutputQueue, is_around_slice, joined
 from protocol.schema import Chunk
 
 log = logging.getLogger(__name__)
@@ -102,11 +102,11 @@ class PlaintextTransport:
             return
         data = b""
         try:
-            if is_pair(chunks):
-                if not self._queue.send_pair(self._sock, *chunks):  # type: ignore[arg-type]
-                    self._want_writable()
-                return
             if len(chunks) > 1:
+                if is_around_slice(chunks):
+                    if not self._queue.send_around(self._sock, *chunks):  # type: ignore[arg-type]
+                        self._want_writable()
+                    return
                 chunks = joined(chunks)
             only = chunks[0]
             if len(chunks) > 1 or not isinstance(only, bytes):

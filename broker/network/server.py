@@ -69,7 +69,8 @@ class Server:
         """The port that a listener is bound to, None when there is none of that name."""
         return next((each.port for each in self._listeners if each.name == listener_name), None)
 
-    # -- life ----------------------------------------------------------------------------------------------------------
+    # -- life
+    # ----------------------------------------------------------------------------------------------------------
 
     def open(self, listeners: Iterable[Listener]) -> None:
         """Let clients in. Raises CannotBind."""
@@ -108,7 +109,8 @@ class Server:
         """Whether answers are still waited for or on their way."""
         return any(each.waiting_count or each.transport.queued_bytes for each in self._connections)
 
-    # -- connections ---------------------------------------------------------------------------------------------------
+    # -- connections
+    # ---------------------------------------------------------------------------------------------------
 
     def forget(self, connection: Connection) -> None:
         """A connection has ended."""
@@ -160,7 +162,8 @@ class Server:
             self.closing_log.warning("Connection %s is closed: max.connections are exceeded", oldest)
             oldest.transport.abort()
 
-    # -- idle connections ----------------------------------------------------------------------------------------------
+    # -- idle connections
+    # ----------------------------------------------------------------------------------------------
 
     def schedule_idle_sweep(self) -> None:
         """Look for idle connections from now on, as `max_idle_ms` says."""

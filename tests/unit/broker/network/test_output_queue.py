@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from broker.network.output_queue import FileEndedEarly, OutputQueue, is_pair, joined
+from broker.network.output_queue import FileEndedEarly, OutputQueue, is_around_slice, joined
 
 
 class Slice:
@@ -165,30 +165,46 @@ def test_a_small_slice_beyond_the_end_of_its_file_is_an_error(file):
     assert [each.releases for each in slices] == [1, 1]
 
 
+@pytest.mark.parametrize("tail", [b"", b"t" * 500])
 @pytest.mark.parametrize("before", [0, 10, 12_000, 16_000])
 @pytest.mark.parametrize("size", [5_000, 14_000, 400_000])
-def test_a_head_and_a_slice_go_out_at_once_or_as_far_as_they_do(pair, file, before, size):
-    """Whatever is left waits in the queue, in the middle of the head or of the slice."""
-    near, _far = pair
+def test_what_is_around_a_slice_goes_out_at_once_or_as_far_as_it_does(pair, file, before, size, tail):
+    """Whatever is left waits in the queue, in the middle of the head, of the slice, or of the tail."""
+    near, _ = pair
     queue = OutputQueue()
     filler, head, piece = b"f" * before, b"h" * 3000, Slice(file, 7, size)
+    chunks = [head, piece, tail] if tail else [head, piece]
     if filler:
         near.send(filler)
-    assert is_pair([head, piece])
+    assert is_around_slice(chunks)
 
-    done = queue.send_pair(near, head, piece)
+    done = queue.send_around(near, *chunks)
     assert done == (queue.size_bytes == 0)
     queue.put([b"next"])
 
-    expected = filler + head + (bytes(range(256)) * 2000)[7 : 7 + size] + b"next"
-    assert expected == drain(queue, *pair)
+    expected = filler + head + (bytes(range(256)) * 2000)[7 : 7 + size] + tail + b"next"
+    assert drain(queue, *pair) == expected
     assert piece.releases == 1
 
 
-def test_a_pair_whose_file_ends_early_breaks_the_connection(pair, file):
+def test_what_is_around_a_slice_that_ends_early_breaks_the_connection(pair, file):
     """And the file is let go."""
     piece = Slice(file, 512_000, 5_000)
 
     with pytest.raises(FileEndedEarly):
-        OutputQueue().send_pair(pair[0], b"head", piece)
+        OutputQueue().send_around(pair[0], b"head", piece, b"tail")
     assert piece.releases == 1
+
+
+def test_other_answers_take_the_queue(file):
+    """Small slices, several of them, other orders."""
+    small, large = Slice(file, 0, 100), Slice(file, 0, 100_000)
+    for chunks in (
+        [b"head", small],
+        [large, b"tail"],
+        [b"head", b"tail"],
+        [b"head", large, large],
+        [b"head", large, b"middle", large],
+        [memoryview(b"head"), large],
+    ):
+        assert not is_around_slice(chunks)
