@@ -1,0 +1,129 @@
+"""What the process costs: `python -m bench.process`. Start, memory when idle, and both with 1,000 partitions.
+
+A start is from the spawning of the process until it answers ApiVersions, the best of several; the Metadata of all
+topics is asked over one connection, the median of many.
+"""
+
+from __future__ import annotations
+
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from protocol.framing import frame
+from protocol.headers import decode_response_header, encode_request_header
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.metadata import METADATA
+from protocol.schema import Api, Struct
+
+STARTS = 5
+PARTITIONS = 1000
+
+
+class Broker:
+    """A running broker, and one connection to it."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        config = folder / "server.properties"
+        config.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs={folder / 'data'}\n")
+        began = time.perf_counter()
+        self.process = subprocess.Popen([sys.executable, "-m", "pybroker", str(config)], stderr=subprocess.DEVNULL)
+        self._connection = self._connect(port)
+        self.call(API_VERSIONS, 0, API_VERSIONS.request())
+        self.start_ms = 1000 * (time.perf_counter() - began)
+
+    def _connect(self, port: int) -> socket.socket:
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", port))
+            except OSError:
+                if self.process.poll() is not None:
+                    raise SystemExit("the broker does not start") from None
+                time.sleep(0.002)
+
+    def call(self, api: Api, version: int, request: Struct) -> Struct:
+        """Send a request; return its answer."""
+        self._connection.sendall(
+            frame(encode_request_header(api, version, 0, "bench"), api.request.encode(version, request))
+        )
+        (size,) = struct.unpack(">i", self._receive(4))
+        body = self._receive(size)
+        _, position = decode_response_header(api, version, body)
+        return api.response.decode(version, body, position)[0]
+
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            received += self._connection.recv(size - len(received))
+        return bytes(received)
+
+    def memory_mb(self) -> float:
+        """Resident memory now."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+    def stop(self) -> None:
+        self._connection.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Broker]:
+    broker = Broker(folder)
+    try:
+        yield broker
+    finally:
+        broker.stop()
+
+
+def starts(folder: Path) -> float:
+    """The best of several starts on one data directory, in ms."""
+    best = float("inf")
+    for _ in range(STARTS):
+        with running(folder) as broker:
+            best = min(best, broker.start_ms)
+    return best
+
+
+def metadata_ms(broker: Broker) -> float:
+    """The median time of a Metadata of all topics."""
+    took = []
+    for _ in range(50):
+        began = time.perf_counter()
+        answer = broker.call(METADATA, 12, METADATA.request(topics=None))
+        took.append(1000 * (time.perf_counter() - began))
+    assert sum(len(topic.partitions) for topic in answer.topics) >= PARTITIONS
+    return statistics.median(took)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        folder = Path(scratch)
+        print(f"start, empty                 {starts(folder):9.0f} ms")
+        with running(folder) as broker:
+            time.sleep(1)
+            print(f"memory, idle                 {broker.memory_mb():9.1f} MB")
+            began = time.perf_counter()
+            topic = CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)
+            broker.call(CREATE_TOPICS, 7, CREATE_TOPICS.request(topics=[topic], timeout_ms=60_000))
+            print(f"create {PARTITIONS} partitions       {1000 * (time.perf_counter() - began):9.0f} ms")
+        print(f"start, {PARTITIONS} partitions       {starts(folder):9.0f} ms")
+        with running(folder) as broker:
+            print(f"Metadata of {PARTITIONS} partitions  {metadata_ms(broker):9.1f} ms")
+            print(f"memory, {PARTITIONS} partitions      {broker.memory_mb():9.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
