@@ -7,6 +7,7 @@ a small file system may be mounted, one that really is full is filled, too.
 from __future__ import annotations
 
 import random
+import re
 import resource
 import subprocess
 import tempfile
@@ -49,6 +50,8 @@ def _may_mount() -> bool:
 class LimitedDisk:
     """Files of a running broker may not become larger than `LIMIT_BYTES`."""
 
+    outlasts_the_broker = False
+
     def __init__(self, path: Path) -> None:
         path.mkdir()
 
@@ -63,6 +66,8 @@ class LimitedDisk:
 
 class SmallDisk:
     """A file system of a few megabytes."""
+
+    outlasts_the_broker = True
 
     def __init__(self, path: Path) -> None:
         path.mkdir()
@@ -212,6 +217,14 @@ def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path:
     assert (tmp_path / "data/.kafka_cleanshutdown").exists()
     assert not (tmp_path / "full/.kafka_cleanshutdown").exists()
 
+    if disk.outlasts_the_broker:
+        broker.start()
+        with DataClient(HOST, broker.port) as client:
+            for partition in others:
+                writers[partition].check(client)
+            for partition in failing:
+                assert refuses(lambda partition=partition: writers[partition].write(client))
+        assert broker.stop(15) == 0
     disk.make_room()
     broker.start()
     with DataClient(HOST, broker.port) as client:
@@ -323,6 +336,11 @@ def test_only_directory_is_full_and_the_broker_ends(disk: Disk, tmp_path: Path) 
     assert broker.wait(15) == 1
     assert "all log directories are offline" in broker.output
     assert is_quiet(broker), broker.output
+    if disk.outlasts_the_broker:
+        broker.spawn()
+        assert broker.wait(15) == 1
+        assert re.fullmatch(r"pybroker: \S+ is offline: .*No space left on device.*", broker.output.splitlines()[-1])
+        assert is_quiet(broker), broker.output
     disk.make_room()
     broker.start()
     with DataClient(HOST, broker.port) as client:
