@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from storage.checkpoints import LOCK
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
-from storage.open_files import OpenFiles
+from storage.open_files import OUT_OF_DESCRIPTORS, OpenFiles
 
 if TYPE_CHECKING:
     from storage.local_log import LocalLog
@@ -77,7 +77,12 @@ class LogDirectory:
             self._lock_handle = None
 
     def fail(self, error: OSError | str) -> LogOffline:
-        """Take the directory offline; the exception for whoever ran into it."""
+        """Take the directory offline; the exception for whoever ran into it.
+
+        A process that is out of descriptors says nothing about the disk: only what was tried fails then.
+        """
+        if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
+            return LogOffline(self.path, str(error))
         if self.failure is None:
             self.failure = str(error)
             if self.on_failure is not None:

@@ -8,11 +8,14 @@ The cache is bounded, since thousands of partitions with three files a segment w
 
 from __future__ import annotations
 
+import errno
 from collections import OrderedDict
 from contextlib import suppress
 
 from storage.fs import FileSystem
 
+#: The process, or the machine, has no descriptor left: no fault of the disk.
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
 #: Open files of one broker, unless it says otherwise; Linux gives a process 1024 by default, sockets take theirs.
 DEFAULT_CAPACITY = 512
 
@@ -83,11 +86,22 @@ class OpenFiles:
     def open(self, file: LogFile, *, create: bool = False, empty: bool = False) -> OpenFile:
         while len(self._held) >= self.capacity:
             self._make_room()
-        fs = self.fs
-        handle = fs.open_write(file.path, create=create, empty=empty) if file.writable else fs.open_read(file.path)
-        opened = file.open_file = OpenFile(fs, handle)
+        try:
+            handle = self._handle(file, create, empty)
+        except OSError as error:
+            if error.errno not in OUT_OF_DESCRIPTORS:
+                raise
+            while self._held:  # the process has none left for anyone: give up all that are only kept for later
+                self._held.popitem()[0].open_file = None
+            handle = self._handle(file, create, empty)
+        opened = file.open_file = OpenFile(self.fs, handle)
         self._held[file] = None
         return opened
+
+    def _handle(self, file: LogFile, create: bool, empty: bool) -> int:
+        if file.writable:
+            return self.fs.open_write(file.path, create=create, empty=empty)
+        return self.fs.open_read(file.path)
 
     def forget(self, file: LogFile) -> None:
         self._held.pop(file, None)

@@ -1,13 +1,17 @@
 """Open files: closed with their last holder, bounded in number."""
 
+import errno
 import gc
 import os
 from pathlib import Path
 
 import pytest
 
+from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
+from storage.log_config import LogConfig
 from storage.open_files import LogFile, OpenFiles
+from tests.support.logs import append, batch, open_log, read_all
 
 
 class Counting(FileSystem):
@@ -69,3 +73,34 @@ def test_missing_file_is_not_held(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         LogFile(files, str(tmp_path / "a"), writable=False).open()
     assert len(files) == 0
+
+
+class Limited(Counting):
+    """Has so many descriptors for everyone."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.limit = limit
+        self.opened = 0
+
+    def open_write(self, path: str, *, create: bool = False, empty: bool = False) -> int:
+        if self.opened - len(self.closed) >= self.limit:
+            raise OSError(errno.EMFILE, "Too many open files")
+        self.opened += 1
+        return super().open_write(path, create=create, empty=empty)
+
+
+def test_process_without_descriptors_gives_up_what_is_kept_for_later(tmp_path: Path) -> None:
+    """And where that does not help, the one thing fails that was tried, not the directory."""
+    fs = Limited(6)
+    log = open_log(tmp_path, LogConfig(segment_bytes=100), fs=fs)
+    for number in range(10):
+        append(log, batch(b"%d" % number))
+    assert len(read_all(log)) == 10
+    assert fs.opened > 30
+    held = [log.read(offset, 1, 10) for offset in range(6)]
+    with pytest.raises(LogOffline):
+        log.read(8, 1, 10)
+    assert log.directory.is_online
+    del held
+    assert len(read_all(log)) == 10
