@@ -98,8 +98,8 @@ class ShortWrites(FileSystem):
 class ForgetfulFileSystem(FileSystem):
     """Remembers what was forced to the disk; `lose_power` takes everything else away.
 
-    A file's bytes last from its last sync on; its name from then, or from a sync of its directory on. A rename lasts at once, as a
-    journal writes it soon, and takes along only what of the file was forced.
+    A file's bytes last from its last sync on; its name from then, or from a sync of its directory on. A rename lasts at
+    once, as a journal writes it soon, and takes along only what of the file was forced.
     """
 
     def __init__(self) -> None:

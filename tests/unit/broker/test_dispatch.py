@@ -83,7 +83,7 @@ def test_a_failure_that_repeats_has_one_traceback(caplog):
     for _ in range(100):
         dispatcher.dispatch(None, frame)
 
-    assert 1 == caplog.text.count("Traceback")
+    assert caplog.text.count("Traceback") == 1
     assert len(caplog.records) <= 4
 
 
