@@ -8,8 +8,6 @@ Who leads the partition and waits for what is not known here (broker/partition.p
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from protocol.records.batch import (
     CONTROL_BIT,
     LOG_OVERHEAD,
@@ -19,6 +17,7 @@ from protocol.records.batch import (
     parse_header,
     patch_timestamp,
 )
+from storage.append_result import AppendResult as AppendResult
 from storage.append_rules import AppendOrigin, check_batch, must_open, open_batch
 from storage.errors import (
     InvalidRecords,
@@ -47,22 +46,6 @@ _CLIENT = AppendOrigin.CLIENT
 _NEW_TUPLE = tuple.__new__
 #: What a leader took is not judged again.
 _AS_THE_LEADER = LogConfig(max_message_bytes=INT_MAX, message_timestamp_after_max_ms=LONG_MAX)
-
-
-class AppendResult(NamedTuple):
-    """What became of an append. `log_append_time_ms` is -1 with CreateTime.
-
-    `duplicate`: the batch had been appended before, and these are the offsets that it has. `flush_due`: by
-    flush.messages it should be on the disk before anyone is told.
-    """
-
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
-    log_append_time_ms: int
-    log_start_offset: int
-    duplicate: bool
-    flush_due: bool
 
 
 class PartitionLog(LocalLog):

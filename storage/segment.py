@@ -338,8 +338,9 @@ class Segment:
 
     def end_rebuild(self, size_bytes: int) -> None:
         """Cut the records at `size_bytes`, and the indexes to what they have."""
-        self.size_bytes = size_bytes
-        self.undo_append()
+        if size_bytes < self.size_bytes:
+            self.size_bytes = size_bytes
+            self.undo_append()
         self.become_inactive()
         self._bytes_since_index_entry = 0
 
