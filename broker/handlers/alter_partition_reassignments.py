@@ -20,6 +20,8 @@ from protocol.schema import Struct
 
 @handles(ALTER_PARTITION_REASSIGNMENTS)
 def alter_partition_reassignments(ctx: RequestContext, request: Struct) -> Reply:
+    if not request.topics:
+        return ALTER_PARTITION_REASSIGNMENTS.response(error_message="")
     targets = [
         (topic.name, partition.partition_index, None if partition.replicas is None else tuple(partition.replicas))
         for topic in request.topics

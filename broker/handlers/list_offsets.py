@@ -51,6 +51,7 @@ class Found:
 
 @handles(LIST_OFFSETS, versions="1-11")
 def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
+    sound = request.isolation_level in (_READ_UNCOMMITTED, _READ_COMMITTED)
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     topics = []
     for topic in request.topics:
@@ -60,7 +61,9 @@ def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
             if not times:
                 continue  # answered where it was asked for first
             answer = ListOffsetsPartitionResponse(partition_index=each.partition_index)
-            if times > 1:
+            if not sound:
+                answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
+            elif times > 1:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             elif each.timestamp < 0 and ctx.api_version < SINCE_VERSION.get(each.timestamp, 0x7FFF):
                 answer.error_code = ErrorCode.UNSUPPORTED_VERSION
@@ -85,11 +88,8 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
             end_offset = partition.log_end_offset
         elif request.isolation_level == _READ_COMMITTED:
             end_offset = partition.last_stable_offset
-        elif request.isolation_level == _READ_UNCOMMITTED:
-            end_offset = partition.high_watermark
         else:
-            answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
-            return
+            end_offset = partition.high_watermark
         found = find_offset(partition, asked.timestamp, end_offset)
     except Exception as error:
         answer.error_code = error_code_of(error)

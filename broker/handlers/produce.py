@@ -28,7 +28,14 @@ from protocol.messages.produce import (
     PartitionProduceResponse,
     TopicProduceResponse,
 )
-from protocol.records.batch import CODEC_MASK, HEADER_SIZE, LOG_OVERHEAD, MIN_ENTRY_LENGTH, TRANSACTIONAL_BIT
+from protocol.records.batch import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+    TRANSACTIONAL_BIT,
+)
 from protocol.records.compression import Codec
 from protocol.schema import Struct
 from storage.errors import (
@@ -132,8 +139,10 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
-            if records is None or len(records) < _PEEKED_BYTES:
+            if records is None or len(records) < LOG_OVERHEAD:
                 continue
+            if len(records) < _PEEKED_BYTES:
+                records = bytes(records[: MAGIC_OFFSET + 1]).ljust(_PEEKED_BYTES, b"\0")
             length, magic, attributes, _ = _peek(records)
             if magic != 2 or not MIN_ENTRY_LENGTH <= length <= _LARGEST_LENGTH:
                 if length > _LARGEST_LENGTH:
