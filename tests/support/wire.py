@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections import defaultdict
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
@@ -13,9 +12,6 @@ from protocol.framing import frame
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.schema import Api, Struct
-
-exercised: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
-"""(API key, version) of all that brokers have answered in this process, by the broker's port."""
 
 
 class Closed(Exception):
@@ -32,7 +28,6 @@ class WireClient:
     def __init__(self, host: str, port: int, *, client_id: str | None = "test", timeout_s: float = 20) -> None:
         self.socket = socket.create_connection((host, port), timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.port = port
         self.client_id = client_id
         self._correlation_id = 0
         self._expected: list[tuple[Api, int, int]] = []
@@ -94,7 +89,6 @@ class WireClient:
         assert end == len(body), f"{len(body) - end} bytes left over in {api.name} v{version}"
         encoded = api.response.encode(version, answer)
         assert encoded == body[position:], f"{api.name} v{version} is encoded in other bytes than the broker's"
-        exercised[self.port].add((api.key, version))
         return answer
 
     def receive_frame(self) -> bytes:

@@ -1,0 +1,75 @@
+"""Nothing that is advertised goes untested: every version of every API is asked for, here and at Apache Kafka.
+
+The requests are those of defaults; what has more in it comes from the sweeps and from clients. The raw client decodes
+each answer to its last byte, and encodes it to the same bytes again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.offset_fetch import OFFSET_FETCH
+from protocol.messages.produce import PRODUCE
+from protocol.registry import API_BY_KEY
+from protocol.schema import Api, Struct
+from tests.conformance.sweep_rules import IDS, IGNORED, UNORDERED
+from tests.support.answers import Names, Rules
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.wire import Closed, WireClient, served_versions
+
+# What other tests have left behind, or the machine has; and what one broker does not serve
+STATE = {
+    "ApiVersions.api_keys": "the sweeps compare the versions of what is served here",
+    "DescribeLogDirs.results": "partitions and sizes",
+    "DescribeCluster.brokers[].port": "address",
+    "FindCoordinator.port": "address",
+    "ListConfigResources.config_resources": "topics",
+    "ListGroups.groups": "groups",
+    "Metadata.topics": "topics",
+    "Metadata.brokers[].port": "address",
+}
+
+# As Kafka does: they are of clients that look for "Produce from 0 on"
+ADVERTISED_BUT_CLOSED = ["Produce v0", "Produce v1", "Produce v2"]
+
+
+def test_every_advertised_version_is_answered_as_by_kafka(shared_broker: Callable[[str], RunningBroker]) -> None:
+    """Field by field, but for state and addresses."""
+    ours, kafka = shared_broker("ours"), shared_broker("kafka")
+    rules = Rules(ids=IDS, unordered=UNORDERED, ignored={**IGNORED, **STATE})
+    with WireClient(HOST, ours.port) as client:
+        served = served_versions(client)
+    for broker in (ours, kafka):
+        _wait_for_coordinator(broker)
+    found, closed = [], []
+    for key, versions in served.items():
+        api = API_BY_KEY[key]
+        for version in versions:
+            expected, given = _answer(kafka, api, version), _answer(ours, api, version)
+            if expected is given is None:
+                closed.append(f"{api.name} v{version}")
+            found += [f"v{version} {each}" for each in rules.differences(api.name, expected, given, Names())]
+    assert found == []
+    assert closed == ADVERTISED_BUT_CLOSED
+
+
+def _answer(broker: RunningBroker, api: Api, version: int) -> Struct | None:
+    """What the broker says to a request of defaults, on a connection of its own; None where it closes that."""
+    request = api.request()
+    if api is PRODUCE:
+        request.acks = -1  # to 0 nothing would be said
+    with WireClient(HOST, broker.port) as client:
+        try:
+            return client.call(api, version, request)
+        except Closed:
+            return None
+
+
+def _wait_for_coordinator(broker: RunningBroker) -> None:
+    with WireClient(HOST, broker.port) as client:
+        while (
+            client.call(FIND_COORDINATOR, 3, key="").error_code or client.call(OFFSET_FETCH, 7, group_id="").error_code
+        ):
+            time.sleep(0.02)
