@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker.dispatch import RequestContext, handles
 from broker.error_map import error_code_of
+from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode
 from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, PartitionResponse, ProducerState, TopicResponse
 from protocol.schema import Struct
@@ -26,6 +27,9 @@ def _describe(ctx: RequestContext, name: str, index: int) -> Struct:
     partitions = ctx.broker.partitions
     partition = partitions.get(name, index)
     answer = PartitionResponse(partition_index=index)
+    if partition is None and (problem := name_problem(name)) is not None:
+        answer.error_code, answer.error_message = ErrorCode.INVALID_TOPIC_EXCEPTION, problem
+        return answer
     if partition is None:
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not partitions.of_topic(name):
