@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
+from protocol.messages.delete_topics import DELETE_TOPICS
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicRequest
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
@@ -68,6 +69,9 @@ class DataClient(WireClient):
         settings = [CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()]
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
         return bytes(_check(self.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=30_000).topics[0]).topic_id)
+
+    def delete_topic(self, name: str) -> None:
+        _check(self.call(DELETE_TOPICS, 5, topic_names=[name], timeout_ms=30_000).responses[0])
 
     def topics(self) -> dict[str, int]:
         """Names and numbers of partitions of all topics."""

@@ -162,7 +162,9 @@ public final class Runner {
         request.get("args").forEach(arg -> args.add(arg.asText()));
         int status = 0;
         try {
-            Class.forName(request.get("main").asText(), true, new ToolLoader()).getMethod("main", String[].class).invoke(null, (Object) args.toArray(new String[0]));
+            ClassLoader loader = new ToolLoader();
+            Thread.currentThread().setContextClassLoader(loader);
+            Class.forName(request.get("main").asText(), true, loader).getMethod("main", String[].class).invoke(null, (Object) args.toArray(new String[0]));
         } catch (InvocationTargetException e) {
             if (!(e.getCause() instanceof Exited)) {
                 e.getCause().printStackTrace();
