@@ -21,7 +21,9 @@ def elect_leaders(ctx: RequestContext, request: Struct) -> Reply:
     controller = ctx.broker.controller
     asked = request.topic_partitions
     partitions = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
-    if request.timeout_ms <= 0 and asked != []:
+    if asked == []:
+        return _reply([], [])
+    if request.timeout_ms <= 0:
         late = [Result(name, index, ErrorCode.REQUEST_TIMED_OUT, None) for name, index in partitions or ()]
         return _reply([], late, ErrorCode.REQUEST_TIMED_OUT if ctx.api_version > 0 else ErrorCode.NONE)
     try:

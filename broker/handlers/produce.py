@@ -135,7 +135,7 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
 
     Records of a transaction without its id, and lengths and magics that cannot be. None when all may go on.
     """
-    code, message = ErrorCode.NONE, None
+    is_transactional = False
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
@@ -146,19 +146,21 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
             length, magic, attributes, _ = _peek(records)
             if magic != 2 or not MIN_ENTRY_LENGTH <= length <= _LARGEST_LENGTH:
                 if length > _LARGEST_LENGTH:
-                    code = ErrorCode.UNKNOWN_SERVER_ERROR
-                    continue
+                    return _everywhere(request, ErrorCode.UNKNOWN_SERVER_ERROR)
                 if length < MIN_ENTRY_LENGTH:
                     message = f"Record size {length} is less than the minimum record overhead ({MIN_ENTRY_LENGTH})"
-                elif not 0 <= magic <= 2:
-                    message = f"Invalid magic found in record: {magic}"
-                else:
-                    continue
-                code = ErrorCode.CORRUPT_MESSAGE
-            elif attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
-                code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if not code:
-        return None
+                    return _everywhere(request, ErrorCode.CORRUPT_MESSAGE, message)
+                if not 0 <= magic <= 2:
+                    return _everywhere(request, ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+            elif attributes & TRANSACTIONAL_BIT:
+                is_transactional = True
+    if is_transactional and request.transactional_id is None:
+        return _everywhere(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return None
+
+
+def _everywhere(request: Struct, code: ErrorCode, message: str | None = None) -> list[Struct]:
+    """The same answer for all partitions."""
     return [
         _new_topic(
             name=topic.name,
