@@ -7,7 +7,7 @@ import pytest
 
 from protocol.records.batch import patch_in_place
 from storage.batch_scan import scan_entries
-from storage.fs import LOCAL
+from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.open_files import OpenFiles
 from storage.segment import Segment
@@ -215,3 +215,62 @@ def test_scan_survives_headers_at_the_edge_of_what_was_read(tmp_path: Path) -> N
     assert len(expected) == 30
     for window in (61, 62, 64, 100, 1000):
         assert list(scan_entries(LOCAL, handle, 0, segment.size_bytes, window)) == expected
+
+
+class Counting(FileSystem):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[int] = []
+
+    def pread(self, handle: int, size: int, position: int) -> bytes:
+        self.reads.append(size)
+        return super().pread(handle, size, position)
+
+
+def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path) -> None:
+    """One header is read where a search would read the index and what lies behind its entry."""
+    fs = Counting()
+    segment = Segment.create(OpenFiles(fs), str(tmp_path), 0, LogConfig(), now_ms=T0, roll_jitter_ms=0)
+    for number in range(40):
+        add(segment, number, sized(2000))
+    segment.become_inactive()
+    expected = list(segment.scan(0))
+
+    found = [segment.find(0)]
+    fs.reads.clear()
+    while found[-1] is not None:
+        found.append(segment.find(found[-1].last_offset + 1))
+
+    assert found[:-1] == expected
+    assert fs.reads[:39] == [61] * 39
+
+
+def test_readers_at_other_places_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Whoever reads where: the same batches as by a search."""
+    segment = new_segment(tmp_path)
+    for number in range(200):
+        add(segment, number, sized(300))
+    expected = {entry.base_offset: entry for entry in segment.scan(0)}
+
+    for step in range(200):
+        for start in range(0, 200, 2):
+            offset = (start * 7 + step) % 200
+            assert segment.find(offset) == expected[offset]
+
+
+def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path) -> None:
+    """Other batches may lie there then, or none."""
+    segment = new_segment(tmp_path)
+    for number in range(10):
+        add(segment, number, sized(300))
+    for offset in range(10):
+        segment.find(offset)
+    segment.truncate_to(3, T0)
+    for number in range(3, 8):
+        add(segment, number, sized(777))
+
+    expected = {entry.base_offset: entry for entry in segment.scan(0)}
+    assert [segment.find(offset) for offset in range(8)] == [expected[offset] for offset in range(8)]
+    assert segment.find(8) is None
