@@ -16,7 +16,7 @@ from .errors import ConfigError, Problem
 from .key import UpdateMode
 from .keys import BROKER_KEYS, TOPIC_KEYS
 from .listeners import Listener
-from .listening import Listening, read_listening
+from .listening import Listening, check_same_names, read_listening
 from .setting import Setting, Settings
 from .unknown import dynamic_row_of
 from .values import ConfigValue, Password
@@ -48,7 +48,7 @@ class BrokerConfig:
         self.per_broker: Mapping[str, str] = NOTHING
         self._static_values = values
         self._values = values
-        self._listening = listening
+        self.listening = listening  # of the static values for good: what is open, and told, never moves
         self._log_defaults: LogConfig | None = None
         self._subscribers: list[tuple[frozenset[str], Callback]] = []
         self._told: set[str] = set()
@@ -135,25 +135,25 @@ class BrokerConfig:
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """The listeners to open; those of controllers are left out."""
-        return self._listening.opened
+        return self.listening.opened
 
     @property
     def controller_listeners(self) -> tuple[Listener, ...]:
         """The listeners of controllers, which are not opened here."""
-        return self._listening.controllers
+        return self.listening.controllers
 
     @property
     def advertised_listeners(self) -> tuple[Listener, ...]:
         """What clients are told; host None is the address that the client came in on, port 0 the opened one."""
-        return self._listening.advertised
+        return self.listening.advertised
 
     def advertised(self, listener_name: str) -> Listener | None:
         """What clients are told who came in on the listener of that name."""
-        return next((listener for listener in self._listening.advertised if listener.name == listener_name), None)
+        return next((listener for listener in self.listening.advertised if listener.name == listener_name), None)
 
     @property
     def inter_broker_listener_name(self) -> str:
-        return self._listening.inter_broker_name
+        return self.listening.inter_broker_name
 
     def internal_topic_value(self, key: str, brokers: int) -> int:
         """Replication factor or min.isr of an internal topic: as given, else no more than there are brokers.
@@ -210,7 +210,7 @@ class BrokerConfig:
             log.warning("dynamic configuration not used: %s", broken.message)
             values = dict(self._static_values)
         try:
-            self._listening = read_listening(_settings(self), values)
+            check_same_names(self.listening, read_listening(_settings(self), values))
         except ConfigError as error:
             log.warning("dynamic listeners not used: %s", error)
         former, self._values, self._log_defaults = self._values, values, None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .combinations import problems as broken_rules
 from .errors import ConfigError, Problem, rule
 from .key import UpdateMode
-from .listening import read_listening
+from .listening import check_same_names, read_listening
 from .setting import Setting
 from .unknown import dynamic_row_of, without_listener
 from .values import ConfigType
@@ -65,7 +65,7 @@ def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker:
     if broken is not None:
         raise ConfigError(broken)
     given = {key: Setting(text, "") for key, text in {**default, **own}.items()}
-    read_listening({**config.static, **given}, values)
+    check_same_names(config.listening, read_listening({**config.static, **given}, values))
 
 
 def _is_per_broker(key: str) -> bool:

@@ -58,6 +58,20 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
     )
 
 
+def check_same_names(now: Listening, wanted: Listening) -> None:
+    """Raises ConfigError where a dynamic value of `listeners` would open or close one.
+
+    Kafka does both (KIP-226); here it takes a restart with another file. Another port or host under the same name is
+    accepted, and has no effect there either: neither on what is open nor on what clients are told.
+    """
+    names, others = ({listener.name for listener in each.opened + each.controllers} for each in (now, wanted))
+    if names != others:
+        sentence = "listeners cannot be opened or closed while the broker runs: change the file and restart it"
+        raise ConfigError(
+            Problem("listeners", ",".join(sorted(others)), sentence, ", ".join(sorted(names)), sentence=sentence)
+        )
+
+
 def _as_told(listener: Listener) -> Listener:
     """`::` can no more be connected to than no host at all: the address that the client came in on is told instead."""
     if listener.host in ("::", "0:0:0:0:0:0:0:0"):

@@ -6,7 +6,8 @@ import logging
 
 import pytest
 
-from broker.config import BrokerConfig, Password, load
+from broker.config import BrokerConfig, ConfigError, Password, load
+from broker.config.dynamic import check_dynamic
 
 
 @pytest.fixture
@@ -115,11 +116,31 @@ def test_stored_listeners_that_can_not_be_are_not_used(config: BrokerConfig, cap
     assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
 
 
-def test_listeners_are_dynamic(config: BrokerConfig) -> None:
-    """KIP-226."""
-    config.apply_dynamic({}, {"listeners": "PLAINTEXT://:9092,SSL://:9093"})
+@pytest.mark.parametrize("addresses", [{}, {"advertised.listeners": "PLAINTEXT://example.org:9092"}])
+def test_a_dynamic_address_of_a_listener_is_kept_but_moves_nothing(addresses: dict[str, str]) -> None:
+    """KIP-226, as Kafka has it: clients are told where the broker listens, and that has not changed."""
+    config = load(overrides={"listeners": "PLAINTEXT://127.0.0.1:9092", **addresses})
+    told = config.advertised("PLAINTEXT")
+    check_dynamic(config, {"listeners": "PLAINTEXT://127.0.0.1:1"}, per_broker=True)
+    config.apply_dynamic({}, {"listeners": "PLAINTEXT://127.0.0.1:1"})
 
-    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092", "SSL://:9093"]
+    assert config.advertised("PLAINTEXT") == told
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://127.0.0.1:9092"]
+    assert config.get("listeners") == ("PLAINTEXT://127.0.0.1:1",)
+
+
+@pytest.mark.parametrize("listeners", ["PLAINTEXT://:9092,SSL://:9093", "SSL://:9092"])
+def test_listeners_are_not_opened_or_closed_dynamically(
+    config: BrokerConfig, caplog: pytest.LogCaptureFixture, listeners: str
+) -> None:
+    """Refused aloud; where an old value is stored, the open ones stay."""
+    with pytest.raises(ConfigError):
+        check_dynamic(config, {"listeners": listeners}, per_broker=True)
+    with caplog.at_level(logging.WARNING):
+        config.apply_dynamic({}, {"listeners": listeners})
+
+    assert "not used" in caplog.text
+    assert [str(listener) for listener in config.listeners] == ["PLAINTEXT://:9092"]
 
 
 @pytest.mark.parametrize(
