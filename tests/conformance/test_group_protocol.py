@@ -138,7 +138,7 @@ class Group:
 
     def wait_for_state(self, state: str) -> None:
         """Requests of several connections are served in no certain order."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while self.describe().group_state != state:
             assert time.monotonic() < deadline
             time.sleep(0.005)
