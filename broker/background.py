@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ from broker.deferred import Deferred
 from broker.group_sync import GroupSync
 from broker.timers import Timer
 from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
-from storage.errors import LogOffline
 from storage.log_manager import LogManager
 from storage.partition_log import PartitionLog
 from storage.tasks import Task
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Logs handed to the thread together; each holds a file open or two meanwhile.
+_FLUSHES_AT_ONCE = 16
 #: The longest between two looks at what has to be flushed or removed.
 TICK_MS = 1_000
 
@@ -57,6 +59,7 @@ class Background:
         self._thread = threading.Thread(target=self._work, name="log-background", daemon=True)
         self._armed: dict[str, Timer] = {}
         self._flushes: dict[PartitionLog, GroupSync] = {}
+        self._flushed: Deferred[None] | None = None
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -99,10 +102,20 @@ class Background:
 
     def flush_due(self) -> Deferred[None]:
         """Force what is due to the disk, and remove what has had its time of grace."""
-        now_ms = self._clock.now_ms()
-        for closed in [each for each in self._flushes if each.closed]:
-            del self._flushes[closed]
-        return self.run([*self._logs.flush_tasks(now_ms), *self._logs.removal_tasks(now_ms)])
+        if self._flushed is None or self._flushed.done:  # else the disk is slower than the clock
+            for closed in [each for each in self._flushes if each.closed]:
+                del self._flushes[closed]
+            self._flushed = Deferred()
+            self._flush_next(self._logs.flush_tasks(self._clock.now_ms()), self._flushed)
+        return self._flushed
+
+    def _flush_next(self, tasks: Iterator[Task], done: Deferred[None]) -> None:
+        """Flush some logs, then the others: who waits for a flush of their own comes in between."""
+        some = list(islice(tasks, _FLUSHES_AT_ONCE))
+        if some:
+            self.run(some).add_done_callback(lambda _: self._flush_next(tasks, done))
+        else:
+            self.run(self._logs.removal_tasks(self._clock.now_ms())).add_done_callback(lambda _: done.resolve(None))
 
     def retain(self) -> None:
         """Take out expired segments, a log at a time between other work of the loop."""
@@ -134,12 +147,10 @@ class Background:
         return sync.request()
 
     def _flush(self, partition_log: PartitionLog) -> Deferred[None]:
-        def done(_: None) -> None:
-            if partition_log.directory.failure is not None:
-                raise LogOffline(partition_log.path, partition_log.directory.failure)
-
         task = self._logs.flush_task(partition_log, self._clock.now_ms())
-        return self.run([task] if task is not None else []).then(done)
+        if task is None:
+            return Deferred.resolved(None)
+        return self.run([task]).then(lambda _: task.check())
 
     # -- the thread --------------------------------------------------------------------------------------------------
 

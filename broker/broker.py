@@ -18,6 +18,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.controller import Controller
 from broker.deferred import Deferred
+from broker.descriptors import raise_limit, share_out
 from broker.dispatch import Dispatcher, discover
 from broker.fetch_session import FetchSessions
 from broker.groups import Groups
@@ -88,6 +89,8 @@ class Broker:
         self.dispatcher = Dispatcher(self, discover())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
+        self._descriptors = share_out(raise_limit())
+        self.server.limits.max_descriptors = self._descriptors.connections
         self._on_fatal = on_fatal
         self._node: Node | None = None
 
@@ -125,7 +128,12 @@ class Broker:
             raise
 
     def _open_node(self) -> Node:
-        return open_node(self.config, self.clock.now_ms(), on_failure=self._directory_failed)
+        return open_node(
+            self.config,
+            self.clock.now_ms(),
+            max_open_files=self._descriptors.log_files,
+            on_failure=self._directory_failed,
+        )
 
     def _wire(self, node: Node) -> None:
         """Make the rooms that stand on the node's data."""

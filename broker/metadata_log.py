@@ -35,7 +35,7 @@ from protocol.records.control import ControlType, control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records
 from storage.append_rules import AppendOrigin
-from storage.errors import CorruptFile, LogOffline
+from storage.errors import CorruptFile
 from storage.partition_log import PartitionLog
 from storage.tasks import FlushTask
 
@@ -182,18 +182,11 @@ class MetadataLog:
 
     def sync(self, offload: Offload, now_ms: int) -> Deferred[None]:
         """Force all that is written now to the disk, off the loop. Fails with LogOffline."""
-        directory = self.partition_log.directory
-        try:
-            task = FlushTask(self.partition_log, now_ms, with_active=True)
-        except OSError as error:
-            failed: Deferred[None] = Deferred()
-            failed.fail(directory.fail(error))
-            return failed
+        task = FlushTask(self.partition_log, now_ms, with_active=True)
 
         def finish(_: None) -> None:
             task.apply()
-            if directory.failure is not None:
-                raise LogOffline(self.path, directory.failure)
+            task.check()
 
         return offload(task.run).then(finish)
 

@@ -30,6 +30,7 @@ from storage.fs import LOCAL, FileSystem
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_directory import LogDirectory
 from storage.log_manager import LogManager
+from storage.open_files import DEFAULT_CAPACITY
 from storage.recovery import load_log
 
 log = logging.getLogger(__name__)
@@ -71,16 +72,17 @@ def open_node(
     now_ms: int,
     *,
     fs: FileSystem = LOCAL,
+    max_open_files: int = DEFAULT_CAPACITY,
     on_failure: Callable[[LogDirectory], None] | None = None,
 ) -> Node:
-    """Bring the node's data up.
+    """Bring the node's data up. `max_open_files`: of logs, at a time.
 
     Raises DirectoryRefused, MetadataLogDamaged, StorageError and OSError, with all directories unlocked again.
     """
     paths = [path.rstrip("/") for path in config.log_dirs]
     metadata_path = config.metadata_log_dir.rstrip("/")
     found = inspect(fs, paths, metadata_path, config.node_id)
-    logs = LogManager(paths, fs=fs, on_failure=on_failure)
+    logs = LogManager(paths, fs=fs, max_open_files=max_open_files, on_failure=on_failure)
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
     others = []
     if metadata_directory is None:

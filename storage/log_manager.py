@@ -247,35 +247,26 @@ class LogManager:
         """Force all of a log to the disk; None when it is there."""
         if log.recovery_point >= log.log_end_offset and not log.unsynced:
             return None
-        return self._flush(log, now_ms, with_active=True)
+        return FlushTask(log, now_ms, with_active=True)
 
-    def flush_tasks(self, now_ms: int) -> list[Task]:
-        """What has to be forced to the disk now: rolled segments, small files, and logs whose flush.ms is over."""
-        tasks: list[Task] = []
+    def flush_tasks(self, now_ms: int) -> Iterator[Task]:
+        """What has to be forced to the disk now: rolled segments, small files, and logs whose flush.ms is over.
+
+        Made while one iterates: each holds files open until it is run.
+        """
         for directory in self.directories:
             for waiting in list(directory.needs_flush):
-                if directory.is_online and isinstance(waiting, PartitionLog):
-                    task = self._flush(waiting, now_ms, with_active=False)
-                    if task is not None:
-                        tasks.append(task)
-        for log in self.logs.values():
+                if waiting in directory.needs_flush and directory.is_online:
+                    yield FlushTask(waiting, now_ms, with_active=False)
+        for log in list(self.logs.values()):
             if (
                 log.config.flush_ms < LONG_MAX
                 and log.recovery_point < log.log_end_offset
                 and now_ms - log.last_flush_ms >= log.config.flush_ms
                 and log.directory.is_online
+                and not log.closed
             ):
-                task = self._flush(log, now_ms, with_active=True)
-                if task is not None:
-                    tasks.append(task)
-        return tasks
-
-    def _flush(self, log: PartitionLog, now_ms: int, *, with_active: bool) -> FlushTask | None:
-        try:
-            return FlushTask(log, now_ms, with_active=with_active)
-        except OSError as error:
-            log.directory.fail(error)
-            return None
+                yield FlushTask(log, now_ms, with_active=True)
 
     def retention_tasks(self, now_ms: int) -> Iterator[Task]:
         """Take expired segments out, log by log as one iterates, so that the loop can do other things in between."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from storage.errors import LogOffline
 from storage.local_log import LocalLog
 from storage.log_directory import LogDirectory
 from storage.open_files import OpenFile
@@ -72,7 +73,11 @@ class FlushTask(_DirectoryTask):
         for segment in log.segments.from_offset(log.recovery_point):
             if segment is active and not with_active:
                 continue
-            self._files.append(segment.log.open())
+            # A file that is closed is opened by the thread, one at a time: many tasks may wait together.
+            if segment.log.open_file is not None:
+                self._files.append(segment.log.open_file)
+            else:
+                self._paths.add(segment.log.path)
             self._paths.update(segment.paths[1:] if not segment.is_active else segment.paths[3:])
         log.unsynced.clear()
         log.directory.needs_flush.pop(log, None)
@@ -84,6 +89,18 @@ class FlushTask(_DirectoryTask):
         for path in self._paths:
             with suppress(FileNotFoundError):  # retention or a deletion of the topic was faster
                 fs.sync_path(path)
+
+    def apply(self) -> None:
+        super().apply()
+        if self.error is not None and self.directory.is_online:  # no fault of the disk: it is due again
+            for path in self._paths:
+                self.log.mark_unsynced(path)
+
+    def check(self) -> None:
+        """To be called once it is applied. LogOffline: what was to be forced to the disk is not there."""
+        reason = self.directory.failure or self.error
+        if reason is not None:
+            raise LogOffline(self.log.path, str(reason))
 
     def _apply(self) -> None:
         log = self.log

@@ -52,6 +52,8 @@ class ConnectionLimits:
     def __init__(self, protected_listener: str | None = None) -> None:
         """Args: protected_listener: let in above max.connections; None where there is only one listener."""
         self.protected_listener = protected_listener
+        #: Connections for which the process has descriptors.
+        self.max_descriptors = UNLIMITED
         self.max_connections = UNLIMITED
         self.max_connections_of_listener: Mapping[str, int] = {}
         self.max_connections_per_ip = UNLIMITED
@@ -62,9 +64,16 @@ class ConnectionLimits:
 
     def listener_is_full(self, listener_name: str) -> bool:
         """Whether the listener has to wait for a connection to end before it accepts another."""
+        if self.out_of_descriptors:
+            return True
         if self._by_listener[listener_name] >= self.max_connections_of_listener.get(listener_name, UNLIMITED):
             return True
         return listener_name != self.protected_listener and self.total >= self.max_connections
+
+    @property
+    def out_of_descriptors(self) -> bool:
+        """Whether another connection would take what log files need."""
+        return self.total >= self.max_descriptors
 
     @property
     def exceeded(self) -> bool:

@@ -123,6 +123,8 @@ class Server:
             listener.resume()
 
     def _is_full(self, listener: Listener) -> bool:
+        if self.limits.out_of_descriptors:
+            self.closing_log.warning("New connections wait: the process may not have more files open (ulimit -n)")
         return self.limits.listener_is_full(listener.name)
 
     def _accepted(self, listener: Listener, sock: socket.socket) -> None:

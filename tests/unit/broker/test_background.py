@@ -141,6 +141,27 @@ def test_one_flush_serves_all_that_asked_before_it_began(broker: DataBroker) -> 
     assert partition.log.recovery_point == 2
 
 
+def test_a_disk_slower_than_the_clock_is_not_asked_twice(broker: DataBroker) -> None:
+    """And of many logs some are flushed at a time, as each holds files open."""
+    broker.topic(partitions=40, config=LogConfig(flush_ms=1))
+    now_ms = broker.clock.now_ms()
+    for partition in broker.partitions:
+        builder = BatchBuilder()
+        builder.append(now_ms, None, b"v")
+        partition.append(builder.build(), now_ms)
+    broker.background.held = True
+    broker.advance(5 * TICK_MS)
+    flushed = 0
+    while flushed < 40:
+        [(tasks, _)] = broker.background._waiting
+        assert len(tasks) <= 16
+        flushed += len(tasks)
+        broker.background.release()
+    broker.background.held = False
+    broker.background.release()
+    assert all(partition.log.recovery_point == 1 for partition in broker.partitions)
+
+
 def test_a_flush_of_a_failed_directory_fails(broker: DataBroker) -> None:
     partition = broker.topic()
     append(broker)

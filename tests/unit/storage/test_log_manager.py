@@ -1,6 +1,8 @@
 """All logs of a broker: found, made, deleted, flushed, marked clean; several directories."""
 
+import errno
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -25,11 +27,13 @@ def started(*paths: Path, config: LogConfig | None = None, now_ms: int = T0) -> 
     return manager
 
 
-def do(tasks: list[Task]) -> int:
+def do(tasks: Iterable[Task]) -> int:
+    count = 0
     for task in tasks:
         task.run()
         task.apply()
-    return len(tasks)
+        count += 1
+    return count
 
 
 def killed(manager: LogManager) -> None:
@@ -268,3 +272,40 @@ def test_all_directories_offline(tmp_path: Path) -> None:
     assert list(manager.retention_tasks(T0)) == []
     manager.close(T0)
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_flush_that_found_no_descriptor_is_due_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule D3: the directory goes on; whoever waited for this flush is told."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    append(log, batch())
+    error = OSError(errno.EMFILE, "Too many open files")
+    with monkeypatch.context() as patched:
+        patched.setattr(type(LOCAL), "sync_path", lambda *_: (_ for _ in ()).throw(error))
+        task = manager.flush_task(log, T0)
+        assert task is not None
+        do([task])
+    with pytest.raises(LogOffline, match="Too many open files"):
+        task.check()
+    assert log.directory.is_online
+    assert log.recovery_point == 0
+    assert do(manager.flush_tasks(T0)) == 1
+    task = manager.flush_task(log, T0)
+    assert task is not None
+    do([task])
+    task.check()
+    assert log.recovery_point == 1
+    manager.close(T0)
+
+
+def test_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
+    """Nobody knows which of them is the right one."""
+    for name in "ab":
+        manager = started(tmp_path / name)
+        manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+        manager.close(T0)
+    both = LogManager([str(tmp_path / "a"), str(tmp_path / "b")])
+    both.lock()
+    with pytest.raises(DirectoryRefused, match="is there twice, also as"):
+        both.load(lambda topic: LogConfig(), T0)
+    both.unlock()

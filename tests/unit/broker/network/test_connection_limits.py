@@ -74,3 +74,14 @@ def test_creation_rate_without_limit_and_at_zero():
     clock = FakeClock()
     assert CreationRate(UNLIMITED, clock.monotonic_ms).delay_ms() == 0
     assert CreationRate(0, clock.monotonic_ms).delay_ms() == 1000
+
+
+def test_descriptors_are_a_limit_for_every_listener():
+    """Also for the one that max.connections leaves alone."""
+    limits = ConnectionLimits("INTERNAL")
+    limits.max_descriptors = 2
+    limits.opened("INTERNAL", "127.0.0.1")
+    assert not limits.listener_is_full("INTERNAL")
+    limits.opened("EXTERNAL", "127.0.0.1")
+    assert limits.listener_is_full("INTERNAL")
+    assert limits.listener_is_full("EXTERNAL")
