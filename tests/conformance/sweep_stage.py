@@ -7,16 +7,30 @@ from collections.abc import Callable
 
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from protocol.messages.alter_configs import ALTER_CONFIGS
+from protocol.messages.create_partitions import CREATE_PARTITIONS
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
+from protocol.messages.delete_topics import DELETE_TOPICS
+from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.conformance.sweep_rules import TRANSACTIONS_ALONE
+from tests.support.brokers import RunningBroker
 from tests.support.exchanges import Exchange
+from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient, served_versions
+
+CHANGES = (CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)
+TOPIC = 2  # a type of resource
 
 COMPACTED = ("comp", "__consumer_offsets", "__transaction_state", "__share_group_state")
 TOPICS_BEFORE = {"demo": 4, "my.topic_x": 1, **dict.fromkeys(COMPACTED, 1)}
@@ -24,14 +38,17 @@ PRODUCER_IDS_BEFORE = 7
 
 # Retention took records away while the sweeps were recorded: new start of partition 0 in front of an exchange
 RETENTION = {228: 12, 303: 22, 503: 23}
+FIRST_OF_DATA = 221
 AUTO_CREATED = 119  # from here on the topic that an earlier Metadata has asked for is there
 
 
 class SweepStage:
     """Brings a broker into the state in which the recorded one was."""
 
-    def __init__(self, client: WireClient) -> None:
+    def __init__(self, broker: RunningBroker, client: WireClient) -> None:
+        self._broker = broker
         self._client = client
+        self._changes = 0
         self._served = served_versions(client)
         self._ended: str | None = None
 
@@ -57,9 +74,32 @@ class SweepStage:
         ]
         created = self._client.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
         assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE] * len(topics)
+        self._settle()
         self._until(self._finds_coordinator)
         for _ in range(PRODUCER_IDS_BEFORE):
             self._until(self._gives_producer_id)
+
+    def after(self, exchange: Exchange) -> None:
+        """Kafka's controller answers before its broker knows what has changed; the sweeps had waited."""
+        if exchange.api in CHANGES:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Change a configuration nobody looks at: when the broker knows of that, it knows of all before."""
+        self._changes += 1
+        value = str(60_000 + self._changes)
+        setting = AlterableConfig(name="file.delete.delay.ms", config_operation=0, value=value)
+        resource = AlterConfigsResource(resource_type=TOPIC, resource_name="demo", configs=[setting])
+        self._client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+        asked = DescribeConfigsResource(
+            resource_type=TOPIC, resource_name="demo", configuration_keys=["file.delete.delay.ms"]
+        )
+
+        def is_known() -> bool:
+            described = self._client.call(DESCRIBE_CONFIGS, 4, resources=[asked])
+            return bool(described.results[0].configs[0].value == value)
+
+        self._until(is_known)
 
     def before(self, exchange: Exchange) -> None:
         """What happened at the recorded broker by itself in front of an exchange."""
@@ -69,6 +109,9 @@ class SweepStage:
             self._client.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=5_000)
         if exchange.correlation_id == AUTO_CREATED:
             self._until(self._nope_is_there)
+        if exchange.correlation_id == FIRST_OF_DATA:
+            wait_for_topic(self._broker, "sweep", 2)
+            wait_for_topic(self._broker, "sweep2", 5)
         if self._ended is not None:
             self._until(self._has_written_markers)
         self._ended = _transactional_id(exchange) if exchange.api is END_TXN else None

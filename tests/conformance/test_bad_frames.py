@@ -48,8 +48,7 @@ def brokers(start_broker: StartBroker) -> Brokers:
     """Brokers of our own: random requests may ask for anything."""
     pair = Brokers(*(start_broker(kind, {"auto.create.topics.enable": "false"}) for kind in ("ours", "kafka")))
     for broker in (pair.ours, pair.kafka):
-        with WireClient(HOST, broker.port) as client:
-            prepare(client)
+        prepare(broker)
     return pair
 
 
@@ -171,8 +170,7 @@ def test_lies_inside_records_are_refused_by_full_validation(brokers: Brokers, st
     """pybroker.record.validation=full: what Apache Kafka, which always looks, has answered, and still answers."""
     full = start_broker("ours", {"pybroker.record.validation": "full"})
     expected = recorded_outcomes()
-    with WireClient(HOST, full.port) as client:
-        prepare(client)
+    prepare(full)
     for broker in (full, brokers.kafka):
         found = {name: outcome(broker.port, data) for name, data in lies()}
         assert found == {name: expected[name] for name in found}
@@ -185,8 +183,7 @@ def test_lies_inside_records_do_no_harm(
 ) -> None:
     """By default they are taken. Whoever reads them may complain; other partitions, tools and a recovery do not."""
     lied_to = start_broker("ours")
-    with WireClient(HOST, lied_to.port) as client:
-        prepare(client)
+    prepare(lied_to)
     found = {outcome(lied_to.port, data) for _, data in lies()}
     assert found <= {"ok open", f"{ErrorCode.INVALID_RECORD:d} open", f"{ErrorCode.INVALID_TIMESTAMP:d} open"}
     _look_around(lied_to, java)

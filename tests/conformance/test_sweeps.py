@@ -53,7 +53,7 @@ def replayed(request: pytest.FixtureRequest, start_broker: StartBroker) -> Repla
     found = Replayed()
     with WireClient(HOST, broker.port) as client:
         rules = sweep_rules(served_versions(client))
-        stage = SweepStage(client)
+        stage = SweepStage(broker, client)
         stage.before_all()
         replay = Replay(broker, rules, names)
         for sweep in SWEEPS:
@@ -61,6 +61,7 @@ def replayed(request: pytest.FixtureRequest, start_broker: StartBroker) -> Repla
             for exchange in filter(stage.plays, recorded_exchanges(f"sweep-{sweep}.tsv")):
                 stage.before(exchange)
                 differences = replay.differences(exchange)
+                stage.after(exchange)
                 if exchange.correlation_id not in LEFT_OUT:
                     found.sweeps[sweep] += [f"{exchange.source} v{exchange.version} {each}" for each in differences]
         sessions = ClientSessions(replay, rules, names, client)

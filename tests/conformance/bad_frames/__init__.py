@@ -12,12 +12,13 @@ from pathlib import Path
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
-from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.conformance.bad_frames.batches import TOPIC, bad_batches
 from tests.conformance.bad_frames.bodies import bad_bodies
 from tests.conformance.bad_frames.framing import bad_framing
 from tests.conformance.bad_frames.headers import bad_headers
 from tests.conformance.bad_frames.lies import lying_batches
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient
 
 GROUP, TRANSACTION = 0, 1  # key types of coordinators
@@ -36,17 +37,17 @@ def lies() -> Iterator[tuple[str, bytes]]:
         yield f"lie: {name}", data
 
 
-def prepare(client: WireClient) -> None:
+def prepare(broker: RunningBroker) -> None:
     """Make the topics that the cases write to, with two partitions, and wait for them and for the coordinators."""
-    for topic in (TOPIC, "sweep"):
-        client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=topic, num_partitions=2, replication_factor=1)])
-        while client.call(METADATA, 12, topics=[MetadataRequestTopic(name=topic)]).topics[0].error_code:
+    with WireClient(HOST, broker.port) as client:
+        for topic in (TOPIC, "sweep"):
+            client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=topic, num_partitions=2, replication_factor=1)])
+            wait_for_topic(broker, topic, 2)
+        for key_type in (GROUP, TRANSACTION):
+            while client.call(FIND_COORDINATOR, 3, key="any", key_type=key_type).error_code:
+                time.sleep(0.01)
+        while client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code:
             time.sleep(0.01)
-    for key_type in (GROUP, TRANSACTION):
-        while client.call(FIND_COORDINATOR, 3, key="any", key_type=key_type).error_code:
-            time.sleep(0.01)
-    while client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code:
-        time.sleep(0.01)
 
 
 def recorded_outcomes() -> dict[str, str]:

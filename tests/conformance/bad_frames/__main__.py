@@ -8,14 +8,12 @@ from pathlib import Path
 
 from tests.conformance.bad_frames import RECORDED, bad_frames, lies, prepare
 from tests.conformance.bad_frames.probe import outcome
-from tests.support.brokers import HOST, KafkaBroker
-from tests.support.wire import WireClient
+from tests.support.brokers import KafkaBroker
 
 with tempfile.TemporaryDirectory() as directory:
     broker = KafkaBroker(Path(directory))
     try:
-        with WireClient(HOST, broker.port) as client:
-            prepare(client)
+        prepare(broker)
         lines = [f"{name}\t{outcome(broker.port, data)}\n" for name, data in chain(bad_frames(), lies())]
     finally:
         broker.stop()
