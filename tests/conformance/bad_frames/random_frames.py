@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from protocol.errors import ProtocolError
 from protocol.framing import frame
 from protocol.headers import decode_request_header, encode_request_header
+from protocol.messages.fetch import FETCH
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
 from tests.support.exchanges import Exchange, recorded_exchanges
@@ -36,18 +37,24 @@ def random_frames(served: dict[int, range]) -> st.SearchStrategy[bytes]:
         st.binary(max_size=60).map(frame),
         st.builds(frame, headers, bodies),
         st.sampled_from(_sound_requests(tuple(versions))).flatmap(_changed).map(frame),
-    ).filter(lambda data: not _has_null_records(data))
+    ).filter(lambda data: not _trips_kafka(data))
 
 
-def _has_null_records(data: bytes) -> bool:
-    """Whether these are records of null, which Apache Kafka leaves without an answer for ever."""
+def _trips_kafka(data: bytes) -> bool:
+    """Whether it is one of two over which Apache Kafka 4.3.1 itself stumbles.
+
+    Records of null are left without an answer for ever; a negative id of a fetch session is an index out of bounds.
+    """
     try:
         header = decode_request_header(data[4:])
-        if header.api_key != PRODUCE.key:
+        if header.api_key not in (PRODUCE.key, FETCH.key):
             return False
-        request, _ = PRODUCE.request.decode(header.api_version, data[4:], header.position)
+        api = API_BY_KEY[header.api_key]
+        request, _ = api.request.decode(header.api_version, data[4:], header.position)
     except ProtocolError:
         return False
+    if api is FETCH:
+        return bool(request.session_id < 0)
     return any(each.records is None for topic in request.topic_data for each in topic.partition_data)
 
 
