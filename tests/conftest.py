@@ -17,6 +17,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str | None:
+    if item.get_closest_marker("xdist_group") is not None:
+        return None  # it says so itself
     if "spark" in getattr(item, "fixturenames", ()):
         return "spark"
     callspec = getattr(item, "callspec", None)

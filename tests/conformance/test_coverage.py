@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import pytest
+
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.offset_fetch import OFFSET_FETCH
 from protocol.messages.produce import PRODUCE
@@ -19,11 +21,14 @@ from tests.support.answers import Names, Rules
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.wire import Closed, WireClient, served_versions
 
+pytestmark = pytest.mark.xdist_group("kafka")
+
 # What other tests have left behind, or the machine has; and what one broker does not serve
 STATE = {
     "ApiVersions.api_keys": "the sweeps compare the versions of what is served here",
     "DescribeLogDirs.results": "partitions and sizes",
     "DescribeCluster.brokers[].port": "address",
+    "DescribeTopicPartitions.topics": "topics",
     "FindCoordinator.port": "address",
     "ListConfigResources.config_resources": "topics",
     "ListGroups.groups": "groups",
