@@ -93,6 +93,7 @@ class Broker:
         self.server.limits.max_descriptors = self._descriptors.connections
         self._on_fatal = on_fatal
         self._node: Node | None = None
+        self._stopping = False
 
     @property
     def addresses(self) -> list[str]:
@@ -207,6 +208,7 @@ class Broker:
         self.offload.close()
 
     async def _close_data(self, node: Node) -> None:
+        self._stopping = True
         if hasattr(self, "background"):
             self.background.stop()
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
@@ -219,7 +221,7 @@ class Broker:
     def _directory_failed(self, directory: LogDirectory) -> None:
         """A log directory is offline, as somebody has just found."""
         log.critical("Log directory %s is offline: %s", directory.path, directory.failure)
-        if hasattr(self, "controller"):  # else the start comes back to it once everything is wired
+        if hasattr(self, "controller") and not self._stopping:  # else the start comes back to it once all is wired
             self.loop.call_soon(self._go_on_without, directory)
 
     def _go_on_without(self, directory: LogDirectory) -> None:

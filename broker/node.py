@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from broker.config import BrokerConfig, Listener
 from broker.formatting import METADATA_LOG, NodeData, formatted_with, inspect, make_ready
@@ -25,7 +26,7 @@ from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.replay import replay_all
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
-from storage.errors import DirectoryRefused
+from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_directory import LogDirectory
@@ -61,8 +62,9 @@ class Node:
         metadata = self.metadata_log.partition_log
         if metadata.directory.is_online:
             records = lifecycle.leave(self.image, self._node_id)
-            self.metadata_log.append(records, now_ms)
-            replay_all(self.image, records)
+            with suppress(LogOffline):  # its directory has just failed, which is told there
+                self.metadata_log.append(records, now_ms)
+                replay_all(self.image, records)
         self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata])
         metadata.directory.unlock()
 

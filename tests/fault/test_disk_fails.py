@@ -382,6 +382,29 @@ def test_directory_of_the_metadata_is_full(disk: Disk, tmp_path: Path) -> None:
     assert broker.stop() == 0
 
 
+def test_disk_that_is_found_full_by_the_stop(tmp_path: Path) -> None:
+    """Directories that can be written are left clean; the next start recovers the other."""
+    broker = start(tmp_path, "full", "data")
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("events", 200)
+        writers = [Writer(client, "events", partition) for partition in range(4)]
+        for writer in writers:
+            writer.write(client)
+    limit = len(broker.output) + 2000
+    metadata = tmp_path / "full/__cluster_metadata-0/00000000000000000000.log"
+    assert metadata.stat().st_size > limit  # so that the stop can add nothing to it
+    resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (limit, limit))
+    assert broker.stop(15) == 0
+    assert is_quiet(broker), broker.output
+    assert not (tmp_path / "full/.kafka_cleanshutdown").exists()
+    assert (tmp_path / "data/.kafka_cleanshutdown").exists()
+    broker.start()
+    with DataClient(HOST, broker.port) as client:
+        for writer in writers:
+            writer.check(client)
+    assert broker.stop() == 0
+
+
 def test_disk_on_which_nothing_can_be_written_at_all(tmp_path: Path) -> None:
     """From one moment to the next: no hang, no flood of messages, and what was acknowledged is there afterwards."""
     broker = start(tmp_path, "data")

@@ -18,6 +18,7 @@ from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord, TopicRecord
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
+from tests.support.failing_fs import FailingFileSystem
 from tests.support.metadata_log import CLEAN_SHUTDOWN
 
 TOPIC_ID = b"topic-id-of-16-b"
@@ -320,3 +321,16 @@ def test_dynamic_configuration_is_in_force(tmp_path: Path):
 
     assert again.logs.logs["orders", 0].config.retention_ms == 77
     again.close(4000)
+
+
+def test_disk_that_fails_at_the_stop_leaves_no_clean_mark_and_no_lock(tmp_path: Path):
+    """The directory is told to be offline, once; the next start recovers."""
+    failures = []
+    fs = FailingFileSystem(broken=True)
+    node = open_node(config(tmp_path), 1000, fs=fs, on_failure=failures.append)
+    an_orders_topic(node)
+    fs.fail_at = len(fs.calls) + 1
+    node.close(3000)
+    assert failures == node.logs.directories
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+    assert sorted(start(tmp_path).image.topics_by_name) == ["orders"]
