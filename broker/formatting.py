@@ -59,17 +59,25 @@ def id_bytes(text: str) -> bytes:
 
 
 def inspect(
-    fs: FileSystem, directories: Sequence[str], metadata_directory: str, node_id: int
+    fs: FileSystem,
+    directories: Sequence[str],
+    metadata_directory: str,
+    node_id: int,
+    cluster_id: str | None = None,
 ) -> dict[str, MetaProperties]:
     """Read meta.properties of those directories that have it; touches nothing.
 
-    Raises DirectoryRefused for another node's or cluster's data, or data without its meta.properties.
+    Raises DirectoryRefused for another node's or cluster's data, or data without its meta.properties. `cluster_id` is
+    what the configuration says, if it says anything.
     """
     found: dict[str, MetaProperties] = {}
     for path in dict.fromkeys([*directories, metadata_directory]):
         properties = _read(fs, path)
         if properties is not None:
             _check(path, properties, node_id, found)
+            if cluster_id is not None and cluster_id != properties.cluster_id:
+                message = f"belongs to cluster {properties.cluster_id}, but pybroker.cluster.id is {cluster_id}"
+                raise DirectoryRefused(path, message)
             found[path] = properties
     if metadata_directory not in found:
         if found:

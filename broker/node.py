@@ -83,7 +83,8 @@ def open_node(
     """
     paths = [path.rstrip("/") for path in config.log_dirs]
     metadata_path = config.metadata_log_dir.rstrip("/")
-    found = inspect(fs, paths, metadata_path, config.node_id)
+    cluster_id = config.get_str("pybroker.cluster.id")
+    found = inspect(fs, paths, metadata_path, config.node_id, cluster_id)
     logs = LogManager(paths, fs=fs, max_open_files=max_open_files, on_failure=on_failure)
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
     others = []
@@ -100,7 +101,7 @@ def open_node(
             found,
             new_id=random_id,
             now_ms=now_ms,
-            cluster_id=config.get_str("pybroker.cluster.id"),
+            cluster_id=cluster_id,
             controllers=endpoints(config.controller_listeners),
         )
         metadata_log, image = _open_metadata(config, metadata_directory, data, now_ms)

@@ -197,7 +197,16 @@ def test_directory_of_another_node(several: bool, stopped: Path, tmp_path: Path)
     refused(tmp_path, text, **{"log.dirs": dirs, "node.id": "2"})
 
 
-def test_directory_of_another_cluster(stopped: Path, tmp_path: Path) -> None:
+def test_directory_of_another_cluster_than_configured(stopped: Path, tmp_path: Path) -> None:
+    """As `kafka-storage format --ignore-formatted` refuses it, too."""
+    found = read_meta_properties(LOCAL, str(stopped))
+    assert found is not None
+    wanted = "AAAAAAAAQACAAAAAAAAAAQ"
+    text = f"{stopped}: belongs to cluster {found.cluster_id}, but pybroker.cluster.id is {wanted}"
+    refused(tmp_path, re.escape(text), **{"pybroker.cluster.id": wanted})
+
+
+def test_directories_of_two_clusters(stopped: Path, tmp_path: Path) -> None:
     """Two directories, each formatted by itself."""
     other = OurBroker(tmp_path / "other")
     assert other.stop() == 0

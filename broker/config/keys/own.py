@@ -12,6 +12,6 @@ OWN_KEYS = (
     ConfigKey("pybroker.legacy.versions", BOOLEAN, True, None, MEDIUM, READ_ONLY, internal=True,
         doc="Serve versions of APIs that Kafka 4 has dropped."),
     ConfigKey("pybroker.cluster.id", STRING, None, None, LOW, READ_ONLY, internal=True,
-        doc="Id of the cluster that an empty directory is formatted for; a random one if unset."),
+        doc="Id of the cluster: a new directory is formatted for it, one of another is refused; a random id if unset."),
 )
 # fmt: on

@@ -130,6 +130,15 @@ def test_another_cluster_is_refused(ours: Path, tmp_path: Path):
     assert "belongs to cluster" in refused(ours, tmp_path / "b")
 
 
+def test_cluster_of_the_configuration_is_the_directorys(ours: Path):
+    """One that is not is another cluster's."""
+    wanted = "AAAAAAAAQACAAAAAAAAAAQ"
+    found = inspect(LOCAL, [str(ours)], str(ours), 1)[str(ours)].cluster_id
+    assert inspect(LOCAL, [str(ours)], str(ours), 1, found)
+    with pytest.raises(DirectoryRefused, match=f"belongs to cluster {found}, but pybroker.cluster.id is {wanted}"):
+        inspect(LOCAL, [str(ours)], str(ours), 1, wanted)
+
+
 def test_copied_directory_is_refused(ours: Path, tmp_path: Path):
     """It has the same directory.id."""
     shutil.copytree(ours, tmp_path / "b")
