@@ -29,6 +29,10 @@ _IVY_MODULE = """<ivy-module version="2.0"><info organisation="pybroker" module=
 <configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies></ivy-module>"""
 
 
+# A repository may be busy or a connection may break; what has come by then is kept from one attempt to the next
+_ATTEMPTS = 3
+
+
 class JarsUnavailableError(Exception):
     """The artifacts could not be brought, or are not what was pinned."""
 
@@ -74,17 +78,17 @@ def resolve(name: str, artifacts: Sequence[Artifact], *, transitive: bool = Fals
 
 def _bring(artifacts: Sequence[Artifact], scratch: Path, *, transitive: bool) -> Path:
     """Bring the artifacts into a folder below `scratch`; return that folder."""
-    complaints = []
-    for tool, command in (("Maven", _maven_command), ("Ivy", _ivy_command)):
+    complaints = {}
+    for tool, command in [("Maven", _maven_command), ("Ivy", _ivy_command)] * _ATTEMPTS:
         into = scratch / tool
-        into.mkdir()
+        into.mkdir(exist_ok=True)
         complaint = _run(command, artifacts, into, transitive=transitive)
         if complaint is None:
             _check(into / "jars", artifacts)
             return into / "jars"
-        complaints.append(f"{tool}: {complaint}")
+        complaints[tool] = f"{tool}: {complaint}"
     wanted = ", ".join(f"{a.group}:{a.name}:{a.version}" for a in artifacts)
-    raise JarsUnavailableError(f"cannot bring {wanted}: {'; '.join(complaints)}")
+    raise JarsUnavailableError(f"cannot bring {wanted}: {'; '.join(complaints.values())}")
 
 
 _Command = Callable[[Sequence[Artifact], Path, bool], list[str]]

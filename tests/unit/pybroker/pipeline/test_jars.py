@@ -68,6 +68,14 @@ def test_nothing_to_bring_them_with_says_so(cache: Path) -> None:
         resolve("set", [PINNED])
 
 
+def test_broken_connection_is_tried_again(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failure that is gone the second time is not told."""
+    fails_once = f'[ "$(wc -l < {tmp_path}/calls)" -gt 1 ] || exit 1'
+    fake_maven(tmp_path, monkeypatch, f'{fails_once}; printf "{CONTENT.decode()}" > "$out/thing-1.0.jar"')
+
+    assert resolve("set", [PINNED]) == [cache / "set" / "thing-1.0.jar"]
+
+
 def test_failure_of_maven_is_told(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own error lines."""
     fake_maven(tmp_path, monkeypatch, 'echo "[ERROR] no such artifact"; exit 1')
