@@ -28,7 +28,8 @@ _GC_THRESHOLDS = (20_000, 20, 100)
 # and a terminal's Ctrl-C may reach the broker once by itself and once from the program that started it.
 _SAME_WISH_S = 1.0
 
-_ENDING = (signal.SIGTERM, signal.SIGINT)
+# SIGHUP, of a terminal that is closed, as with Apache Kafka; not for who has set it aside (nohup).
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def run(config: BrokerConfig) -> int:
@@ -51,6 +52,8 @@ class _Run:
         loop.set_exception_handler(_on_loop_exception)
         threading.excepthook = self._on_thread_exception
         for number in _ENDING:
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue
             loop.add_signal_handler(number, self._on_signal, number)
         logs.install_signals(loop)
         try:

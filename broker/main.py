@@ -1,8 +1,8 @@
 """The broker's process: `python -I -m broker.main FILE [--override KEY=VALUE]...`.
 
-Exit codes: 0 after a shutdown by SIGTERM or SIGINT; 2 for a bad command line or configuration, each problem on a line
-of its own; 1 for what else stops the start (a port or directory that is not to be had) and for a failure later; 128 +
-the signal when another one, a second or more after the first, asks for an end at once.
+Exit codes: 0 after a shutdown by SIGTERM, SIGINT or SIGHUP; 2 for a bad command line or configuration, each problem on
+a line of its own; 1 for what else stops the start (a port or directory that is not to be had) and for a failure later;
+128 + the signal when another one, a second or more after the first, asks for an end at once.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -131,4 +132,6 @@ def end(exit_code: int) -> NoReturn:
 
 
 if __name__ == "__main__":
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the broker hears it: nothing is there to be shut down
     end(main())

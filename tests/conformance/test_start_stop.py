@@ -65,7 +65,7 @@ def is_marked_clean(broker: RunningBroker) -> bool:
     return marker.exists() and json.loads(marker.read_text())["brokerEpoch"] > 0
 
 
-@pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
+@pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGHUP)])
 def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], broker: OurBroker) -> None:
     """Idle connections, half a request, parked long polls, a reader that does not read: S2.9.
 
