@@ -23,7 +23,7 @@ from kafka import KafkaConsumer
 from kafka.coordinator.assignors.range import RangePartitionAssignor as PythonRangeAssignor
 from kafka.errors import KafkaError as PythonKafkaError
 
-SESSION_TIMEOUT_MS = 3000
+SESSION_TIMEOUT_MS = 10_000  # above what a busy machine keeps a member or its broker waiting
 HEARTBEAT_MS = 300
 
 
