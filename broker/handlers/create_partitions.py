@@ -5,6 +5,8 @@ Versions: v2 flexible; v3 quota errors (KIP-599).
 
 from __future__ import annotations
 
+from collections import Counter
+
 from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import RequestTimedOut
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
@@ -14,8 +16,8 @@ from protocol.schema import Struct
 
 @handles(CREATE_PARTITIONS)
 def create_partitions(ctx: RequestContext, request: Struct) -> Reply:
-    if request.timeout_ms <= 0:
-        raise RequestTimedOut
+    if request.timeout_ms <= 0 and 1 in Counter(topic.name for topic in request.topics).values():
+        raise RequestTimedOut  # what is named twice is refused before
     wanted = [_wanted(topic) for topic in request.topics]
     created = ctx.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
     return created.then(_reply)

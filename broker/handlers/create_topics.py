@@ -7,6 +7,8 @@ and ready to be written to; that takes less than any timeout_ms, but for one tha
 
 from __future__ import annotations
 
+from collections import Counter
+
 from broker.config.describe import topic_entries
 from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import RequestTimedOut
@@ -18,8 +20,8 @@ from protocol.schema import Struct
 
 @handles(CREATE_TOPICS)
 def create_topics(ctx: RequestContext, request: Struct) -> Reply:
-    if request.timeout_ms <= 0:
-        raise RequestTimedOut
+    if request.timeout_ms <= 0 and 1 in Counter(topic.name for topic in request.topics).values():
+        raise RequestTimedOut  # what is named twice is refused before
     created = ctx.broker.controller.create_topics(
         [_wanted(topic) for topic in request.topics], validate_only=request.validate_only
     )

@@ -28,6 +28,14 @@ from protocol.messages.describe_configs import (
 )
 from protocol.schema import Struct
 
+_TYPES = (
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.GROUP,
+)
+
 
 class _Refusal(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -37,9 +45,20 @@ class _Refusal(Exception):
 
 @handles(DESCRIBE_CONFIGS)
 def describe_configs(ctx: RequestContext, request: Struct) -> Reply:
-    """One result for each resource, in the order of the request."""
+    """One result for each resource, in the order of the request; a type that is none refuses them all."""
+    if any(each.resource_type not in _TYPES for each in request.resources):
+        return DESCRIBE_CONFIGS.response(results=[_refused(each) for each in request.resources])
     return DESCRIBE_CONFIGS.response(
         throttle_time_ms=0, results=[_result(ctx, request, each) for each in request.resources]
+    )
+
+
+def _refused(asked: Struct) -> Struct:
+    return DescribeConfigsResult(
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=ErrorCode.INVALID_REQUEST.text,
+        resource_type=asked.resource_type,
+        resource_name=asked.resource_name,
     )
 
 
@@ -81,10 +100,8 @@ def _entries(ctx: RequestContext, kind: int, name: str) -> list[Entry]:
     if kind == ResourceType.CLIENT_METRICS:
         _refuse_empty(name, "Client metrics subscription name")
         return client_metrics_entries(config, image.config(kind, name))
-    if kind == ResourceType.GROUP:
-        _refuse_empty(name, "Group name")
-        return group_entries(config, image.config(kind, name))
-    raise _Refusal(ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST.text)
+    _refuse_empty(name, "Group name")
+    return group_entries(config, image.config(kind, name))
 
 
 def _refuse_empty(name: str, what: str) -> None:

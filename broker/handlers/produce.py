@@ -135,7 +135,6 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
 
     Records of a transaction without its id, and lengths and magics that cannot be. None when all may go on.
     """
-    is_transactional = False
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = data.records
@@ -152,10 +151,12 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
                     return _everywhere(request, ErrorCode.CORRUPT_MESSAGE, message)
                 if not 0 <= magic <= 2:
                     return _everywhere(request, ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
-            elif attributes & TRANSACTIONAL_BIT:
-                is_transactional = True
-    if is_transactional and request.transactional_id is None:
-        return _everywhere(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            elif (
+                attributes & TRANSACTIONAL_BIT
+                and request.transactional_id is None
+                and length + LOG_OVERHEAD <= len(data.records)
+            ):
+                return _everywhere(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return None
 
 
@@ -179,10 +180,11 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
     if records is None:
         return ErrorCode.INVALID_RECORD
     if len(records) >= _PEEKED_BYTES:
-        _, _, attributes, producer_id = _peek(records)
-        if attributes & CODEC_MASK == Codec.ZSTD and ctx.api_version < 7:
+        length, _, attributes, producer_id = _peek(records)
+        is_whole = length + LOG_OVERHEAD <= len(records)
+        if attributes & CODEC_MASK == Codec.ZSTD and ctx.api_version < 7 and is_whole:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if attributes & TRANSACTIONAL_BIT and producer_id >= 0:
+        if attributes & TRANSACTIONAL_BIT and producer_id >= 0 and is_whole:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if not -1 <= acks <= 1:
         return ErrorCode.INVALID_REQUIRED_ACKS
