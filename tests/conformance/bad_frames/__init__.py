@@ -17,6 +17,7 @@ from tests.conformance.bad_frames.bodies import bad_bodies
 from tests.conformance.bad_frames.framing import bad_framing
 from tests.conformance.bad_frames.headers import bad_headers
 from tests.conformance.bad_frames.lies import lying_batches
+from tests.conformance.bad_frames.requests import bad_requests
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient
@@ -27,7 +28,7 @@ RECORDED = Path(__file__).parents[2] / "data" / "bad-frames.tsv"
 
 def bad_frames() -> Iterator[tuple[str, bytes]]:
     """(name, bytes to send on a connection of their own) of all that both brokers shall meet alike."""
-    for room in (bad_framing, bad_headers, bad_bodies, bad_batches):
+    for room in (bad_framing, bad_headers, bad_bodies, bad_requests, bad_batches):
         yield from room()
 
 
