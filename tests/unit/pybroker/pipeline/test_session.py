@@ -1,0 +1,40 @@
+"""The Java that Spark is started with."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pybroker.pipeline import session
+from pybroker.pipeline.java import Java
+
+
+def fake_java(tmp_path: Path, modules: str) -> Java:
+    """A java that lists its modules, and else prints its arguments."""
+    launcher = tmp_path / "a home" / "bin" / "java"
+    launcher.parent.mkdir(parents=True)
+    launcher.write_text(f'#!/bin/sh\ncase "$*" in --list-modules) echo "{modules}" ;; *) printf "<%s>" "$@" ;; esac\n')
+    launcher.chmod(0o755)
+    return Java(launcher, 21, ("-Doption=with space",))
+
+
+def test_java_with_the_module_is_used_as_it_is(tmp_path: Path) -> None:
+    """JAVA_HOME is its own home."""
+    java = fake_java(tmp_path, "java.base@21\njdk.incubator.vector@21")
+
+    assert session._java_home(java) == tmp_path / "a home"
+
+
+def test_java_without_the_module_gets_a_launcher_that_leaves_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All other arguments come through, whatever is in them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    home = session._java_home(fake_java(tmp_path, "java.base@21"))
+
+    given = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "Main", "$x 'y'"]
+    printed = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
+
+    assert printed == "<-Doption=with space><-cp><a b:c><Main><$x 'y'>"
