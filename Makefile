@@ -1,10 +1,12 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint bench demo lock clean
+.PHONY: help setup run test test-quick test-all lint bench compile demo lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
+# docs/decisions/compiled-modules.md
+COMPILED := storage/cleaner/round.py storage/cleaner/batches.py storage/cleaner/keys.py storage/cleaner/record_keys.py storage/cleaner/records.py
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
@@ -35,6 +37,8 @@ lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Doc
 bench: $(VENV)/.develop ## measure the broker
 	$(BIN)/python -m bench $(ARGS)
 
+compile: $(VENV)/.compiled ## compile the cleaner's modules in place (needs a C compiler)
+
 demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet
 	$(BIN)/python examples/access-log/demo.py $(ARGS)
 
@@ -49,6 +53,7 @@ lock: $(BIN)/python ## resolve every dependency anew and write constraints.txt
 clean: ## remove what the verbs made (not data/)
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find storage -name '*.so' -delete
 
 # What is installed, newest first: a stamp for each set, renewed when the project's pins change
 $(VENV)/.broker: pyproject.toml constraints.txt | $(BIN)/python
@@ -64,6 +69,11 @@ $(VENV)/.demo: $(VENV)/.broker
 $(VENV)/.develop: $(VENV)/.broker
 	@echo "Installing what tests and development need into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
 	@$(INSTALL) --editable '.[test,dev,pipeline]'
+	@touch $@
+
+# Each by itself: together they would want a library at the top of the tree
+$(VENV)/.compiled: $(COMPILED) $(VENV)/.develop
+	@for module in $(COMPILED); do MYPYC_OPT_LEVEL=3 $(BIN)/python -m mypyc $$module || exit; done
 	@touch $@
 
 $(BIN)/python:

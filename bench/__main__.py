@@ -1,4 +1,7 @@
-"""All benchmarks, or those that are named: `python -m bench [NAME ...]`. Each is also a module of its own."""
+"""All benchmarks, or those that are named: `python -m bench [NAME ...] [--OPTION ...]`.
+
+Each is also a module of its own. Options are for the one that is named last.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,17 @@ def main() -> int:
     known = sorted(
         module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.name != "__main__"
     )
-    wanted = sys.argv[1:] or known
+    arguments = sys.argv[1:]
+    first = next((place for place, word in enumerate(arguments) if word.startswith("-")), len(arguments))
+    options = arguments[first:]
+    wanted = arguments[:first] or known
     if unknown := set(wanted) - set(known):
         print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(known)}", file=sys.stderr)
         return 2
     for name in wanted:
         print(f"\n== {name}", flush=True)
-        if (code := subprocess.run([sys.executable, "-m", f"bench.{name}"]).returncode) != 0:
+        command = [sys.executable, "-m", f"bench.{name}", *(options if name == wanted[-1] else ())]
+        if (code := subprocess.run(command).returncode) != 0:
             return code
     return 0
 

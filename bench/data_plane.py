@@ -24,6 +24,7 @@ from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Api
+from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import TOPIC_ID, DataBroker
 
 ROUNDS = 40
@@ -82,7 +83,7 @@ def run(directory: Path) -> None:
     def serve(data: bytes) -> None:
         # A buffer of its own each time, as the network has: an append patches offsets in place.
         for chunk in dispatcher.dispatch(CONNECTION, memoryview(bytearray(data))) or ():  # type: ignore[arg-type, union-attr]
-            if not isinstance(chunk, (bytes, bytearray)):
+            if isinstance(chunk, FetchSlice):
                 chunk.release()
 
     small, medium = batch(), batch(100)

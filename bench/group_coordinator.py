@@ -10,9 +10,9 @@ from collections.abc import Callable
 from timeit import repeat
 
 from broker.clock import Clock
-from coordinator.group.load import replay_batches
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
+from coordinator.load import replay_batches
 from coordinator.timers import Timers
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol

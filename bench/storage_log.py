@@ -13,14 +13,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from timeit import repeat
+from typing import Any
 
+from protocol.records.buffer import Buffer
 from protocol.records.builder import BatchBuilder
-from storage.fs import LOCAL, Buffer, FileSystem
+from storage.fs import LOCAL, FileSystem
+from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
-from storage.log_directory import LogDirectory
 from storage.log_manager import LogManager
-from storage.partition_log import PartitionLog
-from storage.recovery import load_log
+from storage.recovery.loading import load_log
+from storage.recovery.stored_log import StoredLog
 
 ROUNDS = 40
 CALLS = 500
@@ -42,7 +45,7 @@ def measure(name: str, call: Callable[[], object], calls: int = CALLS) -> None:
     print(f"{name:58} {best * 1e6:7.2f} us")
 
 
-def batch(size: int, count: int = 1, **header: int) -> memoryview:
+def batch(size: int, count: int = 1, **header: Any) -> memoryview:
     builder = BatchBuilder(**header)
     for _ in range(count):
         builder.append(T0, None, bytes(size))
@@ -51,7 +54,7 @@ def batch(size: int, count: int = 1, **header: int) -> memoryview:
 
 def new_log(root: Path, name: str, config: LogConfig | None = None, fs: FileSystem = LOCAL) -> PartitionLog:
     directory = LogDirectory(str(root), fs)
-    return load_log(directory, f"{root}/{name}-0", name, 0, config or LogConfig(), now_ms=T0, clean=False)
+    return load_log(directory, StoredLog(f"{root}/{name}-0", name, 0, config or LogConfig(), T0))
 
 
 def appender(log: PartitionLog, records: memoryview) -> Callable[[], object]:

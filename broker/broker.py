@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from broker.appends import Appends
 from broker.background import Background
+from broker.cleaner import Cleaner
+from broker.client_metrics import ClientMetrics
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.controller import Controller
@@ -21,6 +24,7 @@ from broker.deferred import Deferred
 from broker.descriptors import raise_limit, share_out
 from broker.dispatch import Dispatcher, discover
 from broker.fetch_session import FetchSessions
+from broker.gate import Gate
 from broker.groups import Groups
 from broker.metadata_log import MetadataLogDamaged
 from broker.metadata_retention import MetadataRetention
@@ -32,14 +36,22 @@ from broker.offload import Offload
 from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
 from broker.purgatory import Purgatory
+from broker.quorum import MetadataQuorum
+from broker.replica_moves import ReplicaMoves
+from broker.share_state import ShareStates
+from broker.shares.partitions import SharePartitions
 from broker.timers import Timers
+from broker.transactions import Transactions
 from broker.turn import Turn
+from broker.workers import Workers
 from storage.errors import StorageError
-from storage.log_directory import LogDirectory
+from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
 
+# Processes for batches that have to be opened: one core is the loop's, and more than a few bring no more.
+_WORKERS = max(1, min(4, (os.cpu_count() or 1) - 1))
 # A shutdown waits no longer than this for clients to take their last answers.
 _LAST_ANSWERS_MS = 2_000
 
@@ -48,29 +60,29 @@ class CannotStart(Exception):
     """Why a broker can not start, in one line for people. Nothing of it is left open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
-    """The feature levels in force, and the metadata offset that they are of."""
-
-    epoch: int
-    levels: Mapping[str, int]
-
-
 class Broker:
     """One broker. Everything in it belongs to the event loop's thread.
 
-    `start` sets the attributes that stand on the node's data: logs, controller, partitions, producer_ids, background,
-    fetch_sessions and groups. `on_fatal(reason)` is called when nothing is left that could be served.
+    `start` sets the attributes that stand on the node's data: those that are declared here. `on_fatal(reason)` is
+    called when nothing is left that could be served.
     """
 
     logs: LogManager
     controller: Controller
+    quorum: MetadataQuorum
+    client_metrics: ClientMetrics
     partitions: Partitions
     metadata_retention: MetadataRetention
     producer_ids: ProducerIds
+    directory_ids: Mapping[str, bytes]
+    moves: ReplicaMoves
     background: Background
+    cleaner: Cleaner
     fetch_sessions: FetchSessions
     groups: Groups
+    share_states: ShareStates
+    share_partitions: SharePartitions
+    transactions: Transactions
 
     def __init__(
         self,
@@ -86,9 +98,13 @@ class Broker:
         self.turn = Turn(loop.call_soon)
         self.timers = Timers(loop, self.clock)
         self.purgatory = Purgatory(self.timers, self.turn)
-        self.dispatcher = Dispatcher(self, discover())
+        self.dispatcher = Dispatcher(self, discover(legacy=config.get_bool("pybroker.legacy.versions")))
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
+        self.workers = Workers(_WORKERS, loop)
+        #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
+        self.conversions = Gate(2 * _WORKERS)
+        self.appends = Appends(self.workers, self.clock, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
         self._on_fatal = on_fatal
@@ -100,13 +116,7 @@ class Broker:
         """Where it listens, for people."""
         return [f"{each.name}://{address}" for each in self.server.listeners for address in each.addresses]
 
-    def features(self) -> Features:
-        """The features in force."""
-        assert self._node is not None
-        return Features(self._node.metadata_log.end_offset - 1, self.controller.image.features)
-
-    # -- up
-    # ------------------------------------------------------------------------------------------------------------
+    # -- up ------------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Come up; clients are let in last. Raises CannotStart."""
@@ -140,8 +150,10 @@ class Broker:
         """Make the rooms that stand on the node's data."""
         config, clock = self.config, self.clock
         self.logs = node.logs
+        self.directory_ids = node.directory_ids
         self.background = Background(node.logs, config, self.loop, self.timers, clock)
-        self.partitions = Partitions(node.logs, config.node_id, clock, self.purgatory.check_soon)
+        self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
+        self.partitions = Partitions(node.logs, config.node_id, clock, self.purgatory.check_soon, node.missing)
         self.controller = Controller(
             config,
             node.cluster_id,
@@ -153,11 +165,17 @@ class Broker:
             node.directory_ids,
             self.loop.call_soon,
         )
+        self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
+        self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
+        self.share_states = ShareStates(self)
+        self.share_partitions = SharePartitions(self)
         self.groups = Groups(self)
+        self.moves = ReplicaMoves(self)
+        self.transactions = Transactions(self)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
 
     async def _open(self, listeners: list[Listener]) -> None:
@@ -169,7 +187,11 @@ class Broker:
         if len(offline) == len(self.logs.directories):
             self._on_fatal("all log directories are offline")
         self.background.start()
+        self.cleaner.start()
+        self.moves.start()
+        self.share_states.start()
         self.groups.start()
+        self.transactions.start()
         await _done(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         self.server.open(listeners)
@@ -177,7 +199,7 @@ class Broker:
     def _sync_metadata(self) -> Deferred[None]:
         """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""
         assert self._node is not None
-        synced = self._node.metadata_log.sync(self.offload, self.clock.now_ms())
+        synced = self._node.metadata_log.sync(self.offload, self.clock.now_ms(), self.timers.call_later)
         synced.add_done_callback(lambda _: self.metadata_retention.check())
         return synced
 
@@ -186,23 +208,27 @@ class Broker:
         for listener in listeners:
             listener.close()
         self.server.close()
+        self.workers.close()
         if self._node is not None:
             await self._close_data(self._node)
         self.offload.close()
 
-    # -- down
-    # ----------------------------------------------------------------------------------------------------------
+    # -- down ----------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
         """Go down in good order: nobody new, last answers, everything on disk and marked clean."""
         self.server.stop_accepting()
         self.server.stop_receiving()
+        self.transactions.stop()
         self.groups.stop()
+        self.share_states.stop()
+        self.moves.close()
         self.purgatory.expire_all()
         deadline_ms = self.clock.monotonic_ms() + _LAST_ANSWERS_MS
         while self.server.busy and self.clock.monotonic_ms() < deadline_ms:
             await asyncio.sleep(0.002)
         self.server.close()
+        self.workers.close()
         assert self._node is not None
         await self._close_data(self._node)
         self.offload.close()
@@ -210,13 +236,14 @@ class Broker:
     async def _close_data(self, node: Node) -> None:
         self._stopping = True
         if hasattr(self, "background"):
+            self.cleaner.close()
+            self.moves.close()
             self.background.stop()
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
         # In a thread: a flush may take its time, and a second signal is to be heard meanwhile.
         await self.loop.run_in_executor(None, node.close, self.clock.now_ms())
 
-    # -- failures
-    # ------------------------------------------------------------------------------------------------------
+    # -- failures ------------------------------------------------------------------------------------------------------
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """A log directory is offline, as somebody has just found."""
@@ -231,6 +258,8 @@ class Broker:
         """
         for partition in self.partitions.take_offline(directory):
             self.groups.partition_lost(partition)
+            self.share_states.partition_lost(partition)
+            self.transactions.partition_lost(partition)
         self.controller.directory_failed(directory.path)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from broker.config.alter import REPEATED, Changes, Refusal, repeated
 from broker.deferred import Deferred
 from metadata.configs import alter_config
+from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from protocol.schema import Struct, StructType
 
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Resource = tuple[int, str]
+
+
+def _named(resource: Resource) -> str:
+    """A resource in people's words: "topic orders", "all brokers"."""
+    kind, name = resource
+    if kind == ResourceType.BROKER and not name:
+        return "all brokers"
+    try:
+        return f"{ResourceType(kind).name.lower().replace('_', ' ')} {name}"
+    except ValueError:
+        return f"{name} (of unknown type {kind})"
 
 
 def alter(
@@ -40,7 +52,7 @@ def alter(
             changes = plan(resource, asked)
         except Refusal as refusal:
             code, message = refusal.code, refusal.message
-            log.info("configuration of %s not changed: %s", resource, message)
+            log.info("The configuration of %s is not changed: %s", _named(resource), message)
         else:
             records += alter_config(image, *resource, changes)
         results.append(

@@ -8,7 +8,8 @@ meanwhile.
 
 Rules:
 1. What cannot be appended has not happened: image and partitions are as before; the caller gets the storage's error.
-2. What could not be synced may or may not be on the disk: nothing is decided after that, all further changes fail.
+2. What could not be synced may or may not be on the disk: nothing is decided after that, all further changes fail. A
+   sync for which there was no file descriptor has not begun: it waits for one, and whoever asked waits with it.
 3. Only records change the image. What a restart finds in the log is what it continues with.
 """
 
@@ -99,8 +100,9 @@ class Controller:
         self._await_hosting: list[Deferred[None]] = []
         self._placements: list[tuple[bytes, int, bytes]] = []
         self._failure: Exception | None = None
-        self._config_listeners: dict[int, list[Callable[[str], None]]] = {}
         self._deletion_listeners: list[Callable[[TopicImage], None]] = []
+        self._change_listeners: list[Callable[[Delta], None]] = []
+        self._config_listeners: list[Callable[[int, str], None]] = []
         config.subscribe(config.topic_defaults_keys, lambda _: self.refresh_topics())
 
     @property
@@ -209,9 +211,16 @@ class Controller:
 
     def ensure_topic(self, name: str) -> Deferred[bool]:
         """Make a topic by the rules for internal and automatic ones, if it is not there. Whether it is there then."""
-        if self.image.topic(name) is not None:
-            return Deferred.resolved(True)
-        return self.auto_create([name]).then(lambda _: self.image.topic(name) is not None)
+        if self.image.topic(name) is None:
+            return self.auto_create([name]).then(lambda _: self.image.topic(name) is not None)
+        return Deferred.resolved(True) if self.partition_count(name) else self._done().then(lambda _: True)
+
+    def partition_count(self, name: str) -> int:
+        """How many partitions a topic has; 0 while it is not there, or not all of it: it takes several turns."""
+        topic = self.image.topic(name)
+        if topic is None or any(topic_id == topic.topic_id for topic_id, _ in self._unhosted):
+            return 0
+        return len(topic.partitions)
 
     def auto_create(self, names: Iterable[str]) -> Deferred[list[NewTopicResult]]:
         """Make topics that somebody uses without having made them; what goes wrong is logged, as nobody asks."""
@@ -238,11 +247,12 @@ class Controller:
         """Put a block of producer ids aside. Resolves to the first of them."""
         first = self.image.next_producer_id
         node_id = self._config.node_id
+        registration = self.image.brokers.get(node_id)
         record = new_record(
             self.image.metadata_version,
             ProducerIdsRecord,
             broker_id=node_id,
-            broker_epoch=self.image.brokers[node_id].broker_epoch,
+            broker_epoch=-1 if registration is None else registration.broker_epoch,
             next_producer_id=first + count,
         )
         return self.submit([record]).then(lambda _: first)
@@ -251,13 +261,17 @@ class Controller:
         """Set, or with None take away, settings of a resource that were checked already."""
         return self.submit(configs.alter_config(self.image, resource_type, name, changes))
 
-    def on_config_change(self, resource_type: ResourceType, callback: Callable[[str], None]) -> None:
-        """Call `callback(name)` after the configuration of a resource of that type has changed."""
-        self._config_listeners.setdefault(resource_type, []).append(callback)
+    def on_config_changed(self, callback: Callable[[int, str], None]) -> None:
+        """Call `callback(resource_type, name)` after the configuration of a resource has changed."""
+        self._config_listeners.append(callback)
 
     def on_topic_deleted(self, callback: Callable[[TopicImage], None]) -> None:
         """Call `callback(topic)` after a topic was deleted: its partitions are hosted no more."""
         self._deletion_listeners.append(callback)
+
+    def on_change(self, callback: Callable[[Delta], None]) -> None:
+        """Call `callback(delta)` after the image has changed, before anything follows from it."""
+        self._change_listeners.append(callback)
 
     # ---- carrying out
 
@@ -269,6 +283,8 @@ class Controller:
         self._record_placements()
 
     def _carry_out(self, delta: Delta) -> None:
+        for on_change in self._change_listeners:
+            on_change(delta)
         for topic in delta.deleted_topics:
             log.info("Topic %s is deleted", topic.name)
             self._partitions.delete(topic.name)
@@ -279,19 +295,25 @@ class Controller:
         if not hosting:
             self._host_some()
         for name, count in Counter(topic.name for topic, _ in delta.created_partitions).items():
-            log.info("Topic %s has %d new partition(s)", name, count)
+            log.info("Topic %s has %d new partition%s", name, count, "" if count == 1 else "s")
         for (_, index), topic in delta.changed_partitions.items():
             self._follow(topic, index)
         for resource_type, name in delta.changed_configs:
             self._apply_config(resource_type, name)
+            for on_changed in self._config_listeners:
+                on_changed(resource_type, name)
 
     def _host_some(self) -> None:
         """Host new partitions, so many a turn of the loop: each is a directory with files to be made."""
         for _ in range(min(HOSTED_A_TURN, len(self._unhosted))):
             topic_id, index = self._unhosted.popleft()
             topic = self.image.topic_by_id(topic_id)
-            if topic is not None:
+            if topic is None:
+                continue
+            try:
                 self._host(topic, index, is_new=True)
+            except Exception:  # the others, and who waits for them, are not to wait for ever
+                log.exception("Partition %s-%d cannot be hosted", topic.name, index)
         if self._unhosted:
             self._call_soon(self._host_some)
             return
@@ -324,7 +346,8 @@ class Controller:
                 self._placements.append((topic.topic_id, index, placed))
 
     def _online_directories(self) -> list[bytes]:
-        registered = self.image.brokers[self._config.node_id].log_directories
+        registration = self.image.brokers.get(self._config.node_id)
+        registered = () if registration is None else registration.log_directories
         return [each for each in registered if each not in self._failed_directories]
 
     def _record_placements(self) -> None:
@@ -357,8 +380,6 @@ class Controller:
                 self._refresh_topic(name)
         elif resource_type == ResourceType.BROKER and name in ("", str(self._config.node_id)):
             self.apply_broker_config()
-        for callback in self._config_listeners.get(resource_type, ()):
-            callback(name)
 
     def apply_broker_config(self) -> None:
         """Put the dynamic configuration of this broker in force."""

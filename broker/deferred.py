@@ -2,13 +2,17 @@
 
 A handler that cannot answer at once returns a `Deferred` and resolves it when it can, always on the event loop's
 thread. It is less than an asyncio future on purpose: callbacks run inside `resolve`, nothing is scheduled, nothing is
-awaited, and a client that hangs up cancels it.
+awaited, and a client that hangs up cancels it. A callback that fails is logged: it is neither the others' business nor
+that of who resolves.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -79,7 +83,10 @@ class Deferred(Generic[T]):
         self._state = _CANCELLED
         callbacks, self._cancel_callbacks, self._callbacks = self._cancel_callbacks, None, None
         for callback in callbacks or ():
-            callback()
+            try:
+                callback()
+            except Exception:
+                log.exception("A call failed that a cancel leads to")
 
     def add_done_callback(self, callback: Callable[[Deferred[T]], None]) -> None:
         """Call `callback(self)` once resolved or failed; at once when that is so already."""
@@ -130,7 +137,39 @@ class Deferred(Generic[T]):
     def _run_callbacks(self) -> None:
         callbacks, self._callbacks, self._cancel_callbacks = self._callbacks, None, None
         for callback in callbacks or ():
-            callback(self)
+            try:
+                callback(self)
+            except Exception:
+                log.exception("A call failed that an answer leads to")
+
+
+def after(first: Deferred[Any], serve: Callable[[], T | Deferred[T] | None]) -> Deferred[T]:
+    """What `serve()` gives, now or later, once `first` is done; errors of either pass through."""
+    answered: Deferred[T] = Deferred()
+
+    def pass_on(reply: Deferred[T]) -> None:
+        try:
+            answered.resolve(reply.result())
+        except Exception as error:
+            answered.fail(error)
+
+    def go_on(done: Deferred[Any]) -> None:
+        if answered.done:
+            return
+        try:
+            done.result()
+            reply = serve()
+        except Exception as error:
+            answered.fail(error)
+            return
+        if isinstance(reply, Deferred):
+            answered.on_cancel(reply.cancel)
+            reply.add_done_callback(pass_on)
+        else:
+            answered.resolve(reply)  # type: ignore[arg-type]  # None: no answer is to be sent
+
+    first.add_done_callback(go_on)
+    return answered
 
 
 def gather(deferreds: list[Deferred[T]]) -> Deferred[list[T]]:
@@ -157,3 +196,21 @@ def gather(deferreds: list[Deferred[T]]) -> Deferred[list[T]]:
         deferred.add_done_callback(one_done)
         gathered.on_cancel(deferred.cancel)
     return gathered
+
+
+def settled(deferreds: list[Deferred[Any]], mutes: bool = True) -> Deferred[None]:
+    """Done when all of them are, whatever became of each; a cancel is not passed on. At once for an empty list."""
+    all_done: Deferred[None] = Deferred(mutes)
+    left = len(deferreds)
+
+    def one_done(_: Deferred[Any]) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            all_done.resolve(None)
+
+    if not deferreds:
+        all_done.resolve(None)
+    for deferred in deferreds:
+        deferred.add_done_callback(one_done)
+    return all_done

@@ -7,6 +7,7 @@ whose share is used up lets clients wait, as with max.connections.
 
 from __future__ import annotations
 
+import os
 import resource
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,9 +19,13 @@ _ENOUGH = 1 << 20
 # Log files get a quarter, at least one partition's worth and never more than they gain from.
 _LOG_FILES_PART = 4
 _FEWEST_LOG_FILES = 16
-# Left over, a quarter where there are few: the loop, the locks, the threads, one file of each directory at a time.
+# Left over, half where there are few: the loop, the locks, the threads, one file of each directory at a time; and the
+# workers, without whom batches that have to be opened are refused: three for each, and some more while it starts.
 _RESERVE = 64
-_RESERVE_PART = 4
+_RESERVE_PART = 2
+# Free ones, without which a start would fail halfway, or at the first client: the loop's, the lock, a listener, a log,
+# a connection, and a worker while it starts.
+_LEAST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,18 @@ def raise_limit() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else _ENOUGH
+
+
+def lack() -> str | None:
+    """Why the process has too few for a broker, in one line for people; None where there are enough."""
+    limit = raise_limit()
+    try:
+        taken = len(os.listdir("/proc/self/fd")) - 1  # without the one for looking
+    except OSError:
+        taken = limit
+    if limit - taken >= _LEAST:
+        return None
+    return f"the process may have {limit} files open (ulimit -n), {taken} of them are; a broker needs {_LEAST} more"
 
 
 def share_out(limit: int) -> Shares:

@@ -39,8 +39,9 @@ log = logging.getLogger(__name__)
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
-# (broker, version, frame, position of the body, correlation id) -> the frame of the answer, or None: not for this path
-Shortcut: TypeAlias = "Callable[[Broker, int, memoryview, int, int], bytes | None]"
+# (broker, version, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, or
+# None: not for this path
+Shortcut: TypeAlias = "Callable[[Broker, int, memoryview, int, int], bytes | list[Chunk] | None]"
 H = TypeVar("H", bound=Callable[..., object])
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
@@ -90,23 +91,29 @@ class Codec:
 class Row:
     """An API that is served: its handler, the versions served, and those advertised (more, where Kafka does so)."""
 
-    __slots__ = ("advertised", "api", "encoder", "handler", "served", "shortcut")
+    __slots__ = ("_shown", "advertised", "api", "encoder", "handler", "served", "shortcut")
 
     def __init__(
         self,
         api: Api,
         handler: Handler,
         served: VersionRange,
-        advertised: VersionRange,
+        shown: VersionRange | None = None,
         shortcut: Shortcut | None = None,
         encoder: Callable[[int], Encode] | None = None,
     ) -> None:
         self.api = api
         self.handler = handler
         self.served = served
-        self.advertised = advertised
+        self.advertised = served if shown is None else shown
+        self._shown = shown
         self.shortcut = shortcut
         self.encoder = encoder
+
+    def without_legacy(self) -> Row:
+        """The same with the versions of Apache Kafka 4.3 alone."""
+        served = self.served & self.api.current
+        return Row(self.api, self.handler, served, self._shown, self.shortcut, self.encoder)
 
 
 _declared: dict[int, Row] = {}
@@ -123,16 +130,17 @@ def handles(
     """Register a function as the handler of an API.
 
     Args:
-        versions: served; those that Apache Kafka 4.3 serves unless told.
-        advertised: told to clients by ApiVersions; the served ones unless told.
+        versions: served; unless told all that Apache Kafka 4.3 serves, and the older ones that it has dropped.
+        advertised: told to clients by ApiVersions even where they are not served, or fewer than are, or "none"; the
+            served ones unless told.
         shortcut: asked first, with the request as bytes; what it answers has to be what the handler would. It comes
             before the client id is looked at: what is checked of every request, it has to check, too.
         encoder: version -> encoder of whole frames, shaped by hand: of what the handler answers, and of Structs.
 
     Raises TypeError when a version has no schema, or the API a handler already.
     """
-    served = parse_versions(versions) if versions is not None else api.current
-    shown = parse_versions(advertised) if advertised is not None else served
+    served = VersionRange(api.versions.min, api.current.max) if versions is None else parse_versions(versions)
+    shown = parse_versions(advertised) if advertised is not None else None
 
     def register(handler: H) -> H:
         known = _declared.get(api.key)
@@ -146,12 +154,17 @@ def handles(
     return register
 
 
-def discover() -> Mapping[int, Row]:
-    """Import every module of broker.handlers and return the rows of all APIs, by key in ascending order."""
+def discover(*, legacy: bool = True) -> Mapping[int, Row]:
+    """Import every module of broker.handlers and return the rows of all APIs, by key in ascending order.
+
+    This is the one place that says which versions there are. Without `legacy` they are exactly those of Apache Kafka
+    4.3; with it also those that Kafka 4 has dropped.
+    """
     package = import_module("broker.handlers")
     for module in pkgutil.iter_modules(package.__path__):
         import_module(f"broker.handlers.{module.name}")
-    return dict(sorted(_declared.items()))
+    rows = dict(sorted(_declared.items()))
+    return rows if legacy else {key: row.without_legacy() for key, row in rows.items()}
 
 
 def advertised_apis(rows: Iterable[Row]) -> list[Struct]:
@@ -206,13 +219,13 @@ class Dispatcher:
                 body += 1
                 if tags:
                     body = skip_tagged_fields(frame, body, tags, len(frame))
-            if codec.shortcut is not None:
-                answer = codec.shortcut(self._broker, codec.version, frame, body, correlation_id)
-                if answer is not None:
-                    return [answer]
-            client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
-        except (layout_error, IndexError) as error:
-            raise ProtocolError(f"request header: {error}") from None
+        except (layout_error, IndexError):
+            raise ProtocolError("the bytes end before the request header does") from None
+        if codec.shortcut is not None:
+            answer = codec.shortcut(self._broker, codec.version, frame, body, correlation_id)
+            if answer is not None:
+                return answer if isinstance(answer, list) else [answer]
+        client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
         request = codec.decode(frame, body)[0]
         try:
             ctx = RequestContext(self._broker, connection, codec.api, codec.version, correlation_id, client_id)

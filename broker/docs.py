@@ -25,8 +25,10 @@ _HEAD = """\
 
 Written by `python -m broker.docs` from the handlers in `broker/handlers/`; edit those.
 
-**Served** are the versions that are answered; they are also what ApiVersions tells, but where a second range says
-otherwise. **Kafka** are those of Apache Kafka 4.3.
+**Served** are the versions that are answered; they are also what ApiVersions tells, but for client telemetry (71, 72),
+which a Kafka without a receiver for it answers and does not tell either. **Kafka** are those of Apache Kafka 4.3; older
+ones are those that Kafka 4 has dropped, and go with `pybroker.legacy.versions=false`. What is told then is exactly what
+Kafka tells (Produce from 0 on, which is served from 3).
 """
 
 _SERVED_HEAD = """
@@ -76,8 +78,7 @@ def _served(row: Row) -> str:
             f"{row.handler.__module__}: its docstring has to begin with the API, its versions and a sentence"
         )
     missing = _MISSING.search(docstring)
-    served = str(row.served) if row.served == row.advertised else f"{row.served} (told: {row.advertised})"
-    cells = (row.api.key, row.api.name, served, row.api.current, _line(summary), _line(missing))
+    cells = (row.api.key, row.api.name, row.served, row.api.current, _line(summary), _line(missing))
     return f"| {' | '.join(map(str, cells))} |\n"
 
 

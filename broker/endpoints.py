@@ -27,10 +27,13 @@ class Node:
 
 
 def nodes(ctx: RequestContext, *, include_fenced: bool = False) -> Iterator[Node]:
-    """The brokers that the client can reach by the listener it came in on, ours among them; in ascending order."""
+    """The brokers that the client can reach by the listener it came in on; in ascending order.
+
+    This one is told as what it is now, unless it was unregistered.
+    """
     config = ctx.broker.config
     brokers = ctx.broker.controller.image.brokers
-    for broker_id in sorted(brokers.keys() | {config.node_id}):
+    for broker_id in sorted(brokers):
         if broker_id == config.node_id:
             host, port = _own_address(ctx)
             yield Node(broker_id, host, port, config.rack, fenced=False)
@@ -41,6 +44,12 @@ def nodes(ctx: RequestContext, *, include_fenced: bool = False) -> Iterator[Node
         for endpoint in registration.endpoints:
             if endpoint.name == ctx.connection.listener_name:
                 yield Node(broker_id, endpoint.host, endpoint.port, registration.rack, registration.fenced)
+
+
+def controller_id(ctx: RequestContext) -> int:
+    """The broker to which clients send what a controller has to decide: this one, or -1 when it was unregistered."""
+    node_id = ctx.broker.config.node_id
+    return node_id if node_id in ctx.broker.controller.image.brokers else -1
 
 
 def _own_address(ctx: RequestContext) -> tuple[str, int]:

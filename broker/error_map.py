@@ -22,6 +22,7 @@ from storage.errors import (
     OutOfOrderSequence,
     RecordBatchTooLarge,
     RecordTooLarge,
+    TooMuchToOpen,
     TransactionCoordinatorFenced,
     UnexpectedAppendOffset,
     UnknownCodec,
@@ -51,6 +52,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     RecordBatchTooLarge: ErrorCode.RECORD_LIST_TOO_LARGE,
     RecordTooLarge: ErrorCode.MESSAGE_TOO_LARGE,
     RequestTimedOut: ErrorCode.REQUEST_TIMED_OUT,
+    TooMuchToOpen: ErrorCode.MESSAGE_TOO_LARGE,
     TransactionCoordinatorFenced: ErrorCode.TRANSACTION_COORDINATOR_FENCED,
     UnsupportedCodec: ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     # Kafka has no code for these either, and answers so (tried on 4.3.1 but for the offset).

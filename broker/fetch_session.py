@@ -16,6 +16,7 @@ from random import randrange
 from protocol.errors import ErrorCode
 from protocol.fetch_answer import FetchedData
 from protocol.schema import Struct
+from protocol.single_fetch import SingleFetch
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -65,6 +66,16 @@ class FetchedPartition:
         self.max_bytes = requested.partition_max_bytes
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
+
+    def note_single(self, topic: str, requested: SingleFetch, high_watermark: int, log_start_offset: int) -> None:
+        """`update` and `note_answer` of a fetch of this partition alone that is answered with records."""
+        self.topic = topic
+        self.fetch_offset = requested.fetch_offset
+        self.max_bytes = requested.partition_max_bytes
+        self.current_leader_epoch = requested.current_leader_epoch
+        self.last_fetched_epoch = requested.last_fetched_epoch
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
 
     def note_answer(self, data: FetchedData) -> bool:
         """Whether this answer has to be sent in an incremental response; notes what the client thereby knows."""
@@ -198,13 +209,26 @@ class FetchSessions:
             name = topic.topic_id if uses_topic_ids else topic.topic
             for index in topic.partitions:
                 session.partitions.pop((name, index), None)
-        if not session.partitions:
+        if not session.partitions:  # what was asked for and forgotten at once is served, this once
             self._remove(session.id)
-            return FetchContext({})
-        session.last_used_ms = self._now_ms()
-        self._sessions[session.id] = self._sessions.pop(session.id)
-        session.epoch = epoch + 1 if epoch < 0x7FFFFFFF else 1
+            last: dict[Key, FetchedPartition] = {}
+            self._merge(last, request.topics, uses_topic_ids)
+            return FetchContext(last)
+        self.advance(session.id)
         return FetchContext(session.partitions, session)
+
+    def only_partition(self, session_id: int, epoch: int, key: Key) -> FetchedPartition | None:
+        """The partition with this key, where it is all that the session reads, in this epoch. Changes nothing."""
+        session = self._sessions.get(session_id)
+        if session is None or session.epoch != epoch or len(session.partitions) != 1:
+            return None
+        return session.partitions.get(key)
+
+    def advance(self, session_id: int) -> None:
+        """A fetch of the session is served: it was used just now, and the next fetch has the next epoch."""
+        session = self._sessions[session_id] = self._sessions.pop(session_id)
+        session.last_used_ms = self._now_ms()
+        session.epoch = session.epoch + 1 if session.epoch < 0x7FFFFFFF else 1
 
     def _merge(self, partitions: dict[Key, FetchedPartition], topics: Iterable[Struct], uses_topic_ids: bool) -> None:
         for topic in topics:

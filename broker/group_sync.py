@@ -12,10 +12,14 @@ class GroupSync:
 
     Args:
         run: runs the sync elsewhere and resolves when what was written before the call is on the disk.
+        soon: calls what it is given when those who come in the same turn have come, too; at once unless told.
     """
 
-    def __init__(self, run: Callable[[], Deferred[None]]) -> None:
+    def __init__(
+        self, run: Callable[[], Deferred[None]], soon: Callable[[Callable[[], None]], object] = lambda call: call()
+    ) -> None:
         self._run = run
+        self._soon = soon
         self._waiting: list[Deferred[None]] = []
         self._running = False
 
@@ -24,17 +28,17 @@ class GroupSync:
         deferred: Deferred[None] = Deferred()
         self._waiting.append(deferred)
         if not self._running:
-            self._start()
+            self._running = True
+            self._soon(self._start)
         return deferred
 
     def _start(self) -> None:
         served, self._waiting = self._waiting, []
-        self._running = True
         self._run().add_done_callback(lambda done: self._finish(served, done))
 
     def _finish(self, served: list[Deferred[None]], done: Deferred[None]) -> None:
-        self._running = False
-        if self._waiting:
+        self._running = bool(self._waiting)
+        if self._running:
             self._start()
         try:
             done.result()

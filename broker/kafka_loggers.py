@@ -9,7 +9,7 @@ MEANINGS = {
     "kafka.cluster": "broker.partition",
     "kafka.coordinator.transaction": "coordinator.transaction",
     "kafka.log": "storage",
-    "kafka.log.LogCleaner": "storage.compaction",
+    "kafka.log.LogCleaner": "broker.cleaner",
     "kafka.log.LogManager": "storage.log_manager",
     "kafka.network": "broker.network",
     "kafka.request": "broker.dispatch",
@@ -36,9 +36,9 @@ MEANINGS = {
     "org.apache.kafka.server.quota": "broker.quotas",
     "org.apache.kafka.snapshot": "metadata",
     "org.apache.kafka.storage": "storage",
-    "org.apache.kafka.storage.internals.log.Cleaner": "storage.compaction",
-    "org.apache.kafka.storage.internals.log.LogCleaner": "storage.compaction",
-    "org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread": "storage.compaction",
+    "org.apache.kafka.storage.internals.log.Cleaner": "broker.cleaner",
+    "org.apache.kafka.storage.internals.log.LogCleaner": "broker.cleaner",
+    "org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread": "broker.cleaner",
     "state.change": "broker.controller",
 }
 """Loggers or packages of Kafka, and the logger here that does the work. The longest beginning of a name counts."""

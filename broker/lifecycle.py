@@ -15,6 +15,7 @@ from typing import NoReturn
 from broker import logs
 from broker.broker import Broker, CannotStart
 from broker.config import BrokerConfig
+from broker.descriptors import lack
 from broker.event_loop import new_event_loop
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,10 @@ _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def run(config: BrokerConfig) -> int:
     """Run a broker until a signal ends it; returns the exit code of the process."""
+    lacking = lack()  # the loop alone takes several
+    if lacking is not None:
+        print(f"pybroker: {lacking}", file=sys.stderr)
+        return 1
     return _Run(config).run()
 
 

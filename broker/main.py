@@ -20,7 +20,8 @@ from typing import NoReturn
 USAGE = """\
 usage: pybroker [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
 
-Start the broker with the properties of FILE; without one, with defaults.
+Start the broker with the properties of FILE. Without FILE, but with at least one option, all that is not overridden
+has its default.
 
   --override KEY=VALUE  a property that wins over FILE and environment (PYBROKER_<KEY_WITH_UNDERSCORES>)
   --strict              an unknown key is an error, not a warning
@@ -94,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = parse_arguments(argv)
     except UsageError as error:
-        print(f"pybroker: {error}\n\n{USAGE}", file=sys.stderr)
+        print(f"pybroker: {error} (--help-broker shows the options)", file=sys.stderr)
         return 2
 
     gc.disable()  # until the broker is up: nothing that is made on the way there is garbage
@@ -103,8 +104,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     logs.setup(arguments.log_level.upper(), json=arguments.log_format == "json")
     try:
-        config = load(arguments.path, overrides=arguments.overrides, environ=os.environ, strict=arguments.strict)
+        config = load(
+            arguments.path, overrides=arguments.overrides, environ=os.environ, strict=arguments.strict, to_serve=True
+        )
     except ConfigError as error:
+        for line in error.warnings:
+            logging.getLogger("broker.main").warning("%s", line)
         for problem in error.problems:
             print(problem, file=sys.stderr)
         return 2

@@ -8,14 +8,13 @@ are the log's, the epoch of a batch is the leader's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from broker.deferred import Deferred
 from broker.metadata_snapshot import (
     Quorum,
     SnapshotId,
     build_snapshot,
-    control_batch,
     metadata_batch,
     read_snapshot,
     snapshots_in,
@@ -31,19 +30,21 @@ from protocol.errors import ProtocolError
 from protocol.messages.data import LeaderChangeMessage
 from protocol.messages.data.control_records import LeaderChangeMessageVoter
 from protocol.records.batch import iter_batches
-from protocol.records.control import ControlType, control_type
+from protocol.records.control import ControlType, build_control_batch, control_type
 from protocol.records.errors import RecordsError
 from protocol.records.record import iter_batch_records
-from storage.append_rules import AppendOrigin
-from storage.errors import CorruptFile
-from storage.partition_log import PartitionLog
-from storage.tasks import FlushTask
+from storage.append.rules import AppendOrigin
+from storage.errors import CorruptFile, LogOffline
+from storage.log.partition import PartitionLog
+from storage.log.tasks import FlushTask
 
 log = logging.getLogger(__name__)
 
 TOPIC = "__cluster_metadata"
 TOPIC_ID = bytes(15) + b"\x01"
 READ_BYTES = 1 << 20
+#: How long a sync waits for a file descriptor before it looks again.
+_RETRY_MS = 100
 
 
 class MetadataLogDamaged(Exception):
@@ -157,7 +158,7 @@ class MetadataLog:
 
     def become_leader(self, node_id: int, now_ms: int) -> None:
         """Begin the next leader epoch. Raises what storage raises."""
-        version = self._state_version if self._state_version is not None else min(self.quorum.kraft_version, 1)
+        version = 1 if self.quorum.kraft_version else self._state_version or 0
         state = QuorumState(version, leader_epoch=self.epoch).elected(node_id)
         write_quorum_state(self._fs, self.path, state)
         self.epoch = state.leader_epoch
@@ -166,7 +167,12 @@ class MetadataLog:
         records = [(ControlType.LEADER_CHANGE, LeaderChangeMessage.encode(0, change))]
         if self.end_offset == 0:  # the voters that a directory was formatted with belong into the log
             records += self.quorum.control_records()
-        self._append(control_batch(records, now_ms), now_ms)
+        self._append(build_control_batch(records, now_ms), now_ms)
+
+    def begin_quorum(self, quorum: Quorum, now_ms: int) -> None:
+        """Write the kraft.version and the voters into the log. Raises what storage raises: then nothing happened."""
+        self._append(build_control_batch(quorum.control_records(), now_ms), now_ms)
+        self.quorum = quorum
 
     def append(self, records: Sequence[MetadataRecord], now_ms: int) -> int:
         """Append records as one batch; the offset of the first. Raises what storage raises: then nothing happened."""
@@ -180,15 +186,38 @@ class MetadataLog:
         self.last_timestamp_ms = now_ms
         self._bytes_since_snapshot += len(batch)
 
-    def sync(self, offload: Offload, now_ms: int) -> Deferred[None]:
-        """Force all that is written now to the disk, off the loop. Fails with LogOffline."""
-        task = FlushTask(self.partition_log, now_ms, with_active=True)
+    def sync(
+        self, offload: Offload, now_ms: int, call_later: Callable[[int, Callable[[], None]], object]
+    ) -> Deferred[None]:
+        """Force all that is written now to the disk, off the loop. Fails with LogOffline.
 
-        def finish(_: None) -> None:
+        A sync that failed is not tried again; one that had no descriptor to begin with is, by `call_later(ms, call)`.
+        """
+        synced: Deferred[None] = Deferred()
+        told = False
+
+        def begin() -> None:
+            task = FlushTask(self.partition_log, now_ms, with_active=True)
+            offload(task.run).add_done_callback(lambda _: finish(task))
+
+        def finish(task: FlushTask) -> None:
+            nonlocal told
             task.apply()
-            task.check()
+            if task.error is not None and task.directory.is_online and not task.log.closed:
+                if not told:
+                    log.warning("The metadata log waits for a file descriptor: %s", task.error)
+                told = True
+                call_later(_RETRY_MS, begin)
+                return
+            try:
+                task.check()
+            except LogOffline as error:
+                synced.fail(error)
+            else:
+                synced.resolve(None)
 
-        return offload(task.run).then(finish)
+        begin()
+        return synced
 
     def prepare_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[SnapshotId, bytes] | None:
         """A snapshot of the image, which has to be what the whole log says; None where the last one is as new."""

@@ -1,9 +1,10 @@
 """When a snapshot of the metadata is written, and what goes once it is there (KIP-630).
 
 A snapshot is due after metadata.log.max.record.bytes.between.snapshots of new records, or with any new records
-metadata.log.max.snapshot.interval.ms after the last one. Of the snapshots, and of the segments that the oldest of
-them makes superfluous, metadata.max.retention.bytes and metadata.max.retention.ms are kept, and always the newest
-snapshot. Files are written and removed off the loop, one snapshot at a time.
+metadata.log.max.snapshot.interval.ms after the last one; and after a start that had to read a lot, as each start writes
+two records a partition, and some restarts would make the next ones slow. Of the snapshots, and of the segments that
+the oldest of them makes superfluous, metadata.max.retention.bytes and metadata.max.retention.ms are kept, and always
+the newest snapshot. Files are written and removed off the loop, one snapshot at a time.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from broker.offload import Offload
 from metadata.image import MetadataImage
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
-from storage.retention import expired_segments, remove_segments
+from storage.log.retention import expired_segments, remove_segments
 
 log = logging.getLogger(__name__)
+
+#: Some 50,000 records, half a second of a start.
+LONG_START_BYTES = 3 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,8 @@ class MetadataRetention:
         self._now_ms = now_ms
         self._last_ms = now_ms()
         self._running = False
+        #: Whether this start had to read so much that the next one should not have to.
+        self._long_start = metadata_log.bytes_since_snapshot >= LONG_START_BYTES
 
     def check(self) -> None:
         """Write a snapshot if one is due."""
@@ -68,6 +74,7 @@ class MetadataRetention:
         if self._running or not self._log.partition_log.directory.is_online or not self._is_due(now_ms):
             return
         self._last_ms = now_ms
+        self._long_start = False
         prepared = self._log.prepare_snapshot(self._image, now_ms)
         if prepared is None:
             return
@@ -85,8 +92,10 @@ class MetadataRetention:
     def _is_due(self, now_ms: int) -> bool:
         new_bytes = self._log.bytes_since_snapshot
         interval_ms = self._config.get_int("metadata.log.max.snapshot.interval.ms")
-        return new_bytes >= self._config.get_int("metadata.log.max.record.bytes.between.snapshots") or (
-            new_bytes > 0 and 0 < interval_ms <= now_ms - self._last_ms
+        return (
+            self._long_start
+            or new_bytes >= self._config.get_int("metadata.log.max.record.bytes.between.snapshots")
+            or (new_bytes > 0 and 0 < interval_ms <= now_ms - self._last_ms)
         )
 
     def _finish(self, written: Deferred[SnapshotId]) -> None:
@@ -98,6 +107,7 @@ class MetadataRetention:
             now_ms = self._now_ms()
             paths = remove_segments(partition_log, expired_segments(partition_log, now_ms), now_ms)
         except OSError as error:
+            log.warning("No snapshot of the metadata was written: %s", error)
             partition_log.directory.fail(error)
             return
         log.info("Wrote a snapshot of the metadata; the log is kept from offset %d on", oldest.end_offset)

@@ -24,7 +24,7 @@ from protocol.messages.data import (
 )
 from protocol.records.batch import iter_batches, verify_crc
 from protocol.records.builder import BatchBuilder
-from protocol.records.control import ControlType, control_type, encode_control_key
+from protocol.records.control import ControlType, build_control_batch, control_type
 from protocol.records.record import iter_batch_records
 from protocol.schema import Struct
 from storage.errors import CorruptFile
@@ -32,6 +32,8 @@ from storage.fs import FileSystem
 
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 BATCH_RECORDS = 1000  # a batch, so that none nears the 8 MiB that Kafka's reader allots
+#: No metadata of one node is larger; and so far reaches a snapshot's first batch.
+_MOST_BYTES, _FRONT_BYTES = 512 << 20, 64 << 10
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
@@ -81,16 +83,6 @@ class Snapshot:
     quorum: Quorum = field(default_factory=Quorum)
 
 
-def control_batch(
-    records: Iterable[tuple[ControlType, bytes]], now_ms: int, *, base_offset: int = 0, leader_epoch: int = 0
-) -> bytes:
-    """A batch of control records."""
-    builder = BatchBuilder(base_offset, control=True, leader_epoch=leader_epoch)
-    for kind, value in records:
-        builder.append(now_ms, encode_control_key(kind), value)
-    return builder.build()
-
-
 def metadata_batch(records: Iterable[AnyRecord], now_ms: int, *, base_offset: int = 0, leader_epoch: int = 0) -> bytes:
     """A batch of metadata records."""
     builder = BatchBuilder(base_offset, leader_epoch=leader_epoch)
@@ -111,20 +103,20 @@ def build_snapshot(
     header = SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_ms)
     head = [(ControlType.SNAPSHOT_HEADER, SnapshotHeaderRecord.encode(0, header))]
     head += quorum.control_records() if quorum is not None else []
-    parts = [control_batch(head, now_ms, leader_epoch=epoch)]
+    parts = [build_control_batch(head, now_ms, leader_epoch=epoch)]
     offset = len(head)
     rest = iter(records)
     while batch := list(islice(rest, BATCH_RECORDS)):
         parts.append(metadata_batch(batch, now_ms, base_offset=offset, leader_epoch=epoch))
         offset += len(batch)
     footer = [(ControlType.SNAPSHOT_FOOTER, SnapshotFooterRecord.encode(0, SnapshotFooterRecord()))]
-    parts.append(control_batch(footer, now_ms, base_offset=offset, leader_epoch=epoch))
+    parts.append(build_control_batch(footer, now_ms, base_offset=offset, leader_epoch=epoch))
     return b"".join(parts)
 
 
 def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
     """Raises CorruptFile for a file that is damaged or not whole, OSError where it cannot be read."""
-    data = fs.read_file(path)
+    data = fs.read_file(path, _MOST_BYTES)
     snapshot = Snapshot()
     whole = False
     for position, header in iter_batches(data):
@@ -146,7 +138,7 @@ def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
 
 def last_contained_ms(fs: FileSystem, path: str) -> int:
     """The timestamp of the last record that a snapshot stands for. Raises CorruptFile, OSError."""
-    data = fs.read_file(path)
+    data = fs.read_file(path, _FRONT_BYTES)
     for position, header in iter_batches(data):
         for record in iter_batch_records(memoryview(data)[position : position + header.size_bytes], header):
             if header.is_control and control_type(record) is ControlType.SNAPSHOT_HEADER and record.value is not None:

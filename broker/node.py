@@ -2,10 +2,10 @@
 loaded.
 
 The order, each step needing the one before it: look at meta.properties (nothing is touched if this node may not have
-the data); lock the directories; format those that are empty; read the metadata log; begin its next leader epoch and
-register; load the partitions' logs with their topics' configuration; set aside what no topic has any more. At the
-end: give up leadership in the metadata, close all logs, and mark the directories as clean with the broker epoch by
-which the next start is known to have missed nothing.
+the data); lock the directories; read the metadata log; format what is empty, unless the metadata misses partitions
+(missing.py); begin the next leader epoch and register; load the partitions' logs with their topics' configuration; set
+aside what no topic has any more. At the end: give up leadership in the metadata, close all logs, and mark the
+directories as clean with the broker epoch by which the next start is known to have missed nothing.
 """
 
 from __future__ import annotations
@@ -16,23 +16,30 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from broker.config import BrokerConfig, Listener
-from broker.formatting import METADATA_LOG, NodeData, formatted_with, inspect, make_ready
+from broker.formatting import METADATA_LOG, NodeData, formatted_with, id_text, inspect, make_ready
 from broker.ids import random_id
 from broker.metadata_log import TOPIC, TOPIC_ID, MetadataLog
+from broker.metadata_snapshot import snapshots_in
+from broker.missing import Missing, check_unformatted, find_missing, leave_out_unusable, settle
 from metadata import lifecycle
 from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
 from metadata.framing import MetadataRecord
 from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
+from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
+from storage.log.directory import LogDirectory, check_all, lock_all
 from storage.log_config import LONG_MAX, LogConfig
-from storage.log_directory import LogDirectory
 from storage.log_manager import LogManager
 from storage.open_files import DEFAULT_CAPACITY
-from storage.recovery import load_log
+from storage.recovery.found_directory import Recover
+from storage.recovery.job import Recovered, RecoveryJob
+from storage.recovery.loading import load_log
+from storage.recovery.segment import Cut
+from storage.recovery.stored_log import StoredLog
 
 log = logging.getLogger(__name__)
 
@@ -40,22 +47,26 @@ SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL":
 
 
 class Node:
-    """What `open_node` opened. `directory_ids` are the ids of log directories by path."""
+    """What `open_node` opened. `directory_ids` are the ids of log directories by path; `missing`: see missing.py."""
 
     def __init__(
-        self, config: BrokerConfig, data: NodeData, logs: LogManager, metadata_log: MetadataLog, image: MetadataImage
+        self,
+        config: BrokerConfig,
+        data: NodeData,
+        logs: LogManager,
+        metadata_log: MetadataLog,
+        image: MetadataImage,
+        missing: Missing,
     ) -> None:
         self.cluster_id = data.cluster_id
         self.directory_ids = data.directory_ids
         self.logs = logs
         self.metadata_log = metadata_log
         self.image = image
+        self.missing = missing
         self._node_id = config.node_id
-
-    @property
-    def broker_epoch(self) -> int:
-        """The epoch of this start's registration."""
-        return self.image.brokers[self._node_id].broker_epoch
+        #: The epoch of this start's registration.
+        self.broker_epoch = image.brokers[config.node_id].broker_epoch
 
     def close(self, now_ms: int) -> None:
         """Leave the cluster in order: all on the disk, all directories that work marked as clean."""
@@ -63,8 +74,9 @@ class Node:
         if metadata.directory.is_online:
             records = lifecycle.leave(self.image, self._node_id)
             with suppress(LogOffline):  # its directory has just failed, which is told there
-                self.metadata_log.append(records, now_ms)
-                replay_all(self.image, records)
+                if records:
+                    self.metadata_log.append(records, now_ms)
+                    replay_all(self.image, records)
         self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata])
         metadata.directory.unlock()
 
@@ -84,18 +96,35 @@ def open_node(
     paths = [path.rstrip("/") for path in config.log_dirs]
     metadata_path = config.metadata_log_dir.rstrip("/")
     cluster_id = config.get_str("pybroker.cluster.id")
-    found = inspect(fs, paths, metadata_path, config.node_id, cluster_id)
     logs = LogManager(paths, fs=fs, max_open_files=max_open_files, on_failure=on_failure)
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
     others = []
     if metadata_directory is None:
         metadata_directory = LogDirectory(metadata_path, fs, on_failure=on_failure)
         others.append(metadata_directory)
-    logs.lock(others)
+    leave_out_unusable(logs.directories, metadata_path)
+    usable = [each.path for each in logs.directories if each.is_online]
+    found = inspect(fs, usable, metadata_path, config.node_id, cluster_id)
+    failed = next((each for each in logs.directories if not each.is_online), None)
+    if failed is not None and (not usable or metadata_path not in found):  # whose data should the new ones be of?
+        raise DirectoryRefused(failed.path, f"cannot be used: {failed.failure}")
+    directories = [*(each for each in logs.directories if each.is_online), *others]
+    check_all(directories)
+    is_new = metadata_path not in found
+    unformatted = [] if is_new else [each for each in directories if each.path not in found]
+    lock_all([each for each in directories if each not in unformatted])
     try:
+        metadata = None if is_new else _load_metadata(metadata_directory, config, now_ms)
+        missing: Missing = {}
+        if metadata is not None:
+            image = metadata[1].image
+            missing = find_missing(fs, image, config.node_id, found)
+            check_unformatted(missing, image, [each.path for each in unformatted])
+            missing = settle(missing, image, config.node_id, found)
+            lock_all(unformatted)
         data = make_ready(
             fs,
-            paths,
+            usable,
             metadata_path,
             config.node_id,
             found,
@@ -104,32 +133,73 @@ def open_node(
             cluster_id=cluster_id,
             controllers=endpoints(config.controller_listeners),
         )
-        metadata_log, image = _open_metadata(config, metadata_directory, data, now_ms)
+        metadata = metadata or _load_metadata(metadata_directory, config, now_ms)
+        deleted_topics = metadata[1].deleted_topics
+        metadata_log, image = _lead_metadata(config, *metadata, data, missing, now_ms)
         config.apply_dynamic(
             image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(config.node_id))
         )
-        logs.load(lambda topic: config.log_config(image.topic_config(topic)), now_ms)
-        _set_strays_aside(logs, image, config.node_id)
+        logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
+        logs.load(
+            lambda topic: config.log_config(image.topic_config(topic)),
+            now_ms,
+            _recovery(config) if fs is LOCAL else None,
+        )
+        for cut in logs.cuts:
+            log.warning("%s", cut)
+        for directory in logs.directories:
+            for remark in directory.remarks:
+                log.warning("%s", remark)
+        for refused in logs.refused.values():
+            log.error("A log is offline: %s", refused)
+        _take_out_strays(logs, image, config.node_id, deleted_topics, now_ms)
         _adopt(logs, image)
-        return Node(config, data, logs, metadata_log, image)
+        return Node(config, data, logs, metadata_log, image, missing)
     except BaseException:
         logs.unlock()
         metadata_directory.unlock()
         raise
 
 
-def _open_metadata(
-    config: BrokerConfig, directory: LogDirectory, data: NodeData, now_ms: int
-) -> tuple[MetadataLog, MetadataImage]:
+def _recovery(config: BrokerConfig) -> Recover:
+    def run(jobs: list[RecoveryJob]) -> dict[str, Recovered]:
+        from broker.recovery import recover  # for starts after an unclean stop only
+
+        return recover(jobs, config.get_int("num.recovery.threads.per.data.dir"))
+
+    return run
+
+
+def _load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) -> tuple[MetadataLog, MetadataLoader]:
+    """The metadata log and what it says. Nothing is written but what repairs it."""
     path = f"{directory.path}/{METADATA_LOG}"
-    partition_log = load_log(directory, path, TOPIC, 0, _metadata_log_config(config), now_ms=now_ms, clean=False)
+    cuts: list[Cut] = []
+    values = _metadata_log_config(config)
+    snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
+    newest = snapshots[-1].end_offset if snapshots else 0  # what lies before it need not be whole
+    partition_log = load_log(directory, StoredLog(path, TOPIC, 0, values, now_ms, gapless_from=newest), cuts)
+    for cut in cuts:
+        log.warning("%s", cut)
     if partition_log.topic_id is None:
         write_topic_id(directory.fs, path, TOPIC_ID)
     metadata_log = MetadataLog(partition_log)
     loader = metadata_log.load()
-    image = loader.image
-    _check_metadata_version(directory.path, image)
+    _check_metadata_version(directory.path, loader.image)
     _check_voters(directory.path, metadata_log, config.node_id)
+    return metadata_log, loader
+
+
+def _lead_metadata(
+    config: BrokerConfig,
+    metadata_log: MetadataLog,
+    loader: MetadataLoader,
+    data: NodeData,
+    missing: Missing,
+    now_ms: int,
+) -> tuple[MetadataLog, MetadataImage]:
+    """Begin the next leader epoch, with this node's registrations."""
+    image = loader.image
+    directory = metadata_log.partition_log.directory
 
     def append(records: list[MetadataRecord]) -> None:
         if records:
@@ -151,10 +221,10 @@ def _open_metadata(
             metadata_log.end_offset,
             endpoints(config.advertised_listeners),
             config.rack,
-            [data.directory_ids[each.rstrip("/")] for each in config.log_dirs],
+            [data.directory_ids[path] for each in config.log_dirs if (path := each.rstrip("/")) in data.directory_ids],
         )
     )
-    append(lifecycle.unfence_broker(image, config.node_id))
+    append(lifecycle.unfence_broker(image, config.node_id, missing))
     return metadata_log, image
 
 
@@ -195,20 +265,30 @@ def endpoints(listeners: tuple[Listener, ...]) -> list[Endpoint]:
     ]
 
 
-def _set_strays_aside(logs: LogManager, image: MetadataImage, node_id: int) -> None:
+def _take_out_strays(
+    logs: LogManager, image: MetadataImage, node_id: int, deleted_topics: set[bytes], now_ms: int
+) -> None:
+    """Go on with the deletion of topics that a crash interrupted; what nobody deleted is kept for people to decide."""
     for topic, partition in list(_strays(logs, image, node_id)):
-        log.warning("No topic has %s-%d any more: its directory is kept with the ending -stray", topic, partition)
-        logs.set_aside(topic, partition, os.urandom(16).hex())
+        unique = os.urandom(16).hex()
+        if logs.logs[topic, partition].topic_id in deleted_topics:
+            log.info("Topic %s is deleted: partition %d goes now", topic, partition)
+            logs.delete(topic, partition, unique, now_ms)
+        else:
+            log.warning("No topic has %s-%d any more: its directory is kept with the ending -stray", topic, partition)
+            logs.set_aside(topic, partition, unique)
 
 
 def _adopt(logs: LogManager, image: MetadataImage) -> None:
-    """Give a log without its partition.metadata (a crash was faster) the topic id that it belongs to by its name.
-
-    Apache Kafka would set it aside as a stray, with all its records.
+    """Give a log the topic id that it belongs to by its name, where a crash was faster than its partition.metadata, a
+    bit of that was flipped, or it is another topic's file. Apache Kafka would set it aside as a stray, with all its
+    records, or leave it without a leader.
     """
     for (name, _), partition_log in logs.logs.items():
         topic = image.topic(name)
-        if topic is not None and partition_log.topic_id is None and partition_log.directory.is_online:
+        if topic is not None and partition_log.topic_id != topic.topic_id and partition_log.directory.is_online:
+            if partition_log.topic_id is not None:
+                log.warning("%s/%s: not the id of %s: written anew", partition_log.path, PARTITION_METADATA, name)
             try:
                 write_topic_id(partition_log.directory.fs, partition_log.path, topic.topic_id)
             except OSError as error:
@@ -227,6 +307,11 @@ def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tu
             topic is None
             or registration is None
             or node_id not in registration.replicas
-            or partition_log.topic_id not in (None, topic.topic_id)
+            or not (_may_be(found := partition_log.topic_id, topic.topic_id) or image.topic_by_id(found or b""))
         ):
             yield name, index
+
+
+def _may_be(found: bytes | None, topic_id: bytes) -> bool:
+    """Whether a directory's topic id was that one. Ids of two topics are random: they differ in several characters."""
+    return found is None or sum(one != other for one, other in zip(id_text(found), id_text(topic_id), strict=True)) <= 1

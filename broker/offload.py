@@ -25,12 +25,23 @@ class Offload:
     """The pool. `queued_count` are the calls that were handed in and are not done."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, threads: int, on_queued: Callable[[int], None] = lambda change: None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        threads: int,
+        on_queued: Callable[[int], None] = lambda change: None,
+        *,
+        name: str = "offload",
     ) -> None:
-        """Args: on_queued: told +1 and -1 as calls come and go, on the loop's thread: back-pressure."""
+        """Make a pool.
+
+        Args:
+            on_queued: told +1 and -1 as calls come and go, on the loop's thread: back-pressure.
+            name: what its threads are called.
+        """
         self._loop = loop
         self._on_queued = on_queued
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="offload")
+        self._name = name
+        self._pool = self._new_pool(threads)
         self.queued_count = 0
 
     def __call__(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
@@ -60,8 +71,11 @@ class Offload:
 
     def resize(self, threads: int) -> None:
         """Use so many threads from now on; what was handed in before is still done."""
-        before, self._pool = self._pool, ThreadPoolExecutor(threads, thread_name_prefix="offload")
+        before, self._pool = self._pool, self._new_pool(threads)
         before.shutdown(wait=False)
+
+    def _new_pool(self, threads: int) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(threads, thread_name_prefix=self._name)
 
     def close(self) -> None:
         """Finish what was handed in, and take no more."""

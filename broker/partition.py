@@ -7,16 +7,21 @@ the high watermark follows the log end offset.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from protocol.errors import ErrorCode
 from protocol.primitives import ZERO_UUID
-from storage.append_rules import AppendOrigin
+from protocol.records.buffer import Buffer
+from storage.append.opening import Opened
+from storage.append.result import AppendResult
+from storage.append.rules import AppendOrigin
 from storage.errors import LogOffline
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
-from storage.partition_log import AppendResult, PartitionLog
 
-Buffer = bytes | bytearray | memoryview
+if TYPE_CHECKING:
+    from broker.appends import AppendQueue
+
 
 NO_LEADER_EPOCH = -1
 
@@ -51,6 +56,7 @@ class Partition:
         "leader_epoch",
         "leader_id",
         "log",
+        "queue",
         "replicas",
         "topic",
         "topic_id",
@@ -79,10 +85,15 @@ class Partition:
         self.internal = internal
         #: False once the topic is deleted.
         self.hosted = True
+        #: What has to wait for a batch that is being opened; None mostly. See broker/appends.py.
+        self.queue: AppendQueue | None = None
         self._wake = wake
 
     def __repr__(self) -> str:
-        return f"Partition({self.topic}-{self.index})"
+        return f"Partition({self})"
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
 
     @property
     def online(self) -> bool:
@@ -112,9 +123,24 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.log.assign_leader_epoch(leader_epoch)
 
-    def append(self, records: Buffer, now_ms: int, origin: AppendOrigin = AppendOrigin.CLIENT) -> AppendResult:
-        """Append as the leader and wake who waits. Raises storage.errors and protocol.records.errors."""
-        result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin)
+    def take_log(self, log: PartitionLog) -> None:
+        """Go on with a log that has all that the one before it had: in another log directory. LogOffline."""
+        self.log = log
+        log.assign_leader_epoch(self.leader_epoch)
+        self._wake(self)
+
+    def append(
+        self,
+        records: Buffer,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        opened: Opened | None = None,
+    ) -> AppendResult:
+        """Append as the leader, now, and wake who waits: for those whose turn it is (broker/appends.py).
+
+        Raises storage.errors, and BatchToOpen for what has to be `opened` before.
+        """
+        result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, opened=opened)
         self._wake(self)
         return result
 

@@ -9,15 +9,17 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import cast
 
 from broker.clock import Clock
+from broker.missing import Missing
 from broker.partition import OfflineLog, Partition
 from storage.errors import LogOffline
+from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
-from storage.log_directory import LogDirectory
 from storage.log_manager import LogManager
-from storage.partition_log import PartitionLog
 
 log = logging.getLogger(__name__)
 
@@ -35,15 +37,24 @@ class Partitions:
         logs: where their files are made and removed.
         node_id: this broker, who leads them all.
         wake: called with a partition whose end, start or existence changed (see `Purgatory.check_soon`).
+        missing: what was in log directories that are not there.
     """
 
-    __slots__ = ("_by_name", "_clock", "_ids", "_logs", "_names", "_node_id", "_wake")
+    __slots__ = ("_by_name", "_clock", "_ids", "_logs", "_missing", "_names", "_node_id", "_wake")
 
-    def __init__(self, logs: LogManager, node_id: int, clock: Clock, wake: Callable[[Partition], None]) -> None:
+    def __init__(
+        self,
+        logs: LogManager,
+        node_id: int,
+        clock: Clock,
+        wake: Callable[[Partition], None],
+        missing: Missing = MappingProxyType({}),
+    ) -> None:
         self._logs = logs
         self._node_id = node_id
         self._clock = clock
         self._wake = wake
+        self._missing = missing
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
         self._ids: dict[str, bytes] = {}
@@ -105,6 +116,8 @@ class Partitions:
 
     def _log(self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool) -> PartitionLog:
         try:
+            if (topic_id, index) in self._missing:
+                raise LogOffline(f"{topic}-{index}", self._missing[topic_id, index])
             return self._logs.create(topic, index, topic_id, config, self._clock.now_ms(), is_new=is_new)
         except LogOffline as error:
             return cast(PartitionLog, OfflineLog(topic, index, topic_id, config, error))

@@ -6,8 +6,12 @@ What is left of a block when the broker stops is never given to anyone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from broker.deferred import Deferred
+from broker.deferred import Deferred, after
+
+if TYPE_CHECKING:
+    from broker.dispatch import Reply
 
 BLOCK_SIZE = 1_000
 
@@ -35,6 +39,10 @@ class ProducerIds:
         assert self._next < self._end
         self._next += 1
         return self._next - 1
+
+    def with_ids(self, serve: Callable[[], Reply]) -> Reply:
+        """Call `serve()`, at once or when there are ids."""
+        return serve() if self.available else after(self.replenish(), serve)
 
     def replenish(self) -> Deferred[None]:
         """Resolves when there are ids for everyone who waits; a block is asked for once however many do."""

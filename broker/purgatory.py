@@ -7,10 +7,13 @@ that key, and only its waiters are asked whether they are content now. The name 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Iterable
 
 from broker.timers import Timer, Timers
 from broker.turn import Turn
+
+log = logging.getLogger(__name__)
 
 
 class Waiter:
@@ -99,7 +102,14 @@ class Purgatory:
         completed = 0
         for waiter in list(at_key):
             # An earlier one of this list may have cancelled or completed it in passing.
-            if waiter._purgatory is not None and waiter._try_complete():
+            if waiter._purgatory is None:
+                continue
+            try:
+                content = waiter._try_complete()
+            except Exception:  # it has its deadline left; the others are not to miss their turn
+                log.exception("A request that waits could not be tried again")
+                continue
+            if content:
                 completed += 1
                 if waiter._purgatory is not None:
                     self._remove(waiter)
@@ -117,7 +127,10 @@ class Purgatory:
         for waiter in list(self._all):
             if waiter.active:
                 waiter.cancel()
-                waiter._on_timeout()
+                try:
+                    waiter._on_timeout()
+                except Exception:
+                    log.exception("A request that waited could not be answered")
 
     def _check_touched(self) -> None:
         touched, self._touched = self._touched, {}

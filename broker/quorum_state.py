@@ -17,6 +17,8 @@ from storage.fs import FileSystem
 
 FILE_NAME = "quorum-state"
 NOBODY = -1
+#: With the voters of any quorum.
+_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ def read_quorum_state(fs: FileSystem, directory: str) -> QuorumState | None:
     """The state in a directory, None without the file. Raises CorruptFile for what is no such file."""
     path = f"{directory}/{FILE_NAME}"
     try:
-        fields = json.loads(fs.read_file(path))
+        fields = json.loads(fs.read_file(path, _MOST_BYTES))
         version = int(fields["data_version"])
         if version not in (0, 1):
             raise CorruptFile(path, f"version {version} is not known")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
 from protocol.single_produce import FIRST_VERSION, SingleProduces, split
+from storage.append.opening import BatchToOpen
 from storage.errors import AppendRefused, LogOffline
 from storage.log_config import LONG_MAX
 
@@ -40,15 +41,17 @@ def produce_single(broker: Broker, version: int, frame: memoryview, position: in
     acks = single.acks
     if (
         partition is None
+        or partition.queue is not None
         or partition.internal
         or len(records) < HEADER_SIZE
         or records[_ATTRIBUTES] & TRANSACTIONAL_BIT
         or not (acks == 1 or (acks == -1 and not partition.lacks_replicas()))
-        or partition.log.config.flush_messages != LONG_MAX
+        or (config := partition.log.config).flush_messages != LONG_MAX
+        or config.log_append_time  # the records would be patched already when the handler tries again
     ):
         return None
     try:
         result = partition.append(records, broker.clock.now_ms())
-    except (AppendRefused, LogOffline):
+    except (AppendRefused, BatchToOpen, LogOffline):
         return None  # nothing was changed: the handler tries again, and tells what is wrong
     return single.answer(correlation_id, result.base_offset, result.log_append_time_ms, result.log_start_offset)

@@ -31,12 +31,13 @@ class _Loop(Protocol):
 class Timer:
     """One call at a deadline; `cancel` takes it back."""
 
-    __slots__ = ("_callback", "_timers", "deadline_ms")
+    __slots__ = ("_callback", "_queued", "_timers", "deadline_ms")
 
     def __init__(self, timers: Timers, deadline_ms: int, callback: Callable[[], None]) -> None:
         self._timers = timers
         self.deadline_ms = deadline_ms
         self._callback: Callable[[], None] | None = callback
+        self._queued = True  # in the heap
 
     @property
     def active(self) -> bool:
@@ -47,7 +48,8 @@ class Timer:
         """Forget the call; no effect once it was made."""
         if self._callback is not None:
             self._callback = None
-            self._timers._one_cancelled()
+            if self._queued:
+                self._timers._one_cancelled()
 
     def _fire(self) -> None:
         callback, self._callback = self._callback, None
@@ -99,6 +101,7 @@ class Timers:
         due = []
         while heap and heap[0][0] <= now_ms:
             timer = heappop(heap)[2]
+            timer._queued = False
             if timer.active:
                 due.append(timer)
             else:
@@ -109,7 +112,7 @@ class Timers:
                 timer._fire()
             except Exception:
                 log.exception("A timer's call failed")
-        if heap and self._armed is None:
+        if self._heap and self._armed is None:  # another heap, perhaps, than before the calls
             self._arm()
 
     def _one_cancelled(self) -> None:

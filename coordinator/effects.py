@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+from coordinator.shard import Producer
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 
@@ -37,12 +38,13 @@ class Write(Generic[R]):
     """Records that go into the log together or not at all.
 
     `on_written` is called after they were replayed, `on_failed` when they could not be written; both may add to the
-    effects, also another write.
+    effects, also another write. With a `producer` they are part of its transaction.
     """
 
     records: Sequence[R]
     on_written: Callable[[], None] | None = None
     on_failed: Callable[[ErrorCode], None] | None = None
+    producer: Producer | None = None
 
 
 @dataclass(slots=True)
@@ -67,20 +69,22 @@ class Effects(Generic[R]):
         records: Sequence[R],
         on_written: Callable[[], None] | None = None,
         on_failed: Callable[[ErrorCode], None] | None = None,
+        producer: Producer | None = None,
     ) -> None:
-        self.writes.append(Write(records, on_written, on_failed))
+        self.writes.append(Write(records, on_written, on_failed, producer))
 
 
-def carry_out(effects: Effects[R], write: Callable[[Sequence[R]], ErrorCode]) -> ErrorCode:
+def carry_out(effects: Effects[R], write: Callable[[Sequence[R], Producer | None], ErrorCode]) -> ErrorCode:
     """Do the writes in order, with those that follow from them, then deliver the answers.
 
-    `write` appends records to the log, all or nothing, and replays them; it returns why it could not. Returns the
+    `write` appends records to the log, all or nothing, and replays them; it returns why it could not. It is told the
+    producer of whose transaction they are part, None if of none. Returns the
     first such code: a caller whose request has no parked answer gives it to the client in place of the decision's.
     """
     failure = ErrorCode.NONE
     while effects.writes:
         wanted = effects.writes.pop(0)
-        code = write(wanted.records)
+        code = write(wanted.records, wanted.producer)
         if code is ErrorCode.NONE:
             if wanted.on_written is not None:
                 wanted.on_written()

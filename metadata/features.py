@@ -15,18 +15,22 @@ from protocol.messages.cluster_metadata import PartitionChangeRecord, PartitionR
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+TRANSACTION_VERSION = "transaction.version"
+GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 
 MIN_METADATA_VERSION = 7  # 3.3-IV3: the first that Apache Kafka 4 reads
 MAX_METADATA_VERSION = 30  # 4.3-IV0
 
 SUPPORTED_FEATURES: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
-        "group.version": (0, 1),
+        GROUP_VERSION: (0, 1),
         KRAFT_VERSION: (0, 1),
         METADATA_VERSION: (MIN_METADATA_VERSION, MAX_METADATA_VERSION),
-        "share.version": (0, 1),
-        "streams.version": (0, 1),
-        "transaction.version": (0, 2),
+        SHARE_VERSION: (0, 1),
+        STREAMS_VERSION: (0, 1),
+        TRANSACTION_VERSION: (0, 2),
         ELIGIBLE_LEADER_REPLICAS: (0, 1),
     }
 )
@@ -36,10 +40,10 @@ BOOTSTRAP_FEATURES: Mapping[str, int] = MappingProxyType(
     {
         METADATA_VERSION: MAX_METADATA_VERSION,
         ELIGIBLE_LEADER_REPLICAS: 1,
-        "group.version": 1,
-        "share.version": 1,
-        "streams.version": 1,
-        "transaction.version": 2,
+        GROUP_VERSION: 1,
+        SHARE_VERSION: 1,
+        STREAMS_VERSION: 1,
+        TRANSACTION_VERSION: 2,
     }
 )
 
@@ -49,6 +53,8 @@ CONTROLLER_REGISTRATION_LEVEL = 15
 DIRECTORIES_LEVEL = 17  # partitions say in which log directory their replicas lie
 ELR_LEVEL = 23
 CORDONED_DIRECTORIES_LEVEL = 30
+# The levels of metadata.version that brought new records or fields; a level below them cannot tell what those say.
+CHANGED_METADATA_LEVELS = (8, 11, 13, 14, 15, 17, 23, 30)
 
 # Record type -> (from this metadata.version on, version), newest first. Types that are not here have version 0 only.
 _RECORD_VERSIONS: Mapping[int | None, tuple[tuple[int, int], ...]] = MappingProxyType(

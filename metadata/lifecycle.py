@@ -8,11 +8,12 @@ nothing was lost: with KIP-966 the replica leaves the in-sync set and becomes an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from metadata.configs import MIN_INSYNC_REPLICAS
+from metadata.decision import Refused
 from metadata.features import (
     BOOTSTRAP_FEATURES,
     CONTROLLER_REGISTRATION_LEVEL,
@@ -25,6 +26,7 @@ from metadata.features import (
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.partition import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionRegistration
+from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
     BeginTransactionRecord,
@@ -35,6 +37,7 @@ from protocol.messages.cluster_metadata import (
     PartitionChangeRecord,
     RegisterBrokerRecord,
     RegisterControllerRecord,
+    UnregisterBrokerRecord,
 )
 from protocol.messages.cluster_metadata.brokers import BrokerEndpoint, BrokerFeature
 from protocol.messages.cluster_metadata.cluster import ControllerEndpoint, ControllerFeature
@@ -137,14 +140,21 @@ def _features() -> Iterator[dict[str, Any]]:
         yield {"name": name, "min_supported_version": lowest, "max_supported_version": highest}
 
 
-def unfence_broker(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
-    """Unfence the broker and make it leader wherever it may be.
+def unfence_broker(
+    image: MetadataImage, broker_id: int, missing: Collection[tuple[bytes, int]] = ()
+) -> list[MetadataRecord]:
+    """Unfence the broker and make it leader wherever it may be; not of what is `missing` (topic id, partition), its log
+    directory not being there (KIP-858).
 
     What it led when it last died without a word, it still leads on paper: those partitions begin a new leader epoch, so
     that clients and followers can tell which records of the old one were lost.
     """
     records = [_registration_change(image, broker_id, 0, fenced=UNFENCE)]
     for topic_id, index, partition in _replicas_of(image, broker_id):
+        if (topic_id, index) in missing:
+            if partition.leader == broker_id:
+                records.append(_give_up(image, topic_id, index, partition, broker_id))
+            continue
         if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
             fields = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
         elif partition.leader == broker_id:
@@ -161,7 +171,9 @@ def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
 
 
 def leave(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
-    """The records of a controlled shutdown: give up leadership, then be fenced."""
+    """The records of a controlled shutdown: give up leadership, then be fenced. None of one that was unregistered."""
+    if broker_id not in image.brokers:
+        return []
     records = [_registration_change(image, broker_id, 1, in_controlled_shutdown=1)]
     for topic_id, index, partition in _replicas_of(image, broker_id):
         if partition.leader == broker_id:
@@ -181,8 +193,25 @@ def _give_up(
     return _partition_change(image, topic_id, index, leader=NO_LEADER, **fields)
 
 
+def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
+    """Forget a broker: what it leads has no leader then. Raises Refused for one that is not registered."""
+    broker = image.brokers.get(broker_id)
+    if broker is None:
+        message = f"Broker ID {broker_id} is not currently registered"
+        raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
+    records = [
+        _give_up(image, topic_id, index, partition, broker_id)
+        for topic_id, index, partition in _replicas_of(image, broker_id)
+        if partition.leader == broker_id
+    ]
+    fields = {"broker_id": broker_id, "broker_epoch": broker.broker_epoch}
+    return [*records, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
+
+
 def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[bytes]) -> list[MetadataRecord]:
     """Only the directories `online` of a broker still work: what lies in the others is led by nobody (KIP-858)."""
+    if broker_id not in image.brokers:
+        return []
     records = [_registration_change(image, broker_id, 2, log_dirs=list(online))] if online else []
     for topic_id, index, partition in _replicas_of(image, broker_id):
         directory = partition.directory_of(broker_id)

@@ -14,10 +14,14 @@ from protocol.messages.cluster_metadata import AbortTransactionRecord, BeginTran
 
 
 class MetadataLoader:
-    """Feeds records of a log, or of a snapshot and the log after it, into an image."""
+    """Feeds records of a log, or of a snapshot and the log after it, into an image.
+
+    `deleted_topics` has the ids of topics that it saw go: a crash may have been faster than their directories.
+    """
 
     def __init__(self, image: MetadataImage | None = None) -> None:
         self.image = image or MetadataImage()
+        self.deleted_topics: set[bytes] = set()
         self._open: list[AnyRecord] | None = None
 
     @property
@@ -35,7 +39,7 @@ class MetadataLoader:
             self._open = []
         elif record.message is EndTransactionRecord:
             for held in self._close("ends"):
-                replay(self.image, held, Delta())
+                self._replay(held)
         elif record.message is AbortTransactionRecord:
             self._close("is aborted")
         else:
@@ -43,9 +47,14 @@ class MetadataLoader:
 
     def _apply(self, record: AnyRecord) -> None:
         if self._open is None:
-            replay(self.image, record, Delta())
+            self._replay(record)
         else:
             self._open.append(record)
+
+    def _replay(self, record: AnyRecord) -> None:
+        delta = Delta()
+        replay(self.image, record, delta)
+        self.deleted_topics.update(topic.topic_id for topic in delta.deleted_topics)
 
     def _close(self, how: str) -> list[AnyRecord]:
         if self._open is None:

@@ -73,8 +73,8 @@ class DecoderWriter:
         self.flush()
         write("return value, p")
         write.indent = 1
-        write("except MALFORMED as error:")
-        write(f'    raise ProtocolError(f"{self.message.name} v{self.version}: {{error}}") from None')
+        write("except MALFORMED:")
+        write(f'    raise ProtocolError("{self.message.name} v{self.version}: the bytes end too early") from None')
         return write.compile("decode", title(self.message, self.version, "decode"))
 
     # Fixed-size values are collected, and read together before anything that needs the position.

@@ -29,7 +29,7 @@ class ErrorCode(IntEnum):
     retriable: bool
     text: str
 
-    def __new__(cls, code: int, text: str, retriable: bool = False) -> ErrorCode:
+    def __new__(cls, code: int, text: str = "", retriable: bool = False) -> ErrorCode:
         member = int.__new__(cls, code)
         member._value_ = code
         member.text = text

@@ -1,7 +1,8 @@
 """The answer to a Fetch, shaped by hand where it says only what most say.
 
 Light values instead of schema structs: a consumer of a thousand partitions has as many of them in each answer. What is
-rare (a diverging epoch, where the leader is now) is told by the schema, and a property test keeps both equal. v4-v18.
+rare (a diverging epoch, where the leader is now; all of v0-v3) is told by the schema, and a property test keeps both
+equal.
 """
 
 from __future__ import annotations
@@ -107,6 +108,7 @@ class FetchAnswer(NamedTuple):
     nodes: Sequence[Node] = ()
 
 
+_FIRST_BY_HAND = 4
 _SIZE = Layout(">ii").pack
 _COMPACT_SIZE = Layout(">iix").pack
 # size, correlation id, no tags, no throttling, error code, session id, one topic: its id, one partition, ...
@@ -127,6 +129,10 @@ _COMPACT_ABORTED = Layout(">qqx").pack
 def fetch_encoder(version: int) -> Callable[[int, Struct | FetchAnswer], list[Chunk]]:
     """The function (correlation id, answer) -> frame in pieces; records stand in it as they are."""
     by_schema = response_encoder(FETCH, version)
+    if version < _FIRST_BY_HAND:
+        return lambda correlation_id, answer: by_schema(
+            correlation_id, as_struct(answer) if isinstance(answer, FetchAnswer) else answer
+        )
     by_hand = _compact_encoder(version) if version >= 12 else _plain_encoder(version)
 
     def encode(correlation_id: int, answer: Struct | FetchAnswer) -> list[Chunk]:

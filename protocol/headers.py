@@ -67,8 +67,8 @@ def decode_request_header(frame: ReadBuffer) -> RequestHeader:
             position += 1
             if tags:
                 position = skip_tagged_fields(frame, position, tags, len(frame))
-    except (struct.error, IndexError) as error:
-        raise ProtocolError(f"request header: {error}") from None
+    except (struct.error, IndexError):
+        raise ProtocolError("the bytes end before the request header does") from None
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,10 @@ PARTITION_METADATA = "partition.metadata"
 LOCK = ".lock"
 
 _VERSION = "0"
+#: More than the smallest of them ever have; what is behind is not looked at.
+_TINY_BYTES = 64 << 10
+#: 16 bytes in base64, with Kafka's alphabet.
+_ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
 
 TopicPartition = tuple[str, int]
 
@@ -46,7 +51,7 @@ def read_lines(fs: FileSystem, path: str) -> list[list[str]] | None:
         if version != _VERSION or int(count) != len(lines):
             raise CorruptFile(path, f"version {version} with {count} entries announced, {len(lines)} found")
     except ValueError:
-        raise CorruptFile(path, "no checkpoint file") from None
+        raise CorruptFile(path, "is no checkpoint file: no version and number of entries") from None
     return [line.split() for line in lines]
 
 
@@ -58,11 +63,16 @@ def write_lines(fs: FileSystem, path: str, lines: Sequence[str], *, sync: bool =
     fs.replace_file(path, format_lines(lines), sync=sync)
 
 
-def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
-    """Offsets by (topic, partition); none where the file is missing or damaged; what is no entry is left out."""
+def read_offsets(fs: FileSystem, path: str, remarks: list[str] | None = None) -> dict[TopicPartition, int]:
+    """Offsets by (topic, partition); none where the file is missing or damaged; what is no entry is left out.
+
+    `remarks` gets what is wrong with the file. An empty one is not damaged: Apache Kafka begins with those.
+    """
     try:
         lines = read_lines(fs, path) or []
-    except CorruptFile:
+    except CorruptFile as error:
+        if remarks is not None and fs.read_file(path, 1):
+            remarks.append(f"{error}; it counts as missing")
         return {}
     found = {}
     for fields in lines:
@@ -70,7 +80,8 @@ def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
             topic, partition, offset = fields
             found[topic, int(partition)] = int(offset)
         except ValueError:
-            continue
+            if remarks is not None:
+                remarks.append(f"{path}: {' '.join(fields)!r} is no entry, and does not count")
     return found
 
 
@@ -89,10 +100,10 @@ class MetaProperties:
 
 
 def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | None:
-    """None where the directory is not formatted. CorruptFile: a version or a number that cannot be."""
+    """None where the directory is not formatted. CorruptFile: a version, a number or an id that cannot be."""
     path = f"{directory}/{META_PROPERTIES}"
     try:
-        text = fs.read_file(path).decode("latin-1")
+        text = fs.read_file(path, _TINY_BYTES).decode("latin-1")
     except FileNotFoundError:
         return None
     values = _parse_properties(text)
@@ -101,9 +112,16 @@ def read_meta_properties(fs: FileSystem, directory: str) -> MetaProperties | Non
         node_id = int(values["node.id"] if version else values["broker.id"])
         if version not in (0, 1):
             raise CorruptFile(path, f"unknown version {version}")
-        return MetaProperties(values["cluster.id"], node_id, values.get("directory.id"), version)
+        return MetaProperties(values["cluster.id"], node_id, _checked_id(values.get("directory.id")), version)
     except (KeyError, ValueError) as error:
         raise CorruptFile(path, f"no usable value: {error}") from None
+
+
+def _checked_id(text: str | None) -> str | None:
+    """An id of 16 bytes in base64, as it is. ValueError."""
+    if text is not None and _ID.fullmatch(text) is None:
+        raise ValueError(f"directory.id {text!a} is no id")
+    return text
 
 
 def write_meta_properties(fs: FileSystem, directory: str, properties: MetaProperties) -> None:
@@ -127,7 +145,7 @@ def _parse_properties(text: str) -> dict[str, str]:
 def read_clean_shutdown(fs: FileSystem, directory: str) -> int | None:
     """The broker epoch at the last clean stop, -1 where the file does not tell; None after an unclean one."""
     try:
-        data = fs.read_file(f"{directory}/{CLEAN_SHUTDOWN}")
+        data = fs.read_file(f"{directory}/{CLEAN_SHUTDOWN}", _TINY_BYTES)
     except FileNotFoundError:
         return None
     try:
@@ -145,9 +163,8 @@ def write_clean_shutdown(fs: FileSystem, directory: str, broker_epoch: int) -> N
 def read_topic_id(fs: FileSystem, directory: str) -> bytes | None:
     """The 16 bytes of a partition directory's topic id; None where the file is missing or damaged."""
     try:
-        values = dict(
-            line.split(": ", 1) for line in fs.read_file(f"{directory}/{PARTITION_METADATA}").decode().splitlines()
-        )
+        text = fs.read_file(f"{directory}/{PARTITION_METADATA}", _TINY_BYTES).decode()
+        values = dict(line.split(": ", 1) for line in text.splitlines())
         topic_id = base64.urlsafe_b64decode(values["topic_id"] + "==")
     except (OSError, ValueError, KeyError):
         return None

@@ -10,7 +10,16 @@ from typing import NamedTuple
 
 
 class StorageError(Exception):
-    """Base of everything below; never raised itself."""
+    """Base of everything below; never raised itself. Passes from a worker to the broker as it is, with its fields."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: type[StorageError], args: tuple[object, ...], fields: dict[str, object]) -> StorageError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class RecordError(NamedTuple):
@@ -23,9 +32,11 @@ class RecordError(NamedTuple):
 class AppendRefused(StorageError):
     """The records may not be appended as they are; the log is unchanged. Base of the classes that follow."""
 
-    def __init__(self, message: str, record_errors: tuple[RecordError, ...] = ()) -> None:
+    def __init__(self, message: str, record_errors: tuple[RecordError, ...] = (), error_count: int = 0) -> None:
+        """`error_count`: how many records are wrong, where not all of them are told."""
         super().__init__(message)
         self.record_errors = record_errors
+        self.error_count = error_count or len(record_errors)
 
 
 class CorruptRecords(AppendRefused):
@@ -54,6 +65,10 @@ class RecordTooLarge(AppendRefused):
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(f"The batch has {size_bytes} bytes, more than max.message.bytes of {limit_bytes} allows.")
         self.size_bytes, self.limit_bytes = size_bytes, limit_bytes
+
+
+class TooMuchToOpen(AppendRefused):
+    """A batch that has to be opened, and holds more bytes or records than are opened at a time."""
 
 
 class RecordBatchTooLarge(AppendRefused):

@@ -41,29 +41,25 @@ class FetchSlice:
             raise ValueError("the slice has been released")
         return self.file.handle
 
-    def acquire(self) -> FetchSlice:
-        """Another holder of the same piece."""
+    def piece(self, start: int, end: int) -> FetchSlice:
+        """Some of the bytes, as a slice of its own."""
         if self.file is None:
             raise ValueError("the slice has been released")
-        return FetchSlice(self._fs, self.file, self.position, self._size)
+        return FetchSlice(self._fs, self.file, self.position + start, end - start, self.is_recent)
 
     def release(self) -> None:
         """Let go of the file; again is fine."""
         self.file = None
 
     def is_cold(self) -> bool:
-        """Whether sending it would wait for the disk, judged by its first and last page."""
+        """Whether sending it would wait for the disk, judged by its last page: the first was read to find it."""
         file = self.file
         if self.is_recent or file is None or not file.tells_cached:
             return False
-        for position in (self.position, self.position + self._size - 1):
-            cached = self._fs.is_cached(file.handle, position)
-            if cached is None:
-                file.tells_cached = False
-                return False
-            if not cached:
-                return True
-        return False
+        cached = self._fs.is_cached(file.handle, self.position + self._size - 1)
+        if cached is None:
+            file.tells_cached = False
+        return cached is False
 
     def warm(self) -> None:
         """Have the pages read into the cache: for another thread, which waits for the disk instead of the loop."""

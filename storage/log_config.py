@@ -11,6 +11,12 @@ from dataclasses import dataclass, field
 INT_MAX, LONG_MAX = (1 << 31) - 1, (1 << 63) - 1
 
 
+def _magic_of(release: str) -> int:
+    if release.startswith(("0.8.", "0.9.")):
+        return 0
+    return 1 if release.startswith("0.10.") else 2
+
+
 @dataclass(frozen=True, slots=True)
 class LogConfig:
     """Topic keys with dots written as underscores; times in ms, sizes in bytes, -1 for no limit where Kafka has it."""
@@ -27,6 +33,8 @@ class LogConfig:
     index_interval_bytes: int = 4096
     max_compaction_lag_ms: int = LONG_MAX
     max_message_bytes: int = 1_048_588
+    message_downconversion_enable: bool = True
+    message_format_version: str = "3.0-IV1"
     message_timestamp_after_max_ms: int = 3_600_000
     message_timestamp_before_max_ms: int = LONG_MAX
     message_timestamp_type: str = "CreateTime"
@@ -44,11 +52,13 @@ class LogConfig:
     #: pybroker.record.validation: `header` trusts what only the records themselves could belie, `full` walks them.
     record_validation: str = "header"
 
-    # Derived, and asked for on every append:
+    # Derived, and asked for on every append, or fetch:
     compacted: bool = field(init=False, repr=False)
     #: Whether time and size limits remove segments.
     deletes: bool = field(init=False, repr=False)
     log_append_time: bool = field(init=False, repr=False)
+    #: The format that message.format.version asks for: 0 before 0.10.0, 1 before 0.11.0, else 2.
+    message_magic: int = field(init=False, repr=False)
     #: segment.ms, for compacted topics at most max.compaction.lag.ms: the active segment is never cleaned.
     max_segment_ms: int = field(init=False, repr=False)
 
@@ -57,5 +67,6 @@ class LogConfig:
         derive(self, "compacted", "compact" in self.cleanup_policy)
         derive(self, "deletes", "delete" in self.cleanup_policy)
         derive(self, "log_append_time", self.message_timestamp_type == "LogAppendTime")
+        derive(self, "message_magic", _magic_of(self.message_format_version))
         bounded = self.compacted and self.max_compaction_lag_ms > 0
         derive(self, "max_segment_ms", min(self.segment_ms, self.max_compaction_lag_ms) if bounded else self.segment_ms)

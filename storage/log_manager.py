@@ -1,44 +1,41 @@
 """All logs of a broker, in one or several log directories: found at the start, made, deleted, flushed, closed.
 
-Owned by the event loop. For the background thread it makes tasks (tasks.py): what is due to be flushed, removed,
+Owned by the event loop. For the background thread it makes tasks (log/tasks.py): what is due to be flushed, removed,
 written to checkpoint files. Times are arguments; nothing here asks a clock.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from itertools import count
+from dataclasses import replace
+from functools import cache, partial
+from uuid import uuid4
 
-from storage.checkpoints import (
-    CLEAN_SHUTDOWN,
-    HIGH_WATERMARKS,
-    LOG_START_OFFSETS,
-    RECOVERY_POINTS,
-    TopicPartition,
-    format_offsets,
-    read_clean_shutdown,
-    read_offsets,
-    write_clean_shutdown,
-    write_topic_id,
-)
-from storage.directory_names import DirectoryKind, delete_name, parse_name, stray_name
-from storage.errors import DirectoryRefused, LogOffline
+from protocol.records.errors import RecordsError
+from storage.checkpoints import TopicPartition, write_clean_shutdown, write_topic_id
+from storage.cleaner.output import CleanedSegment
+from storage.cleaner.swap import SwapInTask
+from storage.directory_names import delete_name, stray_name
+from storage.errors import LogOffline, StorageError
 from storage.fs import LOCAL, FileSystem
+from storage.log.directory import LogDirectory, lock_all
+from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
+from storage.log.partition import PartitionLog
+from storage.log.removals import Removals
+from storage.log.retention import expired_segments, remove_segments
+from storage.log.tasks import FlushTask, RenameTask, Task, WriteTask
 from storage.log_config import LONG_MAX, LogConfig
-from storage.log_directory import LogDirectory, lock_all
+from storage.moves.twins import orphan, settle_twins
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
-from storage.partition_log import PartitionLog
-from storage.producer_state import DEFAULT_EXPIRATION_MS
-from storage.recovery import load_log
-from storage.retention import expired_segments, remove_segments
-from storage.tasks import FlushTask, RemoveTask, RenameTask, Task, WriteTask
+from storage.producers.state import DEFAULT_EXPIRATION_MS
+from storage.recovery.found_directory import FoundDirectory, FutureLog, Recover, look_into
+from storage.recovery.job import RecoveryJob
+from storage.recovery.loading import load_log
+from storage.recovery.segment import Cut
+from storage.recovery.stored_log import StoredLog
 
-#: The metadata log is no log of a topic: its owner opens it by `open_log`.
-METADATA_TOPIC = "__cluster_metadata"
 #: fsyncs at a time when the broker stops.
 _FLUSHES_AT_ONCE = 16
 
@@ -64,9 +61,17 @@ class LogManager:
         self.producer_expiration_ms = DEFAULT_EXPIRATION_MS
         #: Names in log directories that are no partition's, left alone.
         self.ignored: list[str] = []
+        #: Logs that could not be opened, and why, though their directory works.
+        self.refused: dict[TopicPartition, LogOffline] = {}
+        #: Copies that were found at the start and have not taken their partition's place.
+        self.futures: list[FutureLog] = []
+        #: Where partitions are to be made that are not there yet.
+        self.preferred: dict[TopicPartition, LogDirectory] = {}
+        #: What recovery has cut off.
+        self.cuts: list[Cut] = []
+        self._checkpoints = OffsetCheckpoints(self.logs)
+        self._removals = Removals()
         self._fs = fs
-        self._removals: list[tuple[int, int, LogDirectory, Sequence[str]]] = []
-        self._sequence = count()
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -78,61 +83,57 @@ class LogManager:
         for directory in self.directories:
             directory.unlock()
 
-    def load(self, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
+    def load(self, config_of: Callable[[str], LogConfig], now_ms: int, recover: Recover | None = None) -> None:
         """Open all logs; `config_of(topic)` gives a topic's values. A directory that fails meanwhile goes offline.
 
-        DirectoryRefused: two directories have the same partition, and nobody knows which of them is the right one.
+        `recover` gets all that has to be checked after an unclean stop, and may do some or all of it beforehand. A
+        single log that cannot be opened is among `refused`, what had to be cut off others in `cuts`.
+        DirectoryRefused: two directories have the same partition, and each has what the other has not.
         """
-        for directory in self.directories:
+        config_of, expiration_ms = cache(config_of), self.producer_expiration_ms
+        found: list[FoundDirectory] = []
+        jobs: list[RecoveryJob] = []
+        for directory in (each for each in self.directories if each.is_online):
             try:
-                self._load_directory(directory, config_of, now_ms)
+                found.append(look_into(directory))
+                if recover is not None:
+                    jobs += found[-1].jobs(found[-1].logs(config_of, now_ms, expiration_ms))
             except OSError as error:
                 directory.fail(error)
-
-    def _load_directory(self, directory: LogDirectory, config_of: Callable[[str], LogConfig], now_ms: int) -> None:
-        fs, path = self._fs, directory.path
-        clean = read_clean_shutdown(fs, path) is not None
-        # From here on a crash needs recovery again.
-        fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        recovery_points = read_offsets(fs, f"{path}/{RECOVERY_POINTS}")
-        start_offsets = read_offsets(fs, f"{path}/{LOG_START_OFFSETS}")
-        for entry in fs.list(path):
-            if not entry.is_directory:
-                continue
-            kind, topic, partition = parse_name(entry.name)
-            if kind is DirectoryKind.DELETED:
-                self._schedule(now_ms, directory, [f"{path}/{entry.name}"])
-            elif kind is not DirectoryKind.PARTITION:
-                self.ignored.append(f"{path}/{entry.name}")
-            elif topic != METADATA_TOPIC:
-                twin = self.logs.get((topic, partition))
-                if twin is not None:
-                    raise DirectoryRefused(f"{path}/{entry.name}", f"is there twice, also as {twin.path}")
-                log = load_log(
-                    directory,
-                    f"{path}/{entry.name}",
-                    topic,
-                    partition,
-                    config_of(topic),
-                    now_ms=now_ms,
-                    clean=clean,
-                    recovery_point=recovery_points.get((topic, partition), 0),
-                    log_start_offset=start_offsets.get((topic, partition), 0),
-                    producer_expiration_ms=self.producer_expiration_ms,
-                )
-                self._add(log)
-
-    def open_log(self, topic: str, partition: int, config: LogConfig, now_ms: int) -> PartitionLog:
-        """A log that is not among `logs`, in the first directory, with all its batches checked: the metadata log."""
-        directory = self.directories[0]
-        path = f"{directory.path}/{topic}-{partition}"
-        try:
-            return load_log(directory, path, topic, partition, config, now_ms=now_ms, clean=False)
-        except OSError as error:
-            raise directory.fail(error) from error
+        recovered = recover(jobs) if recover is not None and jobs else {}
+        for each in found:
+            for path in recovered.keys() & each.partitions.values():
+                self.cuts += recovered[path].cuts
+                each.directory.remarks += recovered[path].remarks
+            if each.deleted:
+                self._removals.add(now_ms, each.directory, each.deleted, partitions=True)
+            self.ignored += each.ignored
+            self.futures += each.futures
+            for stored in each.logs(config_of, now_ms, expiration_ms):
+                if each.directory.failure is not None:
+                    break
+                if stored.path in recovered:
+                    stored = replace(stored, recovered=True)
+                try:
+                    log = load_log(each.directory, stored, self.cuts)
+                except OSError as error:
+                    each.directory.fail(error)
+                except (StorageError, RecordsError) as error:
+                    self.refused[stored.topic, stored.partition] = LogOffline(
+                        stored.path, f"{type(error).__name__}: {error}"
+                    )
+                else:
+                    twin = self.logs.get((log.topic, log.partition))
+                    if twin is None:
+                        self.add(log)
+                        continue
+                    kept, other = settle_twins(twin, log)
+                    if kept is log:
+                        self.replace(log)
+                    self.retire(other, now_ms)
 
     def close(self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = ()) -> None:
-        """Write everything, and mark the directories whose stop was clean. `others`: logs opened by `open_log`."""
+        """Write everything, and mark the directories whose stop was clean. `others`: logs that are not among `logs`."""
         logs = [log for log in (*self.logs.values(), *others) if log.directory.is_online and not log.closed]
         for log in logs:
             _try(log.directory, log.complete)
@@ -140,19 +141,25 @@ class LogManager:
         with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
             for start in range(0, len(logs), _FLUSHES_AT_ONCE):
                 some = logs[start : start + _FLUSHES_AT_ONCE]
-                flushes = [task for log in some if (task := self.flush_task(log, now_ms)) is not None]
-                deque(pool.map(FlushTask.run, flushes), maxlen=0)
-                for task in flushes:
+                tasks = [task for log in some for task in self._last_tasks(log, now_ms)]
+                deque(pool.map(lambda task: task.run(), tasks), maxlen=0)
+                for task in tasks:
                     task.apply()
                 for log in some:
                     log.close_files()
         for directory in self.directories:
-            for checkpoint in self.checkpoint_tasks(directory):
+            for checkpoint in self._checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
             if directory.is_online:
                 _try(directory, partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
+
+    def _last_tasks(self, log: PartitionLog, now_ms: int) -> Iterator[Task]:
+        if (data := log.leader_epochs.unwritten()) is not None:
+            yield WriteTask(log.directory, log.leader_epochs.path, data)
+        if (task := self.flush_task(log, now_ms)) is not None:
+            yield task
 
     # -- logs --------------------------------------------------------------------------------------------------------
 
@@ -178,68 +185,96 @@ class LogManager:
             if log.directory.failure is not None:
                 raise LogOffline(log.path, log.directory.failure)
             return log
+        if (topic, partition) in self.refused:
+            raise self.refused[topic, partition]
         online = [directory for directory in self.directories if directory.is_online]
+        preferred = self.preferred.pop((topic, partition), None)
         failed = next((directory for directory in self.directories if not directory.is_online), None)
         if not online or (failed is not None and not is_new):
             assert failed is not None
             raise LogOffline(failed.path, failed.failure or "")
-        directory = min(online, key=lambda each: each.log_count)
+        future = orphan(self.futures, topic, partition, topic_id)
+        if future is not None:
+            preferred = future.directory
+        directory = preferred if preferred in online else min(online, key=lambda each: each.log_count)
         path = f"{directory.path}/{topic}-{partition}"
         try:
+            forgotten = self._checkpoints.forget_deleted(directory)
+            if future is not None:
+                self._fs.rename(future.path, path)
             self._fs.make_directory(path)
             write_topic_id(self._fs, path, topic_id)
-            log = load_log(
-                directory,
-                path,
-                topic,
-                partition,
-                config,
-                now_ms=now_ms,
-                clean=False,
-                producer_expiration_ms=self.producer_expiration_ms,
-            )
+            expiration_ms = self.producer_expiration_ms
+            stored = StoredLog(path, topic, partition, config, now_ms, producer_expiration_ms=expiration_ms)
+            log = load_log(directory, stored)
         except OSError as error:
             raise directory.fail(error) from error
-        log.mark_unsynced(f"{path}/partition.metadata")
-        log.mark_unsynced(directory.path)
-        self._add(log)
+        for written in (f"{path}/partition.metadata", directory.path, *forgotten):
+            log.mark_unsynced(written)
+        self.add(log)
         return log
 
-    def _add(self, log: PartitionLog) -> None:
+    def add(self, log: PartitionLog) -> None:
+        """Have a log among `logs`."""
         self.logs[log.topic, log.partition] = log
         log.directory.log_count += 1
 
-    def _take_out(self, topic: str, partition: int) -> PartitionLog | None:
+    def _take_out(self, topic: str, partition: int) -> tuple[LogDirectory, str, int] | None:
+        """Forget a log, also one that was refused: its directory, its path, and file.delete.delay.ms."""
         log = self.logs.pop((topic, partition), None)
         if log is not None:
             log.close_files()
             log.directory.log_count -= 1
-        return log
+            return log.directory, log.path, log.config.file_delete_delay_ms
+        refused = self.refused.pop((topic, partition), None)
+        if refused is not None:
+            owner = next(each for each in self.directories if refused.path.startswith(each.path + "/"))
+            return owner, refused.path, 0
+        return None
 
     def delete(self, topic: str, partition: int, unique: str, now_ms: int) -> None:
         """Take the log out; its directory is renamed, and goes after file.delete.delay.ms. `unique`: 32 hex digits."""
-        log = self._take_out(topic, partition)
-        if log is None:
+        found = self._take_out(topic, partition)
+        if found is None:
             return
-        directory = log.directory
-        path = f"{directory.path}/{delete_name(topic, partition, unique)}"
+        directory, old, delay_ms = found
+        self.discard(directory, old, delete_name(topic, partition, unique), now_ms + delay_ms)
+
+    def replace(self, new: PartitionLog) -> PartitionLog:
+        """`new` takes the place of the log of its partition, which is given back, closed; its files are still there."""
+        old = self.logs[new.topic, new.partition]
+        old.close_files()
+        old.directory.log_count -= 1
+        self.add(new)
+        return old
+
+    def retire(self, log: PartitionLog, now_ms: int) -> None:
+        """Remove a log that another has taken the place of, after file.delete.delay.ms."""
+        log.close_files()
+        name = delete_name(log.topic, log.partition, uuid4().hex)
+        self.discard(log.directory, log.path, name, now_ms + log.config.file_delete_delay_ms)
+
+    def discard(self, directory: LogDirectory, path: str, name: str, due_ms: int) -> None:
+        """Give a partition's directory a name that says that it is going, and remove it when that is due."""
         if directory.is_online:
             try:
-                self._fs.rename(log.path, path)
+                self._fs.rename(path, f"{directory.path}/{name}")
             except OSError as error:
                 directory.fail(error)
             else:
-                self._schedule(now_ms + log.config.file_delete_delay_ms, directory, [path])
+                self._checkpoints.note_deletion(directory)
+                self._removals.add(due_ms, directory, [f"{directory.path}/{name}"], partitions=True)
 
     def set_aside(self, topic: str, partition: int, unique: str) -> None:
         """Take out a log that no topic has any more; its directory is kept as `-stray` for people to decide about."""
-        log = self._take_out(topic, partition)
-        if log is None:
+        found = self._take_out(topic, partition)
+        if found is None:
             return
+        directory, old, _ = found
         try:
-            self._fs.rename(log.path, f"{log.directory.path}/{stray_name(topic, partition, unique)}")
+            self._fs.rename(old, f"{directory.path}/{stray_name(topic, partition, unique)}")
         except OSError as error:
-            log.directory.fail(error)
+            directory.fail(error)
 
     # -- work for the background thread ------------------------------------------------------------------------------
 
@@ -252,12 +287,9 @@ class LogManager:
     def flush_tasks(self, now_ms: int) -> Iterator[Task]:
         """What has to be forced to the disk now: rolled segments, small files, and logs whose flush.ms is over.
 
-        Made while one iterates: each holds files open until it is run.
+        Made while one iterates: each holds files open until it is run. A log that is being forced there just now has
+        its turn the next time.
         """
-        for directory in self.directories:
-            for waiting in list(directory.needs_flush):
-                if waiting in directory.needs_flush and directory.is_online:
-                    yield FlushTask(waiting, now_ms, with_active=False)
         for log in list(self.logs.values()):
             if (
                 log.config.flush_ms < LONG_MAX
@@ -265,60 +297,50 @@ class LogManager:
                 and now_ms - log.last_flush_ms >= log.config.flush_ms
                 and log.directory.is_online
                 and not log.closed
+                and not log.flushes
             ):
                 yield FlushTask(log, now_ms, with_active=True)
+        for directory in self.directories:
+            yield from self._checkpoints.tasks_again(directory)
+            for waiting in list(directory.needs_flush):
+                # A log that is not of `logs` has an owner, who alone forces it to the disk: two at a time would
+                # believe each that it waits for all.
+                ours = self.logs.get((waiting.topic, waiting.partition)) is waiting
+                if ours and waiting in directory.needs_flush and directory.is_online and not waiting.flushes:
+                    yield FlushTask(waiting, now_ms, with_active=False)
 
     def retention_tasks(self, now_ms: int) -> Iterator[Task]:
         """Take expired segments out, log by log as one iterates, so that the loop can do other things in between."""
         for log in list(self.logs.values()):
-            if not log.directory.is_online or log.closed:
-                continue
-            try:
-                paths = remove_segments(log, expired_segments(log, now_ms), now_ms)
-            except OSError as error:
-                log.directory.fail(error)
-                continue
-            if paths:
-                yield RenameTask(log, paths, self._removal(log, now_ms))
+            task = self.retention_task(log, now_ms)
+            if task is not None:
+                yield task
 
-    def _removal(self, log: PartitionLog, now_ms: int) -> Callable[[Sequence[str]], None]:
-        due_ms = now_ms + log.config.file_delete_delay_ms
-        return lambda paths: self._schedule(due_ms, log.directory, paths)
+    def retention_task(self, log: PartitionLog, now_ms: int) -> Task | None:
+        """Take a log's expired segments out; what is left to do. Nothing while a cleaner is at it."""
+        if not log.directory.is_online or log.closed or log.cleaning is not None:
+            return None
+        try:
+            paths = remove_segments(log, expired_segments(log, now_ms), now_ms)
+        except OSError as error:
+            log.directory.fail(error)
+            return None
+        return RenameTask(log, paths, self._removals.of(log, now_ms)) if paths else None
 
-    def _schedule(self, due_ms: int, directory: LogDirectory, paths: Sequence[str]) -> None:
-        heapq.heappush(self._removals, (due_ms, next(self._sequence), directory, paths))
+    def swap_task(self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> SwapInTask:
+        """Have a cleaned segment take its place; the log must still be what it was made from (`still_fits`)."""
+        return SwapInTask(log, cleaned, now_ms, self._removals.of(log, now_ms))
 
     def removal_tasks(self, now_ms: int) -> list[Task]:
         """Remove files and directories whose time of grace is over."""
-        tasks: list[Task] = []
-        while self._removals and self._removals[0][0] <= now_ms:
-            _, _, directory, paths = heapq.heappop(self._removals)
-            if directory.is_online:
-                tasks.append(RemoveTask(directory, paths))
-        return tasks
+        return self._removals.tasks(now_ms)
 
     def checkpoint_tasks(
-        self,
-        only: LogDirectory | None = None,
-        names: Collection[str] = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS),
+        self, only: LogDirectory | None = None, names: Collection[str] = OFFSET_CHECKPOINTS
     ) -> list[Task]:
         """Write recovery points, log start offsets and high watermarks, or those in `names`; of what works."""
-        tasks: list[Task] = []
-        for directory in self.directories if only is None else (only,):
-            if not directory.is_online:
-                continue
-            logs = [(key, log) for key, log in self.logs.items() if log.directory is directory]
-            files = {
-                RECOVERY_POINTS: {key: log.recovery_point for key, log in logs},
-                LOG_START_OFFSETS: {
-                    key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset
-                },
-                HIGH_WATERMARKS: {key: log.high_watermark for key, log in logs},
-            }
-            for name in names:
-                offsets = files[name]
-                tasks.append(WriteTask(directory, f"{directory.path}/{name}", format_offsets(offsets)))
-        return tasks
+        directories = self.directories if only is None else (only,)
+        return [task for directory in directories for task in self._checkpoints.tasks(directory, names)]
 
     def expire_producers(self, now_ms: int) -> None:
         """Forget producers that were silent for producer.id.expiration.ms."""

@@ -21,15 +21,20 @@ DEFAULT_CAPACITY = 512
 
 
 class OpenFile:
-    """A descriptor, open as long as anything refers to this object."""
+    """A descriptor, open as long as anything refers to this object; with it goes what readers of indexes keep here."""
 
-    __slots__ = ("_fs", "handle", "tells_cached")
+    __slots__ = ("_fs", "handle", "probes", "tells_cached", "window", "window_start")
 
     def __init__(self, fs: FileSystem, handle: int) -> None:
         self._fs = fs
         self.handle = handle
         #: False once its file system would not say what of it is cached.
         self.tells_cached = True
+        #: The piece of an index that was read last, and the number of its first entry.
+        self.window = b""
+        self.window_start = 0
+        #: Entries by number that every search comes past.
+        self.probes: dict[int, tuple[int, int]] = {}
 
     def __del__(self) -> None:
         with suppress(OSError):  # nothing is lost by it: what has to be on the disk is forced there before
@@ -63,6 +68,16 @@ class LogFile:
         """Make the file, empty."""
         self.close()
         return self._files.open(self, empty=True)
+
+    def hold(self) -> None:
+        """Open it, and keep it open beyond the bound until it is `moved` or closed: its name is about to change."""
+        self.open()
+        self._files.forget(self)
+
+    def moved(self, path: str) -> None:
+        """The file is called `path` now; what was held is opened by that name when it is needed next."""
+        self.path = path
+        self.close()
 
     def close(self) -> None:
         """Let go of the descriptor; slices that are being sent still hold it."""

@@ -1,4 +1,4 @@
-"""How tests are parted among workers (pytest-xdist, --dist loadgroup).
+"""How tests are parted among workers (pytest-xdist, --dist loadgroup); no clock for properties.
 
 Tests that need the same costly thing stay in one worker: Spark with its JVM, Apache Kafka, or what a file of
 conformance tests sets up. All others go to whoever is free.
@@ -7,6 +7,11 @@ conformance tests sets up. All others go to whoever is free.
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes, or the making of one, is for a busy machine to say
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

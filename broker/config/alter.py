@@ -171,7 +171,9 @@ def _after(keys: KeyTable, current: Mapping[str, str], alteration: Alteration, r
     assert alteration.value is not None
     text = current.get(alteration.key, row.default_text)
     entries = text.split(",") if text else []
-    for entry in alteration.value.split(","):
+    given = alteration.value.rstrip(",")
+    # Commas at the end stand for nothing; an empty text is an entry.
+    for entry in given.split(",") if given or not alteration.value else ():
         if alteration.operation == Operation.SUBTRACT:
             if entry in entries:
                 entries.remove(entry)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from .combinations import problems as broken_rules
 from .errors import ConfigError, Problem
 from .key import UpdateMode
-from .keys import BROKER_KEYS, TOPIC_KEYS
+from .keys import BROKER_KEYS, LEGACY_TOPIC_KEYS, TOPIC_KEYS
 from .listeners import Listener
 from .listening import Listening, check_same_names, read_listening
 from .setting import Setting, Settings
 from .unknown import dynamic_row_of
-from .values import ConfigValue, Password
+from .values import ConfigValue
 
 if TYPE_CHECKING:
     from storage.log_config import LogConfig
@@ -84,11 +84,6 @@ class BrokerConfig:
         value = self._values[key]
         assert value is None or isinstance(value, str), key
         return value
-
-    def get_password(self, key: str) -> str | None:
-        value = self._values[key]
-        assert value is None or isinstance(value, Password), key
-        return value.value if value is not None else None
 
     def get_for_listener(self, listener_name: str, key: str) -> ConfigValue:
         """The value of `listener.name.<listener>.<key>`, else that of `key`."""
@@ -172,11 +167,20 @@ class BrokerConfig:
 
     def log_config(self, topic_overrides: Mapping[str, str] = NOTHING) -> LogConfig:
         """What a topic's logs work with: its own values, else the broker's."""
-        from .topics import default_log_config, override_log_config
+        from .topics import default_log_config, known_keys, override_log_config
 
         if self._log_defaults is None:
             self._log_defaults = default_log_config(self)
-        return override_log_config(self._log_defaults, topic_overrides) if topic_overrides else self._log_defaults
+        if not topic_overrides:
+            return self._log_defaults
+        self._tell_former(topic_overrides)
+        return override_log_config(self._log_defaults, known_keys(self), topic_overrides)
+
+    def _tell_former(self, topic_overrides: Mapping[str, str]) -> None:
+        """Warn of a topic key of former versions, once each."""
+        for key in topic_overrides.keys() & LEGACY_TOPIC_KEYS.keys() - self._told:
+            self._told.add(key)
+            log.warning("%s is a topic key of former versions, which Apache Kafka 4 ignores", key)
 
     def validate_topic_config(self, overrides: Mapping[str, str | None], existing: Mapping[str, str] = NOTHING) -> None:
         """Raises ConfigError unless a topic may have these values beside those it has; None is no value (refused)."""

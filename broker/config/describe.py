@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from .errors import Problem
 from .key import ConfigKey, KeyTable, UpdateMode
 from .keys import BROKER_KEYS, CLIENT_METRICS_KEYS, DYNAMIC_ONLY_KEYS, GROUP_KEYS, TOPIC_KEYS
-from .topics import topic_values
+from .topics import known_keys, topic_values
 from .unknown import dynamic_row_of, without_listener
 from .values import ConfigType, to_text
 
@@ -110,7 +110,7 @@ def _broker_entry(config: BrokerConfig, name: str, texts: Mapping[str, str], syn
 
 def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[Entry]:
     """All of a topic's values; overrides that this version does not know come last, with their values hidden."""
-    values = topic_values(config, overrides)
+    keys, values = known_keys(config), topic_values(config, overrides)
     entries = []
     for name in in_kafka_order(
         [
@@ -118,7 +118,7 @@ def topic_entries(config: BrokerConfig, overrides: Mapping[str, str]) -> list[En
             *(name for name in overrides if name not in TOPIC_KEYS),
         ]
     ):
-        row = TOPIC_KEYS.get(name)
+        row = keys.get(name)
         value = to_text(values[name]) if row is not None else None
         synonyms = synonyms_of(config, row.synonyms[0][0]) if row is not None and row.synonyms else []
         if name in overrides:

@@ -41,10 +41,14 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """A configuration that can not be used. `problems` has at least one entry; `str()` is the first one's message."""
+    """A configuration that can not be used. `problems` has at least one entry; `str()` is the first one's message.
+
+    `warnings` are what would have been told besides, had it been one to start with.
+    """
 
     def __init__(self, *problems: Problem) -> None:
         self.problems = problems
+        self.warnings: tuple[str, ...] = ()
         super().__init__(problems[0].message)
 
 

@@ -60,7 +60,15 @@ def parse_listeners(
 ) -> tuple[Listener, ...]:
     """The listeners of one key. Raises ConfigError for what can not be read, names or ports that stand twice."""
     entries = tuple(entries)
-    listeners = tuple(_listener(key, entry, protocols) for entry in entries)
+    problems: list[Problem] = []
+    listeners: tuple[Listener, ...] = ()
+    for entry in entries:
+        try:
+            listeners += (_listener(key, entry, protocols),)
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(*problems)
     names = [listener.name for listener in listeners]
     if len(set(names)) != len(names):
         raise ConfigError(Problem(key, ",".join(entries), "Each listener must have a different name"))

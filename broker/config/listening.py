@@ -17,6 +17,23 @@ from .listeners import (
 from .setting import Settings
 from .values import ConfigValue
 
+LISTENING_KEYS = frozenset(
+    (
+        "advertised.listeners",
+        "controller.listener.names",
+        "early.start.listeners",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "process.roles",
+        "security.inter.broker.protocol",
+    )
+)
+"""All that `read_listening` goes by."""
+
+SERVED = ("PLAINTEXT",)
+"""Security protocols of listeners that can be opened."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listening:
@@ -28,8 +45,8 @@ class Listening:
     controllers: tuple[Listener, ...]
 
 
-def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Listening:
-    """Raises ConfigError for what Kafka 4.3 refuses, with the key to look at."""
+def read_listening(settings: Settings, values: Mapping[str, ConfigValue], *, to_serve: bool = False) -> Listening:
+    """Raises ConfigError for what Kafka 4.3 refuses, with the key to look at; if `to_serve`, for what is not served."""
     entries = _texts(values, "listeners")
     controller_names = {name.upper() for name in _texts(values, "controller.listener.names")}
     if "listener.security.protocol.map" in settings:
@@ -37,15 +54,27 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Lis
         protocols = parse_protocol_map(pair.strip() for pair in pairs if pair.strip())
     else:
         protocols = default_protocols(controller_names, (entry.partition(":")[0] for entry in entries))
-    listeners = parse_listeners("listeners", entries, protocols, unique_ports=True)
+    problems: list[Problem] = []
+
+    def parse(key: str, *, unique_ports: bool) -> tuple[Listener, ...]:
+        try:
+            return parse_listeners(key, _texts(values, key), protocols, unique_ports)
+        except ConfigError as error:
+            problems.extend(error.problems)
+            return ()
+
+    listeners = parse("listeners", unique_ports=True)
+    told = parse("advertised.listeners", unique_ports=False)
+    if problems:
+        raise ConfigError(*problems)
     _check_controller_names(controller_names, listeners, values)
     opened = tuple(listener for listener in listeners if listener.name not in controller_names)
 
+    if to_serve:
+        _check_served(opened)
+
     advertised = derive_advertised(opened)
     if values["advertised.listeners"] is not None:
-        told = parse_listeners(
-            "advertised.listeners", _texts(values, "advertised.listeners"), protocols, unique_ports=False
-        )
         advertised = tuple(listener for listener in told if listener.name not in controller_names)
     inter_broker_name = _inter_broker_name(settings, values, protocols)
     check_advertised(advertised, opened, inter_broker_name)
@@ -69,6 +98,22 @@ def check_same_names(now: Listening, wanted: Listening) -> None:
         sentence = "listeners cannot be opened or closed while the broker runs: change the file and restart it"
         raise ConfigError(
             Problem("listeners", ",".join(sorted(others)), sentence, ", ".join(sorted(names)), sentence=sentence)
+        )
+
+
+def _check_served(opened: tuple[Listener, ...]) -> None:
+    unserved = [listener for listener in opened if listener.security_protocol not in SERVED]
+    if unserved:
+        raise ConfigError(
+            *(
+                Problem(
+                    "listeners",
+                    str(listener),
+                    f"listeners of {listener.security_protocol} are not served yet",
+                    ", ".join(SERVED),
+                )
+                for listener in unserved
+            )
         )
 
 

@@ -15,12 +15,12 @@ from .environ import read_environment
 from .errors import ConfigError, Problem
 from .former import translate
 from .keys import BROKER_KEYS
-from .listening import Listening, read_listening
+from .listening import LISTENING_KEYS, Listening, read_listening
 from .properties import parse_properties
 from .setting import Setting, Settings
 from .topics import declared_topics
 from .unknown import row_of, unknown_key_reason
-from .values import ConfigType, ConfigValue
+from .values import ConfigType, ConfigValue, parse
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -33,11 +33,13 @@ def load(
     overrides: Mapping[str, str] = NOTHING,
     environ: Mapping[str, str] = NOTHING,
     strict: bool = False,
+    to_serve: bool = False,
 ) -> BrokerConfig:
     """Read and check a configuration; without `path` and the rest it is all defaults.
 
     Raises ConfigError with every problem found (see errors.py), OSError when the file can not be read. Unknown keys
     become warnings of the result, or problems if `strict`. Warnings and notices are for the log, once there is one.
+    With `to_serve` listeners that the broker does not serve yet are problems, too.
     """
     warnings: list[str] = []
     notices: list[str] = []
@@ -50,17 +52,24 @@ def load(
         _remark(key, setting, strict, warnings, problems)
     translate(settings)
     _settle_node_id(settings, notices, problems)
-    values = _read_values(settings, problems)
+    values = _read_values(settings, warnings, problems)
     _check_roles(settings, values, notices, problems)
     listening = Listening((), (), "PLAINTEXT", ())
-    if not problems:
-        problems += (_with_origin(problem, settings) for problem in broken_rules(values))
+    # What has no value has its default here: what only follows from that is not told.
+    wrong = {problem.key for problem in problems}
+    broken = [
+        each for each in broken_rules(values) if not any(key in (each.key, *each.reason.split()) for key in wrong)
+    ]
+    problems += (_with_origin(problem, settings) for problem in broken)
+    if wrong.isdisjoint(LISTENING_KEYS):
         try:
-            listening = read_listening(settings, values)
+            listening = read_listening(settings, values, to_serve=to_serve)
         except ConfigError as error:
             problems += (_with_origin(problem, settings) for problem in error.problems)
     if problems:
-        raise ConfigError(*problems)
+        refused = ConfigError(*problems)
+        refused.warnings = tuple(warnings)
+        raise refused
 
     if listening.controllers:
         names = ", ".join(str(listener) for listener in listening.controllers)
@@ -109,7 +118,7 @@ def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], probl
             f"{setting.origin}: {key} is a key of former versions; today it is {' and '.join(row.replaced_by)}"
         )
     elif row.removed:
-        warnings.append(f"{setting.origin}: {key} is a key of former versions")
+        warnings.append(f"{setting.origin}: {key} is a key of former versions, which Apache Kafka 4 ignores")
     elif key == "authorizer.class.name" and setting.text.strip():
         warnings.append(f"{setting.origin}: {key}: access is not checked yet: everybody may do everything")
     elif row.type is ConfigType.CLASS and setting.text.strip() != row.default:
@@ -142,7 +151,7 @@ def _made_up_id(settings: Settings, asked: Setting, notices: list[str], problems
     return Setting(str(int(reserved) + 1), asked.origin)
 
 
-def _read_values(settings: Settings, problems: list[Problem]) -> dict[str, ConfigValue]:
+def _read_values(settings: Settings, warnings: list[str], problems: list[Problem]) -> dict[str, ConfigValue]:
     """Typed values of all keys of the table; settings with a listener's prefix are checked, too."""
     values: dict[str, ConfigValue] = {key: row.default for key, row in BROKER_KEYS.items()}
     for key, setting in settings.items():
@@ -154,6 +163,10 @@ def _read_values(settings: Settings, problems: list[Problem]) -> dict[str, Confi
             problems.append(_placed(value, key, setting.origin))
         elif key in values:
             values[key] = value
+            given = parse(row.type, setting.text)
+            if isinstance(value, tuple) and isinstance(given, tuple) and len(value) < len(given):
+                kept = ",".join(value)
+                warnings.append(f"{setting.origin}: {key}={setting.text} has the same twice: it is taken as {kept}")
     values["broker.id"] = values["node.id"]
     return values
 

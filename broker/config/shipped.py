@@ -27,6 +27,9 @@ IN_FORCE = {
 EXAMPLES = {
     "advertised.listeners": "PLAINTEXT://broker.example.org:9092",
     "broker.rack": "rack-1",
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
     "inter.broker.listener.name": "PLAINTEXT",
     "log.retention.ms": "86400000",
     "log.retention.minutes": "1440",
@@ -149,6 +152,10 @@ CHAPTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "share.coordinator.state.topic.replication.factor",
             "share.coordinator.state.topic.min.isr",
         ),
+    ),
+    (
+        "For Apache Kafka on the same data: docs/interchange.md",
+        ("process.roles", "controller.listener.names", "controller.quorum.bootstrap.servers"),
     ),
 )
 

@@ -12,7 +12,7 @@ from storage.log_config import LogConfig
 
 from .combinations import retention_ms, roll_jitter_ms, roll_ms
 from .errors import ConfigError, Problem, UnknownKeyError, rule
-from .key import ConfigKey
+from .key import ConfigKey, KeyTable
 from .keys import LEGACY_TOPIC_KEYS, TOPIC_KEYS
 from .values import ConfigValue
 
@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 
 UNLIMITED_SEGMENT_BYTES = "internal.segment.bytes"
 """segment.bytes without its lower limit; wins over it."""
-_FIELD_KEYS = {field.name: key for field in fields(LogConfig) if (key := field.name.replace("_", ".")) in TOPIC_KEYS}
+_ALL_KEYS = {**TOPIC_KEYS, **LEGACY_TOPIC_KEYS}
+_FIELD_KEYS = {field.name: key for field in fields(LogConfig) if (key := field.name.replace("_", ".")) in _ALL_KEYS}
 """Fields of LogConfig that are a topic key with underscores, and that key."""
+_FORMER_DEFAULTS = {
+    "message.downconversion.enable": "log.message.downconversion.enable",
+    "message.format.version": "log.message.format.version",
+}
+"""Topic keys of former versions, and the broker's keys that gave their defaults."""
+_FORMER_TIME_LIMIT = "message.timestamp.difference.max.ms"
+_TIME_LIMITS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +42,33 @@ class DeclaredTopic:
     configs: Mapping[str, str]
 
 
+def known_keys(config: BrokerConfig) -> KeyTable:
+    """Keys that a topic may have: those of today, and with `pybroker.legacy.versions` those of former versions."""
+    return _ALL_KEYS if config.get_bool("pybroker.legacy.versions") else TOPIC_KEYS
+
+
 def topic_values(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Typed values of all topic keys: the topic's own, else the broker's, else the default."""
-    return {**broker_defaults(config), **readable(overrides)}
+    return {**broker_defaults(config), **readable(known_keys(config), overrides)}
 
 
-def readable(overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+def readable(keys: KeyTable, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
     """Typed values of overrides but for unknown keys and wrong texts: directories of former versions have both."""
     values = {}
     for key, text in overrides.items():
-        row = TOPIC_KEYS.get(key)
+        row = keys.get(key)
         if row is not None and not isinstance(value := row.read(text), Problem):
             values[key] = value
+    if _FORMER_TIME_LIMIT in values:
+        for key in _TIME_LIMITS:
+            values.setdefault(key, values[_FORMER_TIME_LIMIT])
     return values
 
 
 def broker_defaults(config: BrokerConfig) -> dict[str, ConfigValue]:
     """What a topic without configuration of its own has."""
     values = {key: _broker_value(config, row) for key, row in TOPIC_KEYS.items()}
+    values |= {key: config.get(broker_key) for key, broker_key in _FORMER_DEFAULTS.items()}
     values["retention.ms"] = retention_ms(config.values)
     values["segment.ms"] = roll_ms(config.values)
     values["segment.jitter.ms"] = roll_jitter_ms(config.values)
@@ -72,9 +89,9 @@ def default_log_config(config: BrokerConfig) -> LogConfig:
     return LogConfig(**_log_fields(values), record_validation=config.get_str("pybroker.record.validation") or "header")
 
 
-def override_log_config(defaults: LogConfig, overrides: Mapping[str, str]) -> LogConfig:
-    """What the logs of a topic with these overrides work with."""
-    values = readable(overrides)
+def override_log_config(defaults: LogConfig, keys: KeyTable, overrides: Mapping[str, str]) -> LogConfig:
+    """What the logs of a topic with these overrides, of which `keys` count, work with."""
+    values = readable(keys, overrides)
     return replace(defaults, **_log_fields(values)) if values else defaults
 
 
@@ -96,14 +113,15 @@ def validate_topic_config(
     if nulls:
         raise ConfigError(rule(f"Null value not supported for topic configs: {','.join(nulls)}", nulls[0]))
     texts = {key: text for key, text in overrides.items() if text is not None}
+    keys = known_keys(config)
     for key in texts:
-        if key not in TOPIC_KEYS:
+        if key not in keys:
             reason = "a topic key of former versions" if key in LEGACY_TOPIC_KEYS else "unknown topic key"
             sentence = f"Unknown topic config name: {key}"
             raise UnknownKeyError(Problem(key, None, reason, "keys of topics", sentence=sentence))
     values = topic_values(config, {key: text for key, text in existing.items() if key not in texts})
     for key, text in texts.items():
-        value = TOPIC_KEYS[key].read(text)
+        value = keys[key].read(text)
         if isinstance(value, Problem):
             raise ConfigError(value)
         values[key] = value

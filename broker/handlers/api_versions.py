@@ -31,7 +31,7 @@ def api_versions(ctx: RequestContext, request: Struct) -> Reply:
         if not _NAME.fullmatch(name) or not _NAME.fullmatch(version):
             return API_VERSIONS.response(error_code=ErrorCode.INVALID_REQUEST)
         _keep_client(ctx, name, version)
-    features = ctx.broker.features()
+    features = ctx.broker.quorum.features()
     return API_VERSIONS.response(
         api_keys=advertised_apis(ctx.broker.dispatcher.rows.values()),
         supported_features=[

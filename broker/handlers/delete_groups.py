@@ -1,11 +1,19 @@
-"""DeleteGroups v0-v2: remove groups that have no members, with their offsets (KIP-229)."""
+"""DeleteGroups v0-v2: remove groups that have no members, with their offsets (KIP-229).
+
+The states of a share group go first, from the share coordinator (KIP-932).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from broker import share_groups
 from broker.dispatch import Reply, RequestContext, handles
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group
+from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
+from coordinator.group.share.offsets import topics_of
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS, DeletableGroupResult
 from protocol.schema import Struct
@@ -13,11 +21,15 @@ from protocol.schema import Struct
 
 @handles(DELETE_GROUPS)
 def delete_groups(ctx: RequestContext, request: Struct) -> Reply:
+    codes = {group_id: delete(ctx, group_id) for group_id in dict.fromkeys(request.groups_names)}
+    unforced = [group_id for group_id, code in codes.items() if code is ErrorCode.NONE]
+    return ctx.broker.groups.when_forced(answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code)))
+
+
+def answer(codes: Mapping[str, ErrorCode]) -> Struct:
+    """What became of each group."""
     return DELETE_GROUPS.response(
-        results=[
-            DeletableGroupResult(group_id=group_id, error_code=delete(ctx, group_id))
-            for group_id in dict.fromkeys(request.groups_names)
-        ]
+        results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id, code in codes.items()]
     )
 
 
@@ -27,6 +39,16 @@ def delete(ctx: RequestContext, group_id: str) -> ErrorCode:
     shard = groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return shard
+    sharing = shard.share(group_id)
+    if sharing is not None and sharing.is_empty and (topics := topics_of(sharing)):
+        try:
+            failed = share_groups.delete_offsets(ctx.broker, shard, group_id, topics, keep_noted=True)
+        except Refused as refusal:
+            return refusal.code
+        for topic_id in topics:
+            ctx.broker.share_partitions.forget(group_id, topic_id)
+        if failed:
+            return next(iter(failed.values())).code
     effects: GroupEffects = Effects()
     code = delete_group(shard, group_id, effects)
     return groups.run(shard, effects) if code is ErrorCode.NONE else code

@@ -6,7 +6,8 @@ Versions: v1 is v0; v2 flexible.
 
 from __future__ import annotations
 
-from broker.dispatch import RequestContext, handles
+from broker.deferred import Deferred, settled
+from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import error_code_of
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
@@ -19,22 +20,25 @@ from protocol.schema import Struct
 HIGH_WATERMARK = -1
 
 
-@handles(DELETE_RECORDS, versions="0-2")
-def delete_records(ctx: RequestContext, request: Struct) -> Struct:
-    return DELETE_RECORDS.response(
+@handles(DELETE_RECORDS)
+def delete_records(ctx: RequestContext, request: Struct) -> Reply:
+    waiting: list[Deferred[None]] = []
+    response = DELETE_RECORDS.response(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=[
-                    _delete(ctx, topic.name, asked.partition_index, asked.offset) for asked in topic.partitions
+                    _delete(ctx, topic.name, asked.partition_index, asked.offset, waiting) for asked in topic.partitions
                 ],
             )
             for topic in request.topics
         ]
     )
+    return settled(waiting).then(lambda _: response) if waiting else response
 
 
-def _delete(ctx: RequestContext, name: str, index: int, before_offset: int) -> Struct:
+def _delete(ctx: RequestContext, name: str, index: int, before_offset: int, waiting: list[Deferred[None]]) -> Struct:
+    """The answer for one partition; of those in `waiting` it is complete once they are done."""
     answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
     partition = ctx.broker.partitions.get(name, index)
     if partition is None:
@@ -46,8 +50,14 @@ def _delete(ctx: RequestContext, name: str, index: int, before_offset: int) -> S
     elif before_offset < HIGH_WATERMARK:
         answer.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
     else:
-        try:
-            answer.low_watermark = partition.delete_records(before_offset)
-        except Exception as error:
-            answer.error_code = error_code_of(error)
+
+        def delete() -> None:
+            try:
+                answer.low_watermark = partition.delete_records(before_offset)
+            except Exception as error:
+                answer.error_code = error_code_of(error) if partition.hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+        deletion = ctx.broker.appends.in_order(partition, delete)
+        if deletion is not None:
+            waiting.append(deletion)
     return answer

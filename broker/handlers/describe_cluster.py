@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from broker.dispatch import Reply, RequestContext, handles
-from broker.endpoints import nodes
+from broker.endpoints import controller_id, nodes
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER, DescribeClusterBroker
 from protocol.schema import Struct
@@ -32,7 +32,7 @@ def describe_cluster(ctx: RequestContext, request: Struct) -> Reply:
     ]
     return DESCRIBE_CLUSTER.response(
         cluster_id=ctx.broker.controller.cluster_id,
-        controller_id=ctx.broker.config.node_id,
+        controller_id=controller_id(ctx),
         brokers=brokers,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

@@ -1,13 +1,15 @@
-"""DescribeConfigs v1-v4: configurations of topics, brokers, loggers, groups and client metrics subscriptions.
+"""DescribeConfigs v0-v4: configurations of topics, brokers, loggers, groups and client metrics subscriptions.
 
-Versions: v1 sources and synonyms (KIP-226); v3 types and documentation (KIP-569); v4 flexible. A broker answers for
-itself and, under the empty name, for the dynamic defaults of all. Secrets, and values whose key nobody knows, are null.
+Versions: v0, which Kafka 4 has dropped, only says which values are defaults; v1 sources and synonyms (KIP-226); v3
+types and documentation (KIP-569); v4 flexible. A broker answers for itself and, under the empty name, for the dynamic
+defaults of all. Secrets, and values whose key nobody knows, are null.
 """
 
 from __future__ import annotations
 
 from broker import logs
 from broker.config.describe import (
+    ConfigSource,
     Entry,
     broker_entries,
     client_metrics_entries,
@@ -75,7 +77,7 @@ def _result(ctx: RequestContext, request: Struct, asked: Struct) -> Struct:
         error_message=message,
         resource_type=asked.resource_type,
         resource_name=asked.resource_name,
-        configs=[_config(request, entry) for entry in entries if not wanted or entry.name in wanted],
+        configs=[_config(ctx, request, entry) for entry in entries if not wanted or entry.name in wanted],
     )
 
 
@@ -119,12 +121,13 @@ def _check_broker_id(node_id: int, name: str, expected: str) -> None:
         raise _Refusal(ErrorCode.INVALID_REQUEST, message)
 
 
-def _config(request: Struct, entry: Entry) -> Struct:
+def _config(ctx: RequestContext, request: Struct, entry: Entry) -> Struct:
     synonyms = entry.synonyms if request.include_synonyms else ()
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
+        is_default=ctx.api_version == 0 and entry.source is ConfigSource.DEFAULT_CONFIG,
         config_source=entry.source,
         is_sensitive=entry.sensitive,
         synonyms=[DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in synonyms],

@@ -32,11 +32,13 @@ def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
     image = ctx.broker.controller.image
     cursor = request.cursor
     everything = not request.topics
+    if any(not topic.name for topic in request.topics):  # Kafka's authorizer knows no resource without a name
+        return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     names = sorted(image.topics_by_name if everything else {topic.name for topic in request.topics})
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
         if cursor.partition_index < 0 or not (everything or names[:1] == [cursor.topic_name]):
-            return _refused(request)
+            return _refused(request, ErrorCode.INVALID_REQUEST)
     limit = ctx.broker.config.get_int("max.request.partition.size.limit")
     left = max(min(limit, request.response_partition_limit), 1)
     topics: list[Struct] = []
@@ -61,12 +63,9 @@ def _page(topics: list[Struct], next_topic: str | None, next_partition: int) -> 
     return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics, next_cursor=cursor)
 
 
-def _refused(request: Struct) -> Struct:
-    """A cursor that no page of this request can have ended with."""
-    topics = [
-        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
-        for topic in request.topics
-    ]
+def _refused(request: Struct, code: ErrorCode) -> Struct:
+    """The same for all: as for a cursor that no page of this request can have ended with."""
+    topics = [DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
     return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics)
 
 

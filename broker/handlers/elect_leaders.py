@@ -23,16 +23,17 @@ def elect_leaders(ctx: RequestContext, request: Struct) -> Reply:
     partitions = None if asked is None else [(topic.topic, index) for topic in asked for index in topic.partitions]
     if asked == []:
         return _reply([], [])
+    names = list(controller.image.topics_by_name) if asked is None else [topic.topic for topic in asked]
+    named = [] if asked is None else names
     if request.timeout_ms <= 0:
         late = [Result(name, index, ErrorCode.REQUEST_TIMED_OUT, None) for name, index in partitions or ()]
-        return _reply([], late, ErrorCode.REQUEST_TIMED_OUT if ctx.api_version > 0 else ErrorCode.NONE)
+        return _reply(named, late, ErrorCode.REQUEST_TIMED_OUT if ctx.api_version > 0 else ErrorCode.NONE)
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:
         message = f"Unknown election type {request.election_type}"
         refused = [Result(name, index, ErrorCode.INVALID_REQUEST, message) for name, index in partitions or ()]
-        return _reply([], refused, ErrorCode.INVALID_REQUEST)
-    names = list(controller.image.topics_by_name) if asked is None else [topic.topic for topic in asked]
+        return _reply(named, refused, ErrorCode.INVALID_REQUEST)
     return controller.elect_leaders(election_type, partitions).then(lambda results: _reply(names, results))
 
 

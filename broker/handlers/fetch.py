@@ -1,10 +1,11 @@
-"""Fetch v4-v18: records from an offset on, waiting a while for some to come.
+"""Fetch v0-v18: records from an offset on, waiting a while for some to come.
 
-Versions: v4 isolation level (KIP-98); v5 log start offset (KIP-207); v7 sessions (KIP-227); v9 current leader epoch
-(KIP-320); v11 preferred read replica, rack (KIP-392); v12 flexible, last fetched epoch and its divergence (KIP-595);
-v13 topic ids (KIP-516); v15 replica state (KIP-903); v16 where the leader is (KIP-951); v17 directory ids (KIP-853);
-v18 the follower's high watermark. Not here: fetches by followers (no other broker is a replica), reads from tiered
-storage, preferred replicas.
+Versions: v0-v3, which Kafka 4 has dropped, get messages (broker/down_conversion.py); v1 throttle time; v2 magic 1; v3 a
+limit for the whole, and a first batch that is always whole (KIP-74); v4 isolation level (KIP-98); v5 log start offset
+(KIP-207); v7 sessions (KIP-227); v9 current leader epoch (KIP-320); v11 preferred read replica, rack (KIP-392); v12
+flexible, last fetched epoch and its divergence (KIP-595); v13 topic ids (KIP-516); v15 replica state (KIP-903); v16
+where the leader is (KIP-951); v17 directory ids (KIP-853); v18 the follower's high watermark. Not here: fetches by
+followers (no other broker is a replica), reads from tiered storage, preferred replicas.
 
 The answer is a list of slices of segment files, whose bytes are never touched. The first batch of the first partition
 that has any is whole, whatever the limits say. A fetch that finds less than it wants waits in the purgatory for its
@@ -18,10 +19,18 @@ from typing import TYPE_CHECKING
 
 from broker.deferred import Deferred
 from broker.dispatch import RequestContext, handles
+from broker.down_conversion import (
+    FIRST_VERSION_WITH_BATCHES,
+    FIRST_VERSION_WITH_WHOLE_BATCH,
+    Wanted,
+    convert_answer,
+    refusal,
+)
 from broker.endpoints import nodes
 from broker.error_map import error_code_of
 from broker.fetch_session import FetchContext, FetchedPartition
 from broker.partition import Partition
+from broker.single_fetch import fetch_single
 from protocol.errors import ErrorCode
 from protocol.fetch_answer import (
     NO_RECORDS,
@@ -38,7 +47,7 @@ from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import FetchSlice
-from storage.partition_log import PartitionLog
+from storage.log.partition import PartitionLog
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -47,11 +56,13 @@ _CONSUMER = -1
 _READ_COMMITTED = 1
 _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 
+#: Before it a broker whose disk failed says that it is not the leader, which makes clients look for another (KIP-112).
+_FIRST_VERSION_WITH_STORAGE_ERROR = 6
 _NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka says to a negative number of bytes
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-@handles(FETCH, versions="4-18", encoder=fetch_encoder)
+@handles(FETCH, shortcut=fetch_single, encoder=fetch_encoder)
 def fetch(ctx: RequestContext, request: Struct) -> FetchAnswer | Deferred[FetchAnswer]:
     broker = ctx.broker
     version = ctx.api_version
@@ -117,9 +128,11 @@ class Attempt:
         """Read all partitions; whether there is enough, or an error, to answer with."""
         answers = self._answers
         answers.clear()
+        absent: list[tuple[FetchedPartition, FetchedData]] = []  # told last
         self._is_plain = True
         limit_bytes = self._max_bytes
-        one_batch = True
+        version = self._version
+        one_batch = version >= FIRST_VERSION_WITH_WHOLE_BATCH
         total = 0
         found = 0
         ready = False
@@ -131,7 +144,7 @@ class Attempt:
             partition = None if topic is None else get(topic, wanted.index)
             if partition is None:
                 code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                answers.append((wanted, _absent(wanted.index, code)))
+                absent.append((wanted, _absent(wanted.index, code)))
                 continue
             found += 1
             data = self._read_one(partition, wanted, limit_bytes, one_batch)
@@ -142,9 +155,14 @@ class Attempt:
                 one_batch = False
                 limit_bytes = max(limit_bytes - size, 0)
                 total += size
-            elif data.error_code or data.diverging_epoch is not None:
+            elif (
+                data.error_code
+                or data.diverging_epoch is not None
+                or (version < FIRST_VERSION_WITH_WHOLE_BATCH and wanted.fetch_offset < data.high_watermark)
+            ):
                 ready = True
             answers.append((wanted, data))
+        answers += absent
         self._bytes_read = total
         return ready or total >= self._min_bytes or not found
 
@@ -179,10 +197,14 @@ class Attempt:
                     return _failed(wanted, _NO_SIZE if in_range else ErrorCode.OFFSET_OUT_OF_RANGE)
                 records = log.read(fetch_offset, min(wanted.max_bytes, limit_bytes), end_offset, one_batch)
             aborted: list[Aborted] | None = None
-            if self._committed:
+            if self._committed and diverging is None:
                 aborted = [] if isinstance(records, bytes) else _aborted(log, fetch_offset, records)
         except Exception as error:
             return _failed(wanted, error_code_of(error))
+        if self._version < FIRST_VERSION_WITH_BATCHES:
+            code = refusal(log.config)
+            if code:
+                return _failed(wanted, code)
         if (
             self._incremental
             and not records
@@ -257,12 +279,15 @@ class Attempt:
         assert deferred is not None
         answer = self.warmed()
         if isinstance(answer, Deferred):
+            deferred.on_cancel(answer.cancel)
             answer.add_done_callback(lambda done: deferred.resolve(done.result()))
         else:
             deferred.resolve(answer)
 
     def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:
         """The answer, once what it sends is in the page cache: sendfile from a cold page would hold up the loop."""
+        if self._version < FIRST_VERSION_WITH_BATCHES:
+            return convert_answer(self._broker, self._version, self._to_convert()).then(lambda _: self.response())
         answer = self.response()
         cold = [
             data.records for _, data in self._answers if isinstance(data.records, FetchSlice) and data.records.is_cold()
@@ -271,9 +296,22 @@ class Attempt:
             return answer
         return self._broker.offload(_warm, cold).then(lambda _: answer)
 
+    def _to_convert(self) -> list[Wanted]:
+        """What was read, and has to be messages."""
+        found = []
+        for wanted, data in self._answers:
+            partition = self._broker.partitions.get(wanted.topic or "", wanted.index)
+            if partition is not None and not data.error_code:
+                found.append(Wanted(partition, data, wanted.fetch_offset, min(wanted.max_bytes, self._max_bytes)))
+        return found
+
     def response(self) -> FetchAnswer:
         """The answer that says what was read last."""
         error_code, session_id, answers = self._context.answer(self._answers)
+        if self._version < _FIRST_VERSION_WITH_STORAGE_ERROR:
+            for _, data in answers:
+                if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                    data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         topics: list[FetchedTopic] = []
         last: FetchedPartition | None = None
         for wanted, data in answers:
@@ -302,7 +340,7 @@ def _refused(request: Struct, version: int) -> FetchAnswer:
         FetchedTopic(topic.topic, topic.topic_id, [_absent(each.partition, code) for each in topic.partitions])
         for topic in (request.topics if version < 13 else ())
     ]
-    return FetchAnswer(code, 0, topics)
+    return FetchAnswer(code, request.session_id, topics)
 
 
 def _failed(wanted: FetchedPartition, code: ErrorCode) -> FetchedData:

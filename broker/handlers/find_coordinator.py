@@ -11,10 +11,10 @@ import base64
 import re
 from dataclasses import dataclass
 
-from broker.deferred import Deferred
+from broker.deferred import after, settled
 from broker.dispatch import Reply, RequestContext, handles
 from broker.endpoints import nodes
-from coordinator.group.placement import partition_for
+from coordinator.placement import partition_for
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FIND_COORDINATOR, Coordinator
@@ -49,14 +49,8 @@ def find_coordinator(ctx: RequestContext, request: Struct) -> Reply:
     topic = TOPICS[kind]
     controller = ctx.broker.controller
     if controller.image.topic(topic) is None and any(is_valid(ctx, kind, key) for key in keys_of(ctx, request)):
-        answered: Deferred[Struct] = Deferred()
-
-        def go_on(_: Deferred[bool]) -> None:
-            if not answered.done:
-                answered.resolve(find_all(ctx, request, kind))
-
-        controller.ensure_topic(topic).add_done_callback(go_on)
-        return answered
+        made = settled([controller.ensure_topic(topic)])  # what went wrong is told by whom is found then
+        return after(made, lambda: find_all(ctx, request, kind))
     return find_all(ctx, request, kind)
 
 

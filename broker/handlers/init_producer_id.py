@@ -1,36 +1,66 @@
 """InitProducerId v0-v5: a producer id, without which no idempotent producer writes (KIP-98).
 
 Versions: v2 flexible; v3 brings a known id and epoch (KIP-360), which without a transactional id is not looked at;
-v4 PRODUCER_FENCED (KIP-588); v5 TRANSACTION_ABORTABLE (KIP-890). Not served: transactional ids, as transactions do
-not exist here yet. UNSUPPORTED_VERSION makes clients give up at once; the codes of a coordinator would have them try
-again until they time out.
+v4 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v5 TRANSACTION_ABORTABLE (KIP-890). v6, with two-phase
+commit (KIP-939), is not stable in Kafka 4.3, and not served.
 """
 
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.shard import Producer
+from coordinator.transaction.init_producer_id import check_init, take_over
+from coordinator.transaction.shard import TransactionEffects
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.schema import Struct
 
 NONE = -1
+FIRST_VERSION_KNOWING_PRODUCER_FENCED = 4
 
 
 @handles(INIT_PRODUCER_ID)
 def init_producer_id(ctx: RequestContext, request: Struct) -> Reply:
     if (request.producer_id == NONE) != (request.producer_epoch == NONE) or request.transactional_id == "":
-        return _refused(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    producer_ids = ctx.broker.producer_ids
-    if producer_ids.available:
-        return _given(producer_ids.next())
-    return producer_ids.replenish().then(lambda _: _given(producer_ids.next()))
+        return _refused(ctx, ErrorCode.INVALID_REQUEST)
+    broker = ctx.broker
+    if request.transactional_id is None:
+        return broker.producer_ids.with_ids(lambda: _given(broker.producer_ids.next(), 0))
+    # There has to be an id to give, whether it is needed or not: a decision does not wait.
+    return broker.transactions.with_topic(lambda: broker.producer_ids.with_ids(lambda: _take_over(ctx, request)))
 
 
-def _given(producer_id: int) -> Struct:
-    return INIT_PRODUCER_ID.response(producer_id=producer_id, producer_epoch=0)
+def _take_over(ctx: RequestContext, request: Struct) -> Reply:
+    transactions = ctx.broker.transactions
+    shard = transactions.at(request.transactional_id)
+    if isinstance(shard, ErrorCode):
+        return _refused(ctx, shard)
+    code = check_init(shard, request.transaction_timeout_ms)
+    if code is not ErrorCode.NONE:
+        return _refused(ctx, code)
+    effects: TransactionEffects = Effects()
+    given = take_over(
+        shard,
+        request.transactional_id,
+        request.transaction_timeout_ms,
+        None if request.producer_id == NONE else Producer(request.producer_id, request.producer_epoch),
+        ctx.broker.producer_ids.next,
+        transactions.now(),
+        effects,
+    )
+    code = transactions.run(shard, effects) or given.code
+    if code is not ErrorCode.NONE:
+        return _refused(ctx, code)
+    answer = _given(given.producer_id, given.producer_epoch)
+    return transactions.when_forced(answer, lambda code: _refused(ctx, code))
 
 
-def _refused(error_code: ErrorCode) -> Struct:
-    return INIT_PRODUCER_ID.response(error_code=error_code, producer_id=NONE, producer_epoch=NONE)
+def _given(producer_id: int, producer_epoch: int) -> Struct:
+    return INIT_PRODUCER_ID.response(producer_id=producer_id, producer_epoch=producer_epoch)
+
+
+def _refused(ctx: RequestContext, code: ErrorCode) -> Struct:
+    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    return INIT_PRODUCER_ID.response(error_code=code, producer_id=NONE, producer_epoch=NONE)

@@ -20,7 +20,7 @@ from protocol.messages.join_group import JOIN_GROUP
 from protocol.schema import Struct
 
 
-@handles(JOIN_GROUP, versions="0-9")
+@handles(JOIN_GROUP)
 def join(ctx: RequestContext, request: Struct) -> Reply:
     parked = ParkedJoin(ctx.api_version)
     client_host = java_address(ctx.connection.client_host)

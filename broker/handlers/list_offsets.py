@@ -1,6 +1,9 @@
-"""ListOffsets v1-v11: the offset for a timestamp, and the first and last ones.
+"""ListOffsets v0-v11: the offset for a timestamp, and the first and last ones.
 
-Special timestamps, each from the version on in which it came: -1 latest and -2 earliest (v1), -3 the record with the
+Versions: v0, which Kafka 4 has dropped, gives several offsets, the newest first: where segments begin that were last
+written to before a time. v1 gives one offset, which is a record's.
+
+Special timestamps, each from the version on in which it came: -1 latest and -2 earliest (v0), -3 the record with the
 largest timestamp (v7, KIP-734), -4 earliest on local disk (v8, KIP-405), -5 last one in tiered storage (v9,
 KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). There is no tiered storage: -4 is -2, and -5 and -6 have
 no answer, which is offset -1 without an error.
@@ -17,6 +20,8 @@ from broker.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct
+from storage.log.partition import PartitionLog
+from storage.log.timestamps import segment_times
 
 LATEST = -1
 EARLIEST = -2
@@ -27,8 +32,8 @@ EARLIEST_PENDING_UPLOAD = -6
 
 #: The first version in which each special timestamp may be asked for.
 SINCE_VERSION = {
-    LATEST: 1,
-    EARLIEST: 1,
+    LATEST: 0,
+    EARLIEST: 0,
     MAX_TIMESTAMP: 7,
     EARLIEST_LOCAL: 8,
     LATEST_TIERED: 9,
@@ -49,7 +54,7 @@ class Found:
     leader_epoch: int = -1
 
 
-@handles(LIST_OFFSETS, versions="1-11")
+@handles(LIST_OFFSETS)
 def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
     sound = request.isolation_level in (_READ_UNCOMMITTED, _READ_COMMITTED)
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
@@ -63,10 +68,12 @@ def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
             answer = ListOffsetsPartitionResponse(partition_index=each.partition_index)
             if not sound:
                 answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
-            elif times > 1:
+            elif times > 1 and ctx.api_version:
                 answer.error_code = ErrorCode.INVALID_REQUEST
             elif each.timestamp < 0 and ctx.api_version < SINCE_VERSION.get(each.timestamp, 0x7FFF):
                 answer.error_code = ErrorCode.UNSUPPORTED_VERSION
+            elif ctx.api_version == 0:
+                _answer_segments(ctx, request, topic.name, each, answer)
             else:
                 _answer(ctx, request, topic.name, each, answer)
             answers.append(answer)
@@ -98,6 +105,45 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
     answer.offset = found.offset
     if ctx.api_version >= 4:
         answer.leader_epoch = found.leader_epoch
+
+
+def _answer_segments(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> None:
+    """The same for v0: consumers are told of nothing above the high watermark, and of that instead.
+
+    Less than no offsets are an unknown error, as in Kafka, which has no better one.
+    """
+    partition = ctx.broker.partitions.get(name, asked.partition_index)
+    if partition is None:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return
+    if asked.max_num_offsets < 0:
+        answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+        return
+    try:
+        now_ms = ctx.broker.clock.now_ms()
+        offsets = segment_offsets(partition.log, asked.timestamp, asked.max_num_offsets, now_ms)
+        high_watermark = partition.high_watermark
+        if request.replica_id == _CONSUMER and offsets and offsets[0] > high_watermark:
+            offsets = [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
+        answer.old_style_offsets = offsets
+    except Exception as error:
+        answer.error_code = error_code_of(error)
+
+
+def segment_offsets(log: PartitionLog, timestamp: int, limit: int, now_ms: int) -> list[int]:
+    """At most `limit` offsets, descending, from the first that was there at `timestamp` on.
+
+    The log's end is there now, each segment's first offset since the segment was last written to.
+    """
+    places = [(max(offset, log.log_start_offset), modified_ms) for offset, modified_ms in segment_times(log)]
+    if log.segments[-1].size_bytes:
+        places.append((log.log_end_offset, now_ms))
+    if timestamp == EARLIEST:
+        places = places[:1]
+    elif timestamp != LATEST:
+        while places and places[-1][1] > timestamp:
+            places.pop()
+    return sorted((offset for offset, _ in reversed(places[-limit:] if limit > 0 else [])), reverse=True)
 
 
 def find_offset(partition: Partition, timestamp: int, end_offset: int) -> Found:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from broker.dispatch import Reply, RequestContext, handles
-from broker.endpoints import nodes
+from broker.endpoints import controller_id, nodes
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition import NO_LEADER, PartitionRegistration
 from metadata.topic_names import is_internal, name_problem
@@ -47,7 +47,7 @@ def metadata(ctx: RequestContext, request: Struct) -> Reply:
             for node in nodes(ctx)
         ],
         cluster_id=ctx.broker.controller.cluster_id,
-        controller_id=ctx.broker.config.node_id,
+        controller_id=controller_id(ctx),
         topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

@@ -1,8 +1,11 @@
-"""OffsetCommit v2-v10: keep how far a group has read.
+"""OffsetCommit v0-v10: keep how far a group has read.
 
-Versions: v2-v4 a retention time of the client's own; v6 leader epochs (KIP-320); v7 group instance ids (KIP-345); v9
-member epochs (KIP-848) and GROUP_ID_NOT_FOUND; v10 topic ids (KIP-848). Offsets of topics and partitions that are not
-there are refused one by one, before the group is asked; where none is left the group is not asked at all.
+Versions: v0 knows no members, and kept offsets in ZooKeeper: here they are with the others; v1 members, and a time for
+each offset; v2-v4 a retention time of the client's own; v6 leader epochs (KIP-320); v7 group instance ids (KIP-345); v9
+member epochs (KIP-848) and GROUP_ID_NOT_FOUND; v10 topic ids (KIP-848). Kafka 4 has dropped v0 and v1.
+
+Offsets of topics and partitions that are not there are refused one by one, before the group is asked; where none is
+left the group is not asked at all.
 """
 
 from __future__ import annotations
@@ -43,9 +46,13 @@ def offset_commit(ctx: RequestContext, request: Struct) -> Reply:
         effects: GroupEffects = Effects()
         topics = commit_offsets(shard, request, groups.now(), effects)
         code = groups.run(shard, effects)
+
+        def refusal(code: ErrorCode) -> Struct:
+            return new_response(topics=merged(refused, failed(request.topics, code)))
+
         if code is not ErrorCode.NONE:
-            topics = failed(request.topics, code)
-        return new_response(topics=merged(refused, topics))
+            return refusal(code)
+        return groups.when_forced(new_response(topics=merged(refused, topics)), refusal)
 
     return groups.with_topic(decide)
 

@@ -43,7 +43,8 @@ def offset_delete(ctx: RequestContext, request: Struct) -> Reply:
     code = groups.run(shard, effects)
     if code is not ErrorCode.NONE:
         return OFFSET_DELETE.response(error_code=code)
-    return OFFSET_DELETE.response(topics=list(answers.values()))
+    response = OFFSET_DELETE.response(topics=list(answers.values()))
+    return groups.when_forced(response, lambda code: OFFSET_DELETE.response(error_code=code))
 
 
 def split_unknown(image: MetadataImage, topics: list[Struct]) -> tuple[list[Struct], dict[str, Struct]]:

@@ -1,15 +1,19 @@
-"""OffsetFetch v1-v10: how far groups have read.
+"""OffsetFetch v0-v10: how far groups have read.
 
-Versions: v2 all of a group's offsets (null topics) and an error of the whole group, which v1 repeats for each
-partition; v5 leader epochs (KIP-320); v7 stable offsets (KIP-447); v8 many groups (KIP-709); v9 member epochs
-(KIP-848), which mean nothing to classic groups; v10 topic ids (KIP-848). A group that does not exist has no offsets;
-that is no error.
+Versions: v0 looked into ZooKeeper, and called partitions without an offset unknown, as it still does here; v2 all of a
+group's offsets (null topics) and an error of the whole group, which v1 repeats for each partition; v5 leader epochs
+(KIP-320); v7 stable offsets (KIP-447); v8 many groups (KIP-709); v9 member epochs (KIP-848), which mean nothing to
+classic groups; v10 topic ids (KIP-848). Kafka 4 has dropped v0. A group that does not exist has no offsets; that is no
+error.
 """
 
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
-from coordinator.group.offset_fetch import fetch_all_offsets, fetch_offsets, partition_error
+from coordinator.group.consumer.offsets import check_fetch
+from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets, partition_error
+from coordinator.group.refused import Refused
+from coordinator.group.streams import offsets as streams
 from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import (
@@ -23,6 +27,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.schema import Struct
 
+FIRST_VERSION_WITH_COORDINATORS = 1
 FIRST_VERSION_WITH_GROUP_ERRORS = 2
 FIRST_VERSION_WITH_GROUPS = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10
@@ -36,7 +41,11 @@ def offset_fetch(ctx: RequestContext, request: Struct) -> Reply:
     topics = None
     if request.topics is not None:
         topics = [OffsetFetchRequestTopics(name=t.name, partition_indexes=t.partition_indexes) for t in request.topics]
-    return old_form(fetch_group(ctx, OffsetFetchRequestGroup(group_id=request.group_id, topics=topics), stable))
+    wanted = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    if ctx.api_version >= FIRST_VERSION_WITH_COORDINATORS:
+        return old_form(fetch_group(ctx, wanted, stable))
+    # Its clients have asked for no coordinator, which makes the topic of the groups for those of later versions.
+    return ctx.broker.groups.with_topic(lambda: call_unknown(old_form(fetch_group(ctx, wanted, stable))))
 
 
 def fetch_group(ctx: RequestContext, wanted: Struct, stable: bool) -> Struct:
@@ -45,6 +54,18 @@ def fetch_group(ctx: RequestContext, wanted: Struct, stable: bool) -> Struct:
     shard = ctx.broker.groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return group_error(wanted, shard, ctx.api_version)
+    consumers = shard.consumer(group_id)
+    if consumers is not None:
+        try:
+            check_fetch(consumers, wanted.member_id, wanted.member_epoch)
+        except Refused as refusal:
+            return group_error(wanted, refusal.code, ctx.api_version)
+    streaming = shard.streams(group_id)
+    if streaming is not None:
+        try:
+            streams.check_fetch(streaming, wanted.member_id, wanted.member_epoch)
+        except Refused as refusal:
+            return group_error(wanted, refusal.code, ctx.api_version)
     image = ctx.broker.controller.image
     by_id = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     if wanted.topics is None:
@@ -87,6 +108,15 @@ def topic_error(topic: Struct, code: ErrorCode) -> Struct:
     """The answer for a topic of which every partition has the same error."""
     partitions = [partition_error(index, code) for index in topic.partition_indexes]
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def call_unknown(answer: Struct) -> Struct:
+    """Say of partitions without an offset what ZooKeeper's had, which clients of v0 wait for."""
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            if partition.committed_offset == NO_OFFSET and not partition.error_code:
+                partition.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return answer
 
 
 def old_form(group: Struct) -> Struct:

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch v2-v4: where an epoch's records end, so that clients see where their log parted from ours.
+"""OffsetForLeaderEpoch v0-v4: where an epoch's records end, so that clients see where their log parted from ours.
 
-Versions: v1 leader epoch (KIP-101); v2 current leader epoch; v3 replica id (KIP-320); v4 flexible. v0 and v1 were
-dropped by Kafka 4.
+Versions: v1 leader epoch (KIP-101); v2 current leader epoch; v3 replica id (KIP-320); v4 flexible. Kafka 4 has dropped
+v0 and v1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from protocol.messages.offset_for_leader_epoch import (
 from protocol.schema import Struct
 
 
-@handles(OFFSET_FOR_LEADER_EPOCH, versions="2-4")
+@handles(OFFSET_FOR_LEADER_EPOCH)
 def offset_for_leader_epoch(ctx: RequestContext, request: Struct) -> Struct:
     get = ctx.broker.partitions.get
     return OFFSET_FOR_LEADER_EPOCH.response(

@@ -1,26 +1,32 @@
-"""Produce v3-v13: append record batches to the logs of partitions.
+"""Produce v0-v13: append record batches to the logs of partitions.
 
-Versions: v3 transactional id (KIP-98); v5 log start offset (KIP-207); v7 zstd (KIP-110); v8 record errors (KIP-467);
-v9 flexible; v10 the new leader where this is not it (KIP-951); v12 adds partitions to transactions implicitly
-(KIP-890); v13 topic ids (KIP-516). v0-v2, which carry message sets, are advertised as Apache Kafka does and not
-served, as there.
-Not served: batches of transactions, whose ids no coordinator knows yet: INVALID_PRODUCER_ID_MAPPING.
+Versions: v0-v2, which Kafka 4 has dropped though it advertises them, carry messages, which become batches
+(storage/append/message_sets.py); v1 throttle time; v2 append time; v3 transactional id, record batches (KIP-98); v5 log
+start offset (KIP-207); v7 zstd (KIP-110); v8 record errors (KIP-467); v9 flexible; v10 the new leader where this is not
+it (KIP-951); v12 adds partitions to transactions implicitly (KIP-890); v13 topic ids (KIP-516).
+The first batch of a transaction in a partition is offered to the log only if the partition takes part; from v12 on it
+joins by that (broker/produce_verification.py).
 
 One straight walk a partition, with no work a record: find it, look at its header, append. acks 0 is not answered; an
 error then closes the connection, so that the producer sees that something went wrong. acks 1 and all are the same with
-one replica. With flush.messages the answer waits until the records are on the disk.
+one replica. With flush.messages the answer waits until the records are on the disk; where a batch has to be opened,
+until its turn has come (broker/appends.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from struct import Struct as Layout
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from broker.deferred import Deferred
-from broker.dispatch import CloseConnection, RequestContext, handles
+from broker.deferred import Deferred, settled
+from broker.dispatch import CloseConnection, Reply, RequestContext, handles
 from broker.error_map import error_code_of
 from broker.partition import Partition
+from broker.produce_verification import NO_VERDICTS, Verdict, is_too_early, verdicts, when_not_too_early
 from broker.single_produce import produce_single
+from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PRODUCE,
@@ -38,6 +44,8 @@ from protocol.records.batch import (
 )
 from protocol.records.compression import Codec
 from protocol.schema import Struct
+from storage.append.message_sets import are_messages, batch_of_messages, has_whole_message
+from storage.append.result import AppendResult
 from storage.errors import (
     AppendRefused,
     CorruptRecords,
@@ -45,15 +53,27 @@ from storage.errors import (
     LogOffline,
     RecordBatchTooLarge,
     RecordTooLarge,
+    TooMuchToOpen,
 )
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+Append: TypeAlias = "Callable[[Partition, memoryview, int], AppendResult | Deferred[AppendResult]]"
 
 _new_response = PRODUCE.response.new
 _new_topic = TopicProduceResponse.new
 _new_partition = PartitionProduceResponse.new
 
-#: length, magic, attributes (the low byte), producer id: what is looked at before the log looks at all.
-_peek = Layout(">8xi4xb5xB20xq").unpack_from
-_PEEKED_BYTES = 51
+#: length and magic: what is looked at before the log looks at all; and the low byte of the attributes.
+_shape = Layout(">8xi4xb").unpack_from
+_ATTRIBUTES = 22
+_PEEKED_BYTES = _ATTRIBUTES + 1
+#: A batch that says that it is whole and has no room for a producer id: Kafka looks for it, and fails without a better
+#: error.
+_BYTES_TO_PRODUCER_ID = 51
+#: Of attributes that matter before: of the codecs zstd alone has this bit.
+_LOOKED_AT = int(Codec.ZSTD)
 
 #: Beyond it the size of the whole batch is no int32 any more; Kafka fails without a better error then.
 _LARGEST_LENGTH = 0x7FFFFFFF - LOG_OVERHEAD
@@ -61,54 +81,78 @@ _LARGEST_LENGTH = 0x7FFFFFFF - LOG_OVERHEAD
 #: The client id by which tools of Apache Kafka are known, who may write to internal topics.
 _ADMIN_CLIENT_ID = "__admin_client"
 
+_FIRST_VERSION_WITH_BATCHES = 3
+_MAGIC = 2
+_NOTHING_APPENDED = AppendResult(-1, -1, -1, -1, -1, False, False)
+
 #: After these Kafka does not tell the log start offset.
-_WITHOUT_LOG_START = (CorruptRecords, RecordTooLarge, RecordBatchTooLarge, LogOffline)
+_WITHOUT_LOG_START = (CorruptRecords, RecordTooLarge, RecordBatchTooLarge, TooMuchToOpen, LogOffline)
 
 
-@handles(PRODUCE, versions="3-13", advertised="0-13", shortcut=produce_single)
-def produce(ctx: RequestContext, request: Struct) -> Struct | Deferred[Struct] | None:
+@handles(PRODUCE, advertised="0-13", shortcut=produce_single)
+def produce(ctx: RequestContext, request: Struct) -> Reply:
     refused = _refuse_all(request)
     if refused is not None:
-        return _answer(ctx, request.acks, refused, True, [])
+        return _answer(ctx, request.acks, refused, [], [])
+    refusals = verdicts(ctx, request) if request.transactional_id is not None else NO_VERDICTS
+    if is_too_early(ctx, refusals):
+        return when_not_too_early(ctx, request, refusals, partial(_append_all, ctx, request))
+    return _append_all(ctx, request, refusals)
+
+
+def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPartition, Verdict]) -> Reply:
     broker = ctx.broker
     by_name = ctx.api_version < 13
     partitions = broker.partitions
+    append = broker.appends.append if ctx.api_version >= _FIRST_VERSION_WITH_BATCHES else _append_messages(broker)
     acks = request.acks
     now_ms = broker.clock.now_ms()
     responses = []
-    failed = False
     unflushed: list[tuple[Partition, Struct]] = []
+    pending: list[Deferred[None]] = []
     for topic in request.topic_data:
         name = topic.name if by_name else partitions.topic_name(topic.topic_id)
         answers = []
         for data in topic.partition_data if len(topic.partition_data) == 1 else _last_of_each(topic.partition_data):
+            answer = _new_partition(index=data.index, base_offset=-1)
+            answers.append(answer)
             partition = None if name is None else partitions.get(name, data.index)
             if partition is None:
-                code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                answer = _new_partition(index=data.index, error_code=code, base_offset=-1)
-            else:
-                code = _refuse(ctx, partition, data.records, acks)
-                if code:
-                    answer = _new_partition(index=data.index, error_code=code, base_offset=-1)
-                else:
-                    try:
-                        result = partition.append(data.records, now_ms)
-                        base_offset, _, _, log_append_time_ms, log_start_offset, _, flush_due = result
-                        answer = _new_partition(
-                            index=data.index,
-                            base_offset=base_offset,
-                            log_append_time_ms=log_append_time_ms,
-                            log_start_offset=log_start_offset,
-                        )
-                        if flush_due:
-                            unflushed.append((partition, answer))
-                    except Exception as error:
-                        answer = _error(partition, data.records, error)
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            answer.error_code = _refuse(ctx, partition, data.records, acks)
             if answer.error_code:
-                failed = True
-            answers.append(answer)
+                continue
+            if refusals and (refusal := refusals.get(TopicPartition(partition.topic, partition.index))) is not None:
+                answer.error_code, answer.error_message = refusal
+                continue
+            try:
+                result = append(partition, data.records, now_ms)
+            except Exception as error:
+                _tell_error(answer, partition, error, _is_one_batch(data.records))
+                continue
+            if isinstance(result, Deferred):
+                pending.append(_when_appended(ctx, partition, answer, result, _is_one_batch(data.records)))
+            else:
+                _tell_offset(answer, result)
+                if result.flush_due:
+                    unflushed.append((partition, answer))
         responses.append(_new_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
-    return _answer(ctx, acks, responses, failed, unflushed)
+    return _answer(ctx, acks, responses, unflushed, pending)
+
+
+def _append_messages(broker: Broker) -> Append:
+    """How records of clients are appended who know no batches; some of them send batches all the same."""
+    appends = broker.appends
+
+    def append(partition: Partition, records: memoryview, now_ms: int) -> AppendResult | Deferred[AppendResult]:
+        if not are_messages(records):
+            return appends.append(partition, records, now_ms)
+        if not has_whole_message(records):
+            return _NOTHING_APPENDED
+        return appends.append_converted(partition, records, now_ms, batch_of_messages)
+
+    return append
 
 
 def _last_of_each(partition_data: list[Struct]) -> list[Struct]:
@@ -117,17 +161,36 @@ def _last_of_each(partition_data: list[Struct]) -> list[Struct]:
 
 
 def _answer(
-    ctx: RequestContext, acks: int, responses: list[Struct], failed: bool, unflushed: list[tuple[Partition, Struct]]
-) -> Struct | Deferred[Struct] | None:
-    """What the producer gets, or None with acks=0. Raises CloseConnection when that failed."""
+    ctx: RequestContext,
+    acks: int,
+    responses: list[Struct],
+    unflushed: list[tuple[Partition, Struct]],
+    pending: list[Deferred[None]],
+) -> Reply:
+    """What the producer gets, and when; None with acks=0. Raises, or fails with, CloseConnection when that failed."""
+    if pending:
+        ctx.broker.appends.count(settled(pending))
     if acks == 0:
-        if failed:
-            raise CloseConnection("a Produce with acks=0 failed")
         for partition, _ in unflushed:
             ctx.broker.background.flush(partition.log)
+        if pending:
+            silence: Deferred[Any] = settled(pending).then(lambda _: _close_if_failed(responses))
+            return silence
+        _close_if_failed(responses)
         return None
     response = _new_response(responses=responses)
-    return _when_flushed(ctx, unflushed, response) if unflushed else response
+    if not unflushed and not pending:
+        return response
+    # The records that only wait for the disk have their place already: what comes after them may start.
+    mutes = bool(pending)
+    pending += [_when_flushed(ctx, partition, answer) for partition, answer in unflushed]
+    return settled(pending, mutes).then(lambda _: response)
+
+
+def _close_if_failed(responses: list[Struct]) -> None:
+    """With acks=0 there is no other way to say so. Raises CloseConnection."""
+    if any(answer.error_code for topic in responses for answer in topic.partition_responses):
+        raise CloseConnection("a Produce with acks=0 failed")
 
 
 def _refuse_all(request: Struct) -> list[Struct] | None:
@@ -142,8 +205,8 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
                 continue
             if len(records) < _PEEKED_BYTES:
                 records = bytes(records[: MAGIC_OFFSET + 1]).ljust(_PEEKED_BYTES, b"\0")
-            length, magic, attributes, _ = _peek(records)
-            if magic != 2 or not MIN_ENTRY_LENGTH <= length <= _LARGEST_LENGTH:
+            length, magic = _shape(records)
+            if magic != _MAGIC or not MIN_ENTRY_LENGTH <= length <= _LARGEST_LENGTH:
                 if length > _LARGEST_LENGTH:
                     return _everywhere(request, ErrorCode.UNKNOWN_SERVER_ERROR)
                 if length < MIN_ENTRY_LENGTH:
@@ -152,7 +215,7 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
                 if not 0 <= magic <= 2:
                     return _everywhere(request, ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
             elif (
-                attributes & TRANSACTIONAL_BIT
+                records[_ATTRIBUTES] & TRANSACTIONAL_BIT
                 and request.transactional_id is None
                 and length + LOG_OVERHEAD <= len(data.records)
             ):
@@ -179,13 +242,13 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
     """Why a partition's records are not even offered to its log, in Kafka's order; NONE when they are."""
     if records is None:
         return ErrorCode.INVALID_RECORD
-    if len(records) >= _PEEKED_BYTES:
-        length, _, attributes, producer_id = _peek(records)
-        is_whole = length + LOG_OVERHEAD <= len(records)
-        if attributes & CODEC_MASK == Codec.ZSTD and ctx.api_version < 7 and is_whole:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if attributes & TRANSACTIONAL_BIT and producer_id >= 0 and is_whole:
-            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if len(records) >= _PEEKED_BYTES and (records[_ATTRIBUTES] & _LOOKED_AT or len(records) < _BYTES_TO_PRODUCER_ID):
+        length, magic = _shape(records)
+        if length + LOG_OVERHEAD <= len(records) and magic == _MAGIC:
+            if records[_ATTRIBUTES] & CODEC_MASK == Codec.ZSTD and 3 <= ctx.api_version < 7:
+                return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+            if len(records) < _BYTES_TO_PRODUCER_ID:
+                return ErrorCode.UNKNOWN_SERVER_ERROR
     if not -1 <= acks <= 1:
         return ErrorCode.INVALID_REQUIRED_ACKS
     if partition.internal and ctx.client_id != _ADMIN_CLIENT_ID:
@@ -195,10 +258,15 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
     return ErrorCode.NONE
 
 
-def _error(partition: Partition, records: memoryview, error: Exception) -> Struct:
+def _tell_offset(answer: Struct, result: AppendResult) -> None:
+    """The answer for records that were appended."""
+    answer.base_offset, _, _, answer.log_append_time_ms, answer.log_start_offset, _, _ = result
+
+
+def _tell_error(answer: Struct, partition: Partition, error: Exception, is_one_batch: bool) -> None:
     """The answer for records that the log refused."""
-    answer = _new_partition(index=partition.index, error_code=error_code_of(error), base_offset=-1)
-    if not isinstance(error, _WITHOUT_LOG_START) and _is_one_batch(records):
+    answer.error_code = error_code_of(error) if partition.hosted else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not isinstance(error, _WITHOUT_LOG_START) and (is_one_batch or not isinstance(error, InvalidRecords)):
         answer.log_start_offset = partition.log_start_offset
     if isinstance(error, AppendRefused) and error.record_errors:
         messages = [message for _, message in error.record_errors]
@@ -210,40 +278,55 @@ def _error(partition: Partition, records: memoryview, error: Exception) -> Struc
                 for each, message in list(zip(error.record_errors, messages, strict=True))[:3]
             )
             answer.error_message = (
-                f"One or more records have been rejected due to {len(messages)} record errors in total, "
+                f"One or more records have been rejected due to {error.error_count} record errors in total, "
                 f"and only showing the first three errors at most: [{first}]"
             )
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=each.batch_index, batch_index_error_message=message)
             for each, message in zip(error.record_errors, messages, strict=True)
         ]
-    return answer
 
 
 def _is_one_batch(records: memoryview) -> bool:
     """Whether the records have the shape that they should; Kafka refuses others before it asks the log."""
     if len(records) < HEADER_SIZE:
         return False
-    length, magic, _, _ = _peek(records)
+    length, magic = _shape(records)
     return bool(magic == 2 and length + LOG_OVERHEAD == len(records))
 
 
-def _when_flushed(ctx: RequestContext, unflushed: list[tuple[Partition, Struct]], response: Struct) -> Deferred[Struct]:
-    """The response, once the records are on the disk; a partition of which they are not says so."""
-    deferred: Deferred[Struct] = Deferred(mutes=False)
-    left = len(unflushed)
+def _when_appended(
+    ctx: RequestContext, partition: Partition, answer: Struct, appended: Deferred[AppendResult], is_one_batch: bool
+) -> Deferred[None]:
+    """Done when the answer for a partition is complete whose records have to wait for their turn."""
+    complete: Deferred[None] = Deferred()
 
-    def flushed(answer: Struct, done: Deferred[None]) -> None:
-        nonlocal left
-        left -= 1
+    def tell(_: object) -> None:
+        try:
+            result = appended.result()
+        except Exception as error:
+            _tell_error(answer, partition, error, is_one_batch)
+        else:
+            _tell_offset(answer, result)
+            if result.flush_due:
+                _when_flushed(ctx, partition, answer).add_done_callback(lambda _: complete.resolve(None))
+                return
+        complete.resolve(None)
+
+    appended.add_done_callback(tell)
+    return complete
+
+
+def _when_flushed(ctx: RequestContext, partition: Partition, answer: Struct) -> Deferred[None]:
+    """Done when the records are on the disk, or the answer says that they are not."""
+
+    def tell(done: Deferred[None]) -> None:
         try:
             done.result()
         except Exception as error:
             answer.error_code = error_code_of(error)
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
-        if not left:
-            deferred.resolve(response)
 
-    for partition, answer in unflushed:
-        ctx.broker.background.flush(partition.log).add_done_callback(partial(flushed, answer))
-    return deferred
+    flushed = ctx.broker.background.flush(partition.log)
+    flushed.add_done_callback(tell)
+    return flushed

@@ -28,6 +28,8 @@ from protocol.framing import FrameTooLarge
 from protocol.schema import Chunk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.network.server import Server
 
 log = logging.getLogger(__name__)
@@ -79,6 +81,7 @@ class Connection:
         "listener_name",
         "local_host",
         "local_port",
+        "on_close",
         "principal",
         "security_protocol",
         "transport",
@@ -116,6 +119,7 @@ class Connection:
         self.client_software_version = "unknown"
         self.active = True
         self.idle_since_ms = 0
+        self.on_close: Callable[[], None] | None = None  # the client is gone, or was let go
 
     def __repr__(self) -> str:
         return f"{self.client_host}:{self.client_port} on {self.listener_name}"
@@ -124,6 +128,11 @@ class Connection:
     def waiting_count(self) -> int:
         """Requests that were started and are not answered yet."""
         return sum(1 for each in self._waiting if isinstance(each, Waiting))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client is gone, or was let go."""
+        return self._hold & _CLOSED != 0
 
     @property
     def large_frame_under_way(self) -> bool:
@@ -214,8 +223,10 @@ class Connection:
             while end - position >= 4:
                 (size,) = _size_at(view, position)
                 start = position + 4
-                if not 0 <= size <= self._server.max_request_bytes:
-                    self._refuse_size(size)
+                if size < 0:
+                    raise ProtocolError(f"a request of {size} bytes")
+                if size > self._server.max_request_bytes:
+                    raise FrameTooLarge(size, self._server.max_request_bytes)
                 if size > end - start:
                     if size > LARGE_FRAME_BYTES:
                         self._begin_large(size, view[position:end])
@@ -343,8 +354,7 @@ class Connection:
         elif not self._hold and not self._waiting:
             self.transport.close_when_sent()
 
-    # -- what is held
-    # --------------------------------------------------------------------------------------------------
+    # -- what is held ------------------------------------------------------------------------------------------------
 
     def _set_rest(self, rest: bytes | bytearray) -> None:
         self._server.held(len(rest) - len(self._rest))
@@ -354,13 +364,7 @@ class Connection:
         self._large = LargeFrame(size + 4, head, self._server.frame_buffers)
         self._server.held(self._large.held_bytes)
 
-    # -- closing
-    # -------------------------------------------------------------------------------------------------------
-
-    def _refuse_size(self, size: int) -> None:
-        if size < 0:
-            raise ProtocolError(f"a request of {size} bytes")
-        raise FrameTooLarge(size, self._server.max_request_bytes)
+    # -- closing -----------------------------------------------------------------------------------------------------
 
     def _close_for(self, error: Exception) -> None:
         self.close(str(error) if isinstance(error, CloseConnection | FrameTooLarge) else f"malformed request: {error}")
@@ -378,6 +382,8 @@ class Connection:
         if self._hold & _CLOSED:
             return
         self._hold |= _CLOSED
+        if self.on_close is not None:
+            self.on_close()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             if isinstance(each, Waiting):

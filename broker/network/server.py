@@ -197,7 +197,7 @@ class Server:
             self._review()
 
     def queued(self, more_requests: int) -> None:
-        """So many requests more (or less) wait for a worker thread."""
+        """So many requests more (or less) wait for a worker: a thread, or a process."""
         self._queued_requests += more_requests
         self._review()
 

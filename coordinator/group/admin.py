@@ -10,6 +10,7 @@ from coordinator.group.member import Member
 from coordinator.group.records import OffsetRecord, StoredRecord
 from coordinator.group.shard import Group, GroupEffects, GroupShard
 from coordinator.group.state import GroupState
+from coordinator.group.streams.group import StreamsGroupState
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from protocol.messages.list_groups import ListedGroup
@@ -17,6 +18,9 @@ from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
 
 CLASSIC = "classic"
+#: What Kafka calls states in filters where that is not the state in lower case. (So nobody who asks for "NotReady" as
+#: its own tool does finds any; as with Kafka.)
+FILTER_NAMES = {StreamsGroupState.NOT_READY.value: "not_ready"}
 #: From this version on a missing group is an error; before it is a group that is dead.
 FIRST_VERSION_KNOWING_MISSING_GROUPS = 6
 
@@ -26,7 +30,7 @@ def list_groups(shard: GroupShard, states: Collection[str], types: Collection[st
     listed = []
     for group in shard.groups.values():
         group_type, state = type_of(group), state_of(group)
-        if (not states or state.lower() in states) and (not types or group_type in types):
+        if (not states or FILTER_NAMES.get(state, state.lower()) in states) and (not types or group_type in types):
             protocol_type = group.protocol_type or "" if isinstance(group, ClassicGroup) else group_type
             listed.append(
                 ListedGroup(
@@ -43,7 +47,8 @@ def type_of(group: Group) -> str:
 
 def state_of(group: Group) -> str:
     """The group's state, as clients see it."""
-    return group.state.value if isinstance(group, ClassicGroup) else group.state
+    state: str = group.state.value
+    return state
 
 
 def describe_group(shard: GroupShard, group_id: str, api_version: int) -> Struct:

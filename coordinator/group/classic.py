@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.effects import Waiter
+from coordinator.group.assignors.java_order import hash_order
 from coordinator.group.member import NO_ASSIGNMENT, Member, MemberProtocol
 from coordinator.group.records import GroupMetadata
 from coordinator.group.state import LEGAL_FROM, GroupState, IllegalTransition
 from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from coordinator.placement import java_hash
 from protocol.errors import ErrorCode
 
 
@@ -70,7 +72,8 @@ class ClassicGroup:
     def replay(self, metadata: GroupMetadata) -> None:
         """Take over stored metadata: at loading, and when a record of ours was written.
 
-        Members that the group has already keep their parked requests and all of their protocols.
+        Members that the group has already keep their parked requests, and all of their protocols if the one stored is
+        among them: a record of ours says what they said last. At loading a later record takes the place of an earlier.
         """
         known = self.members
         self.members, self.static_members, self._supported = {}, {}, Counter()
@@ -79,7 +82,8 @@ class ClassicGroup:
             member = known.get(stored.member_id)
             if member is None:
                 member = Member.loaded(stored, metadata.protocol_name)
-            member.assignment = stored.assignment
+            else:
+                member.take_over(stored, metadata.protocol_name)
             self._add(member)
         self.protocol_type = metadata.protocol_type or None
         self.protocol_name = metadata.protocol_name
@@ -241,14 +245,14 @@ class ClassicGroup:
         return any(self._supported[name] == len(self.members) for name in names)
 
     def select_protocol(self, instead: Mapping[str, tuple[MemberProtocol, ...]] | None = None) -> str:
-        """The protocol with most votes among those that all members can do; of equals the one voted for first.
+        """The protocol with most votes among those that all members can do; of equals the first of Java's hash table.
 
         `instead`: protocols by member id, to be taken in place of those that these members have.
         """
         lists = [(instead or {}).get(member.member_id, member.protocols) for member in self.members.values()]
         candidates = set.intersection(*({protocol.name for protocol in protocols} for protocols in lists))
         votes = Counter(next(p.name for p in protocols if p.name in candidates) for protocols in lists)
-        return max(votes, key=votes.__getitem__)
+        return max(hash_order(votes, java_hash), key=votes.__getitem__)
 
     @property
     def uses_consumer_protocol(self) -> bool:

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from coordinator.clock import Now
 from coordinator.group import rebalance
+from coordinator.group.consumer import deadlines as consumer
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+from coordinator.group.share import deadlines as share
+from coordinator.group.streams import deadlines as streams
 
 
 def on_deadline(shard: GroupShard, key: TimerKey, now: Now, effects: GroupEffects) -> None:
     """Act on a deadline that `Timers.expire` gave out; the group may be gone."""
+    consumers = shard.consumer(key.group_id)
+    if consumers is not None:
+        consumer.on_deadline(shard, consumers, key, now, effects)
+        return
+    streaming = shard.streams(key.group_id)
+    if streaming is not None:
+        streams.on_deadline(shard, streaming, key, now, effects)
+        return
+    sharing = shard.share(key.group_id)
+    if sharing is not None:
+        share.on_deadline(shard, sharing, key, now, effects)
+        return
     group = shard.classic(key.group_id)
     if group is None:
         return
@@ -23,6 +38,18 @@ def on_deadline(shard: GroupShard, key: TimerKey, now: Now, effects: GroupEffect
 def on_loaded(shard: GroupShard, now: Now, effects: GroupEffects) -> None:
     """Start the sessions of all members that the log has; groups above `group.max.size` rebalance, to shrink."""
     for group_id in list(shard.groups):
+        consumers = shard.consumer(group_id)
+        if consumers is not None:
+            consumer.on_loaded(shard, consumers, now)
+            continue
+        streaming = shard.streams(group_id)
+        if streaming is not None:
+            streams.on_loaded(shard, streaming, now)
+            continue
+        sharing = shard.share(group_id)
+        if sharing is not None:
+            share.on_loaded(shard, sharing, now)
+            continue
         group = shard.classic(group_id)
         if group is None:
             continue

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from coordinator.group.classic import ClassicGroup
-from coordinator.group.foreign import ForeignGroup
 from coordinator.group.records import CommittedOffset, GroupRecord, OffsetRecord, StoredRecord
 from coordinator.group.shard import Group, GroupShard
 from coordinator.group.state import GroupState
@@ -65,7 +64,7 @@ def expire_group(shard: GroupShard, group: Group, now_ms: int, records: list[Sto
 
 def clock_start(group: Group) -> Callable[[CommittedOffset], int] | None:
     """From when on an offset's retention counts; None if the group's offsets do not expire now."""
-    if isinstance(group, ForeignGroup):
+    if not isinstance(group, ClassicGroup):
         return commit_time
     if group.protocol_type is None:
         return commit_time
@@ -90,9 +89,7 @@ def is_expired(committed: CommittedOffset, since_ms: int, now_ms: int, retention
 
 def is_without_members(group: Group) -> bool:
     """Whether nobody is in the group, or on the way in."""
-    if isinstance(group, ForeignGroup):
-        return group.is_empty
-    return group.state is GroupState.EMPTY
+    return group.state is GroupState.EMPTY if isinstance(group, ClassicGroup) else group.is_empty
 
 
 def group_tombstones(group: Group) -> list[StoredRecord]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from coordinator.clock import Now
 from coordinator.group.classic import ClassicGroup
+from coordinator.group.consumer import classic_members
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard, TimerKey
 from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
@@ -19,7 +22,12 @@ def heartbeat(
     """
     group = shard.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
-        return ErrorCode.UNKNOWN_MEMBER_ID
+        if not isinstance(group, ConsumerGroup):
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        try:
+            return classic_members.heartbeat(shard, group, member_id, group_instance_id, generation, now)
+        except Refused as refusal:
+            return refusal.code
     member = group.members.get(member_id)
     if member is None or group_instance_id is not None:
         code = group.check_member(member_id, group_instance_id)

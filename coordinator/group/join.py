@@ -13,19 +13,24 @@ from coordinator.clock import Now
 from coordinator.effects import Waiter
 from coordinator.group import rebalance
 from coordinator.group.classic import ClassicGroup
-from coordinator.group.foreign import ForeignGroup
+from coordinator.group.consumer import classic_members
+from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.member import Member, MemberProtocol
 from coordinator.group.rebalance import UNKNOWN_MEMBER_ID
 from coordinator.group.records import GroupMetadata, GroupRecord, StoredRecord
+from coordinator.group.refused import Refused
 from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+from coordinator.group.share.group import ShareGroup
 from coordinator.group.state import GroupState
+from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.schema import Struct
 
 FIRST_VERSION_NEEDING_MEMBER_ID = 4
 FIRST_VERSION_SKIPPING_ASSIGNMENT = 9
+LONGEST_STRING_BYTES = 32_767
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,15 @@ def join_error(code: ErrorCode, member_id: str) -> Struct:
 
 
 def read_join(request: Struct, waiter: Waiter, client_id: str | None, client_host: str, fresh_uuid: str) -> Join:
-    """The request as this room takes it. v0 has no rebalance timeout: the session timeout serves as both."""
+    """The request as this room takes it. v0 has no rebalance timeout: the session timeout serves as both.
+
+    Of protocols with one name the first counts. Kafka counts such a member twice for that name, and so may find that
+    all members can do what one of them cannot.
+    """
     version = waiter.api_version
+    protocols: dict[str, bytes] = {}
+    for protocol in request.protocols:
+        protocols.setdefault(protocol.name, protocol.metadata)
     return Join(
         request.group_id,
         request.member_id,
@@ -65,7 +77,7 @@ def read_join(request: Struct, waiter: Waiter, client_id: str | None, client_hos
         request.session_timeout_ms,
         request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms,
         request.protocol_type,
-        tuple(MemberProtocol(protocol.name, protocol.metadata) for protocol in request.protocols),
+        tuple(MemberProtocol(name, metadata) for name, metadata in protocols.items()),
         request.reason or "not provided",
         client_id or "",
         client_host,
@@ -92,7 +104,12 @@ def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -
     group = shard.groups.get(join.group_id)
     if isinstance(group, ClassicGroup):
         join_classic(shard, group, join, now, effects)
-    elif group is not None and not group.may_become_classic:
+    elif isinstance(group, ConsumerGroup) and not group.is_empty:
+        try:
+            classic_members.join(shard, group, join, now, effects)
+        except Refused as refusal:
+            effects.reply(join.waiter, join_error(refusal.code, join.member_id))
+    elif isinstance(group, ShareGroup | StreamsGroup) and not group.may_become_classic:
         effects.reply(join.waiter, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
     elif join.member_id != UNKNOWN_MEMBER_ID:
         effects.reply(join.waiter, join_error(ErrorCode.UNKNOWN_MEMBER_ID, join.member_id))
@@ -101,7 +118,11 @@ def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -
 
 
 def create_and_join(
-    shard: GroupShard, replaced: ForeignGroup | None, join: Join, now: Now, effects: GroupEffects
+    shard: GroupShard,
+    replaced: ConsumerGroup | StreamsGroup | ShareGroup | None,
+    join: Join,
+    now: Now,
+    effects: GroupEffects,
 ) -> None:
     """Make the group, in place of an empty one of another type; when that is in the log, go on with the join."""
     records: list[StoredRecord] = [] if replaced is None else [*replaced.tombstones()]
@@ -127,8 +148,11 @@ def join_classic(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, e
         effects.reply(join.waiter, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, join.member_id))
     elif join.member_id == UNKNOWN_MEMBER_ID:
         join_without_id(shard, group, join, now, effects)
-    elif join.member_id in group.pending_joins and join.group_instance_id is None:
-        add_member(shard, group, join, join.member_id, now, effects)
+    elif join.member_id in group.pending_joins:
+        if join.group_instance_id is None:
+            add_member(shard, group, join, join.member_id, now, effects)
+        else:  # the id was given to somebody without an instance; Kafka does not expect that either
+            effects.reply(join.waiter, join_error(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID))
     else:
         join_again(shard, group, join, now, effects)
 
@@ -152,15 +176,18 @@ def has_room(shard: GroupShard, group: ClassicGroup, member_id: str) -> bool:
 
 def join_without_id(shard: GroupShard, group: ClassicGroup, join: Join, now: Now, effects: GroupEffects) -> None:
     """Give the newcomer an id; a static one that was here before takes its own place."""
+    name = join.client_id if join.group_instance_id is None else join.group_instance_id
+    new_id = f"{name}-{join.fresh_uuid}"
+    if len(new_id.encode()) > LONGEST_STRING_BYTES:  # no answer could tell it
+        effects.reply(join.waiter, join_error(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER_ID))
+        return
     if join.group_instance_id is not None:
-        new_id = f"{join.group_instance_id}-{join.fresh_uuid}"
         old_id = group.static_members.get(join.group_instance_id)
         if old_id is None:
             add_member(shard, group, join, new_id, now, effects)
         else:
             replace_static_member(shard, group, join, old_id, new_id, now, effects)
         return
-    new_id = f"{join.client_id}-{join.fresh_uuid}"
     if join.waiter.api_version < FIRST_VERSION_NEEDING_MEMBER_ID:
         add_member(shard, group, join, new_id, now, effects)
         return

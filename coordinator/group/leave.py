@@ -9,6 +9,7 @@ from __future__ import annotations
 from coordinator.clock import Now
 from coordinator.group import rebalance
 from coordinator.group.classic import ClassicGroup
+from coordinator.group.consumer import classic_members
 from coordinator.group.rebalance import UNKNOWN_MEMBER_ID
 from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.group.state import GroupState
@@ -30,6 +31,9 @@ def leave_group(shard: GroupShard, group_id: str, members: list[Struct], now: No
 
     Errors, each of a member: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """
+    consumers = shard.consumer(group_id)
+    if consumers is not None:
+        return LEAVE_GROUP.response(members=classic_members.leave(shard, consumers, members, now, effects))
     group = shard.classic(group_id)
     results = []
     left: list[str] = []

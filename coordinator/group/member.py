@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from coordinator.effects import Waiter
+from coordinator.group.member_protocol import MemberProtocol
 from coordinator.group.records import MemberMetadata
 
+__all__ = ["NO_ASSIGNMENT", "Member", "MemberProtocol"]
+
 NO_ASSIGNMENT = b""
-
-
-class MemberProtocol(NamedTuple):
-    """A protocol (of consumers: an assignor) that a member can do, with what it tells the leader under it."""
-
-    name: str
-    metadata: bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -61,6 +56,15 @@ class Member:
             assignment,
         )
 
+    def take_over(self, stored: MemberMetadata, protocol_name: str | None) -> None:
+        """Become what a record says of the member; protocols that go beyond it stay if they agree with it."""
+        self.rebalance_timeout_ms = stored.rebalance_timeout_ms
+        self.session_timeout_ms = stored.session_timeout_ms
+        self.assignment = stored.assignment
+        chosen = stored_protocol(stored, protocol_name)
+        if chosen not in self.protocols:
+            self.protocols = (chosen,)
+
     @classmethod
     def loaded(cls, stored: MemberMetadata, protocol_name: str | None) -> Member:
         """A member out of the log."""
@@ -71,7 +75,11 @@ class Member:
             stored.client_host,
             stored.rebalance_timeout_ms,
             stored.session_timeout_ms,
-            # Kafka too gives a member without a chosen protocol one with no name.
-            (MemberProtocol(protocol_name or "", stored.subscription),),
+            (stored_protocol(stored, protocol_name),),
             stored.assignment,
         )
+
+
+def stored_protocol(stored: MemberMetadata, protocol_name: str | None) -> MemberProtocol:
+    """The one protocol that a record tells of. Kafka too gives a member without a chosen protocol one with no name."""
+    return MemberProtocol(protocol_name or "", stored.subscription)

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from coordinator.clock import Now
 from coordinator.group.classic import ClassicGroup
-from coordinator.group.foreign import ForeignGroup
+from coordinator.group.consumer import offsets as consumer
+from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.rebalance import extend_session
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
+from coordinator.group.refused import Refused
 from coordinator.group.shard import Group, GroupEffects, GroupShard
+from coordinator.group.share.group import ShareGroup
 from coordinator.group.state import GroupState
+from coordinator.group.streams import offsets as streams
+from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
@@ -21,6 +26,8 @@ from protocol.schema import Struct
 #: From this version on a missing group is called so; before, clients knew only ILLEGAL_GENERATION.
 FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND = 9
 NO_RETENTION_TIME = -1
+#: OffsetCommit v1 alone may say when the offset was committed.
+NO_TIMESTAMP = -1
 
 new_partition_response = OffsetCommitResponsePartition.new
 new_topic_response = OffsetCommitResponseTopic.new
@@ -29,7 +36,8 @@ new_topic_response = OffsetCommitResponseTopic.new
 def check_commit(shard: GroupShard, request: Struct, api_version: int) -> ErrorCode:
     """Whether the sender may commit.
 
-    Errors: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND (v9+), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
+    Errors: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND (v9+), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS;
+    of consumer and streams groups STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION.
     """
     group: Group | None = shard.groups.get(request.group_id)
     generation: int = request.generation_id_or_member_epoch
@@ -39,10 +47,34 @@ def check_commit(shard: GroupShard, request: Struct, api_version: int) -> ErrorC
         if api_version >= FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
-    if isinstance(group, ForeignGroup):
-        is_from_outside = generation < 0 and group.is_empty and group.group_type != "share"
-        return ErrorCode.NONE if is_from_outside else ErrorCode.UNKNOWN_MEMBER_ID
+    if isinstance(group, ConsumerGroup):
+        return check_commit_of_consumers(group, request, api_version)
+    if isinstance(group, StreamsGroup):
+        return check_commit_of_streams(group, request, api_version)
+    if isinstance(group, ShareGroup):
+        return ErrorCode.GROUP_ID_NOT_FOUND
     return check_commit_of(group, generation, request.member_id, request.group_instance_id)
+
+
+def check_commit_of_consumers(group: ConsumerGroup, request: Struct, api_version: int) -> ErrorCode:
+    """Whether a consumer group takes this commit: see consumer/offsets.py."""
+    partitions = ((topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions)
+    epoch = request.generation_id_or_member_epoch
+    try:
+        consumer.check_commit(group, request.member_id, request.group_instance_id, epoch, api_version, partitions)
+    except Refused as refusal:
+        return refusal.code
+    return ErrorCode.NONE
+
+
+def check_commit_of_streams(group: StreamsGroup, request: Struct, api_version: int) -> ErrorCode:
+    """Whether a streams group takes this commit: see streams/offsets.py."""
+    partitions = ((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
+    try:
+        streams.check_commit(group, request.member_id, request.generation_id_or_member_epoch, api_version, partitions)
+    except Refused as refusal:
+        return refusal.code
+    return ErrorCode.NONE
 
 
 def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_instance_id: str | None) -> ErrorCode:
@@ -85,11 +117,12 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 code = ErrorCode.NONE
+                given_ms = partition.commit_timestamp
                 committed = CommittedOffset(
                     partition.committed_offset,
                     partition.committed_leader_epoch,
                     metadata,
-                    now.wall_ms,
+                    now.wall_ms if given_ms == NO_TIMESTAMP else given_ms,
                     expires_ms,
                     topic.topic_id,
                 )
@@ -140,7 +173,7 @@ def check_delete(group: Group | None) -> ErrorCode:
 
     A live group has to be one of consumers: of others nobody knows what they read.
     """
-    if group is None:
+    if group is None or isinstance(group, ShareGroup):
         return ErrorCode.GROUP_ID_NOT_FOUND
     if isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
         return ErrorCode.NON_EMPTY_GROUP

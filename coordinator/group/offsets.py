@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 from coordinator.group.records import CommittedOffset, OffsetRecord
 
+_new_tuple = tuple.__new__
+
 #: Topic -> partition -> offset.
 TopicOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 
@@ -87,7 +89,7 @@ class Offsets:
         else:
             store = self._pending.setdefault(producer_id, {})
             self._open_transactions.setdefault(group_id, set()).add(producer_id)
-        placed = CommittedOffset(*committed[:-1], offset)
+        placed = _new_tuple(CommittedOffset, (*committed[:-1], offset))
         store.setdefault(group_id, {}).setdefault(topic, {})[partition] = placed
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:

@@ -3,11 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Flag
 
 #: How long a new member may stay parked in a join; it cannot send heartbeats before it knows its id.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 #: The least time between two looks at a group of static members of which none joins, whatever timeout they have sent.
 LEAST_JOIN_WAIT_MS = 1_000
+
+
+class MigrationPolicy(Flag):
+    """Which ways a group may go while it has members (group.consumer.migration.policy)."""
+
+    DISABLED = 0
+    UPGRADE = 1
+    """From the classic protocol to the consumer protocol."""
+    DOWNGRADE = 2
+    BIDIRECTIONAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """What consumer groups (KIP-848) obey, beside what each may have set for itself: see ConsumerGroupConfig."""
+
+    max_size: int = 2_147_483_647  # group.consumer.max.size
+    assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors; the first is the default
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL  # group.consumer.migration.policy
+    regex_refresh_interval_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsSettings:
+    """What streams groups (KIP-1071) obey, beside what each may have set for itself: see StreamsGroupConfig."""
+
+    max_size: int = 2_147_483_647  # group.streams.max.size
+
+
+@dataclass(frozen=True, slots=True)
+class ShareSettings:
+    """What share groups (KIP-932) obey, beside what each may have set for itself: see ShareGroupConfig."""
+
+    max_size: int = 200  # group.share.max.size
+    initialize_retry_interval_ms: int = 30_000  # group.share.initialize.retry.interval.ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +56,6 @@ class GroupSettings:
     max_size: int = 2_147_483_647  # group.max.size
     offset_metadata_max_length: int = 4_096  # offset.metadata.max.bytes; compared with characters, as Kafka does
     offsets_retention_ms: int = 10_080 * 60_000  # offsets.retention.minutes
+    consumer: ConsumerSettings = ConsumerSettings()
+    streams: StreamsSettings = StreamsSettings()
+    share: ShareSettings = ShareSettings()

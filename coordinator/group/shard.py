@@ -11,37 +11,72 @@ from typing import Literal, NamedTuple, TypeAlias
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.group.classic import ClassicGroup
-from coordinator.group.foreign import ForeignGroup
+from coordinator.group.cluster import Cluster, NoTopics
+from coordinator.group.consumer import records as consumer
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.records import ConsumerRecord
 from coordinator.group.offsets import Offsets
-from coordinator.group.records import ForeignRecord, GroupMetadata, GroupRecord, OffsetRecord, StoredRecord
+from coordinator.group.records import (
+    GroupMetadata,
+    GroupRecord,
+    OffsetRecord,
+    StoredRecord,
+    parse_record,
+)
 from coordinator.group.settings import GroupSettings
+from coordinator.group.share import records as share
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.records import ShareGroupRecord
 from coordinator.group.state import GroupState
+from coordinator.group.streams import records as streams
+from coordinator.group.streams.group import StreamsGroup
+from coordinator.group.streams.records import StreamsRecord
+from coordinator.shard import NO_PRODUCER_ID
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.sync_group import SYNC_GROUP
 
-NO_PRODUCER_ID = -1
-
-Group: TypeAlias = ClassicGroup | ForeignGroup
+Group: TypeAlias = ClassicGroup | ConsumerGroup | StreamsGroup | ShareGroup
 GroupEffects: TypeAlias = Effects[StoredRecord]
 
 
 class TimerKey(NamedTuple):
-    """A deadline: of a group's join phase, of its waiting for syncs, or of a member's session."""
+    """A deadline, of a member's session or of
 
-    kind: Literal["session", "join", "sync"]
+    - a classic group: its join phase (`join`), its waiting for syncs (`sync`);
+    - a member of a consumer group: giving up partitions (`rebalance`), and where it speaks the classic protocol coming
+      back for what has changed (`join`) and for its assignment (`sync`);
+    - a consumer group: resolving its regular expressions (`regex`);
+    - a member of a streams group: giving up tasks (`rebalance`);
+    - a streams group: its first assignment (`delay`);
+    - a share group: having states begun at the share coordinator (`initialize`).
+    """
+
+    kind: Literal["session", "join", "sync", "rebalance", "regex", "delay", "initialize"]
     group_id: str
     member_id: str = ""
+
+
+#: Kinds of deadlines that a member of a consumer or streams group may have.
+MEMBER_DEADLINES: tuple[Literal["session", "rebalance", "join", "sync"], ...] = ("session", "rebalance", "join", "sync")
+
+
+def is_unbacked(group: Group | None) -> bool:
+    """Whether no record says what kind of group it is: there is none, or one made for offsets that come before it."""
+    return group is None or (isinstance(group, ClassicGroup) and group.is_simple)
 
 
 class GroupShard:
     """Groups whose ids hash to one partition. `timers` may be shared with other shards: keys name the group."""
 
-    __slots__ = ("groups", "offsets", "partition", "settings", "timers", "unknown_records")
+    __slots__ = ("cluster", "groups", "offsets", "partition", "settings", "timers", "unknown_records")
 
-    def __init__(self, partition: int, settings: GroupSettings, timers: Timers[TimerKey]) -> None:
+    def __init__(
+        self, partition: int, settings: GroupSettings, timers: Timers[TimerKey], cluster: Cluster | None = None
+    ) -> None:
         self.partition = partition
+        self.cluster = cluster or NoTopics()
         self.settings = settings
         self.timers = timers
         self.groups: dict[str, Group] = {}
@@ -49,12 +84,34 @@ class GroupShard:
         #: Records that loading left alone, by what is strange about them.
         self.unknown_records: Counter[str] = Counter()
 
+    def __len__(self) -> int:
+        return len(self.groups)
+
     def classic(self, group_id: str) -> ClassicGroup | None:
         """The classic group of this id."""
         group = self.groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
+    def consumer(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group of this id."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def share(self, group_id: str) -> ShareGroup | None:
+        """The share group of this id."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ShareGroup) else None
+
+    def streams(self, group_id: str) -> StreamsGroup | None:
+        """The streams group of this id."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, StreamsGroup) else None
+
     # -- replay -----------------------------------------------------------------------------------------------------
+
+    def parse(self, key: bytes | None, value: bytes | None) -> StoredRecord:
+        """The record of these bytes; raises UnknownRecord."""
+        return parse_record(key, value)
 
     def replay(self, record: StoredRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log. `producer_id` marks an offset commit that is part of a transaction."""
@@ -62,8 +119,12 @@ class GroupShard:
             self.replay_offset(record, offset, producer_id)
         elif isinstance(record, GroupRecord):
             self.replay_group(record.group_id, record.metadata)
+        elif isinstance(record, ConsumerRecord):
+            self.replay_consumer(record)
+        elif isinstance(record, StreamsRecord):
+            self.replay_streams(record)
         else:
-            self.replay_foreign(record)
+            self.replay_share(record)
 
     def replay_offset(self, record: OffsetRecord, offset: int, producer_id: int) -> None:
         """Keep a committed offset; a group that has no other record comes into being as a simple one."""
@@ -74,24 +135,58 @@ class GroupShard:
     def replay_group(self, group_id: str, metadata: GroupMetadata | None) -> None:
         """Take over a classic group's metadata, or remove the group."""
         if metadata is None:
-            self._forget(group_id)
+            if not isinstance(self.groups.get(group_id), ShareGroup):
+                self._forget(group_id)
             return
         group = self.groups.get(group_id)
         if not isinstance(group, ClassicGroup):
             group = self.groups[group_id] = ClassicGroup(group_id)
         group.replay(metadata)
 
-    def replay_foreign(self, record: ForeignRecord) -> None:
-        """Keep, replace or drop a record of a group with another protocol; without records the group is gone."""
-        group = self.groups.get(record.group_id)
-        if not isinstance(group, ForeignGroup):
-            # A simple group is backed by no record: it was made for offsets that come before the group's own records.
-            if record.value is None or (group is not None and not group.is_simple):
+    def replay_consumer(self, record: ConsumerRecord) -> None:
+        """Keep or drop what a record says of a consumer group, or the group with its last record."""
+        group_id = record.group_id
+        group = self.groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if record.content is None or not is_unbacked(group):
                 return
-            group = self.groups[record.group_id] = ForeignGroup(record.group_id)
+            group = self.groups[group_id] = ConsumerGroup(group_id)
         group.replay(record)
-        if not group.records:
-            del self.groups[record.group_id]
+        if record.content is None:
+            if record.record_type == consumer.MEMBER:
+                self._forget_deadlines(group_id, record.item)
+            elif record.record_type == consumer.GROUP:
+                self._forget(group_id)
+
+    def replay_streams(self, record: StreamsRecord) -> None:
+        """Keep or drop what a record says of a streams group, or the group."""
+        group_id = record.group_id
+        group = self.groups.get(group_id)
+        if not isinstance(group, StreamsGroup):
+            if record.content is None or not is_unbacked(group):
+                return
+            group = self.groups[group_id] = StreamsGroup(group_id)
+        group.replay(record)
+        if record.content is None:
+            if record.record_type == streams.MEMBER:
+                self._forget_deadlines(group_id, record.member_id)
+            elif record.record_type == streams.GROUP:
+                self._forget(group_id)
+
+    def replay_share(self, record: ShareGroupRecord) -> None:
+        """Keep or drop what a record says of a share group, or the group with its last record."""
+        group_id = record.group_id
+        group = self.groups.get(group_id)
+        if not isinstance(group, ShareGroup):
+            if record.content is None or not is_unbacked(group):
+                return
+            group = self.groups[group_id] = ShareGroup(group_id)
+        group.replay(record)
+        if record.content is None:
+            if record.record_type == share.MEMBER:
+                self._forget_deadlines(group_id, record.member_id)
+            elif record.record_type == share.GROUP:
+                self._forget(group_id)
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
         """A transaction's marker: its offsets take effect, or are forgotten."""
@@ -105,6 +200,25 @@ class GroupShard:
             self.timers.cancel(TimerKey("sync", group_id))
             for member_id in (*group.members, *group.pending_joins):
                 self.timers.cancel(TimerKey("session", group_id, member_id))
+        elif isinstance(group, ConsumerGroup):
+            del self.groups[group_id]
+            self.timers.cancel(TimerKey("regex", group_id))
+            for member_id in group.members:
+                self._forget_deadlines(group_id, member_id)
+        elif isinstance(group, ShareGroup):
+            del self.groups[group_id]
+            self.timers.cancel(TimerKey("initialize", group_id))
+            for member_id in group.members:
+                self._forget_deadlines(group_id, member_id)
+        elif isinstance(group, StreamsGroup):
+            del self.groups[group_id]
+            self.timers.cancel(TimerKey("delay", group_id))
+            for member_id in group.members:
+                self._forget_deadlines(group_id, member_id)
+
+    def _forget_deadlines(self, group_id: str, member_id: str) -> None:
+        for kind in MEMBER_DEADLINES:
+            self.timers.cancel(TimerKey(kind, group_id, member_id))
 
     # -- coming and going -------------------------------------------------------------------------------------------
 
@@ -119,6 +233,6 @@ class GroupShard:
                     effects.reply(member.awaiting_sync, SYNC_GROUP.response(error_code=code))
                     member.awaiting_sync = None
                 group.move_to(GroupState.DEAD, now.wall_ms)
-                self._forget(group_id)
+            self._forget(group_id)
         self.groups.clear()
         self.offsets = Offsets()

@@ -9,7 +9,9 @@ from coordinator.clock import Now
 from coordinator.effects import Waiter
 from coordinator.group import rebalance
 from coordinator.group.classic import ClassicGroup
+from coordinator.group.consumer import classic_members
 from coordinator.group.records import GroupRecord
+from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
@@ -28,6 +30,13 @@ def sync_group(shard: GroupShard, request: Struct, waiter: Waiter, now: Now, eff
     Errors: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL (v5+),
     REBALANCE_IN_PROGRESS.
     """
+    consumers = shard.consumer(request.group_id)
+    if consumers is not None:
+        try:
+            classic_members.sync(shard, consumers, request, waiter, now, effects)
+        except Refused as refusal:
+            effects.reply(waiter, sync_error(refusal.code))
+        return
     group = shard.classic(request.group_id)
     code = ErrorCode.UNKNOWN_MEMBER_ID if group is None else check_sync(group, request)
     if group is None or code is not ErrorCode.NONE:

@@ -16,10 +16,9 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - it is a class
 from typing import NamedTuple
 
+from protocol.records.buffer import Buffer
 from protocol.records.crc32c import crc32c
 from protocol.records.errors import CorruptBatch
-
-Buffer = bytes | bytearray | memoryview
 
 HEADER_SIZE = 61
 #: Bytes of base offset and length, which `batch_length` does not count. The same in every format.
@@ -51,8 +50,8 @@ HEADER = Struct(">qiibIhiqqqhii")
 _UNPACK_HEADER = HEADER.unpack_from
 _NEW_TUPLE = tuple.__new__
 _ENTRY_START = Struct(">qi4xb")
-_BASE_OFFSET = Struct(">q")
-_LEADER_EPOCH = Struct(">i")
+_MAX_TIMESTAMP = Struct(">q")
+_MAX_TIMESTAMP_AT = 35
 _CRC = Struct(">I")
 
 
@@ -133,6 +132,14 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         raise CorruptBatch(f"{len(buffer) - position} bytes are no batch header") from None
 
 
+def encode_batch(header: BatchHeader, records: Buffer) -> bytes:
+    """A whole batch: `records`, compressed if the header says so, behind the header with their length and checksum."""
+    out = bytearray(HEADER.pack(header[0], HEADER_SIZE - LOG_OVERHEAD + len(records), *header[2:]))
+    out += records
+    out[MAGIC_OFFSET + 1 : CRC_START] = crc32c(memoryview(out)[CRC_START:]).to_bytes(4, "big")
+    return bytes(out)
+
+
 def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each whole v2 batch from `position` on.
 
@@ -176,12 +183,6 @@ def verify_crc(buffer: Buffer, position: int, size: int) -> bool:
     return crc32c(view[position + CRC_START : position + size]) == stored
 
 
-def patch_in_place(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch at `position` its place in the log. The checksum does not cover these fields."""
-    _BASE_OFFSET.pack_into(buffer, position, base_offset)
-    _LEADER_EPOCH.pack_into(buffer, position + LOG_OVERHEAD, leader_epoch)
-
-
 def patch_timestamp(
     buffer: bytearray | memoryview, position: int, size: int, timestamp_type: int, max_timestamp: int
 ) -> None:
@@ -189,5 +190,5 @@ def patch_timestamp(
     attributes = int.from_bytes(buffer[position + CRC_START : position + CRC_START + 2], "big")
     attributes = attributes & ~TIMESTAMP_TYPE_BIT | (TIMESTAMP_TYPE_BIT if timestamp_type else 0)
     buffer[position + CRC_START : position + CRC_START + 2] = attributes.to_bytes(2, "big")
-    _BASE_OFFSET.pack_into(buffer, position + 35, max_timestamp)
+    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_AT, max_timestamp)
     _CRC.pack_into(buffer, position + MAGIC_OFFSET + 1, compute_crc(buffer, position, size))

@@ -1,15 +1,13 @@
-"""Building record batches v2, as a producer, the cleaner and the broker's own topics do."""
+"""Building record batches v2 from records, as a producer and the broker's own topics do.
+
+The cleaner keeps records as bytes instead (storage/cleaner/records.py).
+"""
 
 from collections.abc import Sequence
 
 from protocol.records.batch import (
     CONTROL_BIT,
-    CRC_START,
-    DELETE_HORIZON_BIT,
-    HEADER,
     HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC_OFFSET,
     NO_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -17,9 +15,10 @@ from protocol.records.batch import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    BatchHeader,
+    encode_batch,
 )
 from protocol.records.compression import Codec, compress
-from protocol.records.crc32c import crc32c
 from protocol.records.record import Headers, encode_record
 
 
@@ -27,8 +26,8 @@ class BatchBuilder:
     """Collects records and builds the bytes of one batch.
 
     `base_offset`, `leader_epoch`, `producer_id`, `producer_epoch`, `base_sequence` go into the header as they are.
-    `log_append_time_ms`: the batch says LogAppendTime and all records have this time. `delete_horizon_ms`: sets the
-    horizon (KIP-534). `level` is the codec's, None for Kafka's default.
+    `log_append_time_ms`: the batch says LogAppendTime and all records have this time. `level`
+    is the codec's, None for Kafka's default.
     """
 
     __slots__ = (
@@ -40,7 +39,6 @@ class BatchBuilder:
         "base_timestamp",
         "codec",
         "control",
-        "delete_horizon_ms",
         "leader_epoch",
         "level",
         "log_append_time_ms",
@@ -63,7 +61,6 @@ class BatchBuilder:
         control: bool = False,
         leader_epoch: int = NO_LEADER_EPOCH,
         log_append_time_ms: int | None = None,
-        delete_horizon_ms: int | None = None,
     ) -> None:
         self.base_offset = base_offset
         self.codec = codec
@@ -75,11 +72,10 @@ class BatchBuilder:
         self.control = control
         self.leader_epoch = leader_epoch
         self.log_append_time_ms = log_append_time_ms
-        self.delete_horizon_ms = delete_horizon_ms
         #: Header and records so far, uncompressed.
         self.size_bytes = HEADER_SIZE
         self._records: list[bytes] = []
-        self.base_timestamp = NO_TIMESTAMP if delete_horizon_ms is None else delete_horizon_ms
+        self.base_timestamp = NO_TIMESTAMP
         self._max_timestamp = NO_TIMESTAMP
         self._last_offset_delta = -1
 
@@ -97,7 +93,7 @@ class BatchBuilder:
         offset: int | None = None,
     ) -> None:
         """Add a record; `offset` (absolute) where a compacted batch has gaps, else the next one."""
-        if not self._records and self.delete_horizon_ms is None:
+        if not self._records:
             self.base_timestamp = timestamp
         delta = self._last_offset_delta + 1 if offset is None else offset - self.base_offset
         if delta <= self._last_offset_delta:
@@ -108,22 +104,18 @@ class BatchBuilder:
         self._last_offset_delta = delta
         self._max_timestamp = max(self._max_timestamp, timestamp)
 
-    def build(self, *, last_offset: int | None = None) -> bytes:
-        """The batch. `last_offset` keeps the end of a batch whose last records a cleaner removed (also all of them)."""
+    def build(self) -> bytes:
+        """The batch."""
         records = compress(self.codec, b"".join(self._records), self.level)
-        last_offset_delta = self._last_offset_delta if last_offset is None else last_offset - self.base_offset
         max_timestamp = self._max_timestamp if self.log_append_time_ms is None else self.log_append_time_ms
-        out = bytearray(HEADER_SIZE)
-        HEADER.pack_into(
-            out,
-            0,
+        header = BatchHeader(
             self.base_offset,
-            HEADER_SIZE - LOG_OVERHEAD + len(records),
+            0,
             self.leader_epoch,
             2,
             0,
             self._attributes(),
-            last_offset_delta,
+            self._last_offset_delta,
             self.base_timestamp,
             max_timestamp,
             self.producer_id,
@@ -131,9 +123,7 @@ class BatchBuilder:
             self.base_sequence,
             len(self._records),
         )
-        out += records
-        out[MAGIC_OFFSET + 1 : CRC_START] = crc32c(memoryview(out)[CRC_START:]).to_bytes(4, "big")
-        return bytes(out)
+        return encode_batch(header, records)
 
     def _attributes(self) -> int:
         return (
@@ -141,5 +131,4 @@ class BatchBuilder:
             | (TIMESTAMP_TYPE_BIT if self.log_append_time_ms is not None else 0)
             | (TRANSACTIONAL_BIT if self.transactional else 0)
             | (CONTROL_BIT if self.control else 0)
-            | (DELETE_HORIZON_BIT if self.delete_horizon_ms is not None else 0)
         )

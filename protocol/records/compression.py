@@ -13,10 +13,9 @@ from typing import Any
 
 import cramjam
 
-from protocol.records.errors import CorruptBatch, UnsupportedCodec
+from protocol.records.buffer import Buffer
+from protocol.records.errors import CorruptBatch, TooLarge, UnsupportedCodec
 from protocol.records.lz4_frame import first_frame_size
-
-Buffer = bytes | bytearray | memoryview
 
 #: Default bound: beyond what the default request limit (100 MiB) could carry uncompressed, with room.
 DEFAULT_MAX_SIZE = 256 << 20
@@ -59,14 +58,17 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 def decompress(codec: int, data: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> bytes:
     """The uncompressed bytes.
 
-    CorruptBatch: damaged bytes, or more than `max_size` of them. UnsupportedCodec: an id that no codec has.
+    CorruptBatch: damaged bytes. TooLarge: more than `max_size` of them. UnsupportedCodec: an id that no codec has.
     """
     if codec == Codec.NONE:
         return bytes(data)
     decompressor = _DECOMPRESSORS.get(codec)
     if decompressor is None:
         raise UnsupportedCodec(codec)
-    return decompressor(data, max_size)
+    try:
+        return decompressor(data, max_size)
+    except TooLarge:
+        raise TooLarge(f"compressed records hold more than {max_size} bytes") from None
 
 
 def _compress_gzip(data: Buffer, level: int | None) -> bytes:
@@ -112,7 +114,7 @@ def _into_buffer(module: Any) -> Callable[[Buffer, int], bytes]:
             else:
                 return bytes(memoryview(out)[:written])
             if size >= max_size:
-                raise CorruptBatch(f"compressed records hold more than {max_size} bytes")
+                raise TooLarge
             size = min(size * 8, max_size)
 
     return decompress_bounded
@@ -121,6 +123,8 @@ def _into_buffer(module: Any) -> Callable[[Buffer, int], bytes]:
 def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
     try:
         return _decompress_gzip_alone(data, max_size)
+    except TooLarge:
+        raise
     except CorruptBatch:
         # Perhaps only what follows a whole stream is at fault.
         parts: list[bytes] = []
@@ -172,7 +176,9 @@ def _decompress_snappy_block(block: memoryview, max_size: int) -> bytes:
     # The length a block declares is at most 64 times what it has bytes, or it is a lie: no allocation follows it.
     try:
         size: int = cramjam.snappy.decompress_raw_len(block)
-        if size > max_size or size > 64 * len(block):
+        if size > max_size and size <= 64 * len(block):
+            raise TooLarge
+        if size > 64 * len(block):
             raise CorruptBatch(f"a snappy block of {len(block)} bytes claims to hold {size}")
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:

@@ -5,6 +5,7 @@ those of the metadata log (leader change, snapshot header and footer, KRaft vers
 Readers skip types that they do not know (KIP-98).
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from struct import Struct
 
@@ -62,16 +63,16 @@ def coordinator_epoch(record: Record) -> int:
 
 
 def build_control_batch(
-    control_type: ControlType,
-    value: bytes,
+    records: Iterable[tuple[ControlType, bytes]],
     timestamp_ms: int,
     *,
     base_offset: int = 0,
     leader_epoch: int = NO_LEADER_EPOCH,
 ) -> bytes:
-    """A batch of one control record of the metadata log."""
+    """A batch of control records of the metadata log: (type, value) each."""
     builder = BatchBuilder(base_offset, control=True, leader_epoch=leader_epoch)
-    builder.append(timestamp_ms, encode_control_key(control_type), value)
+    for control_type, value in records:
+        builder.append(timestamp_ms, encode_control_key(control_type), value)
     return builder.build()
 
 

@@ -6,9 +6,9 @@ computes the same sum: slower by a factor of some hundred with its C extension, 
 
 from collections.abc import Callable
 
-__all__ = ["crc32c"]
+from protocol.records.buffer import Buffer
 
-Buffer = bytes | bytearray | memoryview
+__all__ = ["crc32c"]
 
 
 def portable_crc32c() -> Callable[[Buffer, int], int]:

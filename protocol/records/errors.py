@@ -13,6 +13,14 @@ class CorruptBatch(RecordsError):
     """A length, a checksum or compressed bytes that cannot be right: the bytes were damaged."""
 
 
+class WrongChecksum(CorruptBatch):
+    """Bytes that were uncompressed all right, and that a checksum says were others."""
+
+
+class TooLarge(CorruptBatch):
+    """Compressed bytes that hold more than whoever asked would take."""
+
+
 class InvalidRecord(RecordsError):
     """Whole bytes that break a rule of the format: a count, a length or a delta that does not add up."""
 

@@ -17,12 +17,11 @@ from struct import error as StructError  # noqa: N812 - it is a class
 from typing import NamedTuple
 
 from protocol.records.batch import CODEC_MASK, LOG_OVERHEAD, NO_TIMESTAMP, TIMESTAMP_TYPE_BIT, entry_at
+from protocol.records.buffer import Buffer
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
-from protocol.records.errors import CorruptBatch, InvalidRecord, UnsupportedCodec
+from protocol.records.errors import CorruptBatch, InvalidRecord, TooLarge, UnsupportedCodec, WrongChecksum
 from protocol.records.lz4_frame import with_right_header_checksum
 from protocol.records.record import Record
-
-Buffer = bytes | bytearray | memoryview
 
 _MESSAGE_START = Struct(">qiIbb")
 _TIMESTAMP = Struct(">q")
@@ -81,16 +80,28 @@ def verify_message_crc(buffer: Buffer, position: int, size: int) -> bool:
     return zlib.crc32(view[position + _CRC_START : position + size]) == stored
 
 
-def iter_entry_records(entry: Buffer, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
-    """The record of one whole entry, or the records inside when it is a wrapper."""
+def iter_entry_records(
+    entry: Buffer, max_size: int = DEFAULT_MAX_SIZE, *, max_records: int | None = None, verify_inner: bool = False
+) -> Iterator[Record]:
+    """The record of one whole entry, or the records inside when it is a wrapper, one after the other.
+
+    `verify_inner`: WrongChecksum for messages in a wrapper. The entry's own is not looked at. TooLarge: more than
+    `max_size` bytes or `max_records` inside.
+    """
     message = parse_message(entry)
     if message.codec == Codec.NONE:
         yield Record(message.offset, message.timestamp, message.key, message.value)
         return
-    inner = unwrap(message, max_size)
-    shift = message.offset - inner[-1].offset if message.magic == 1 else 0
+    data = _inner_set(message, max_size)
+    last_offset = _last_offset(data, max_records)
+    shift = 0
+    # Some versions of librdkafka send wrappers with offset 0, which then is that of the first message.
+    if message.magic == 1 and message.offset:
+        shift = message.offset - last_offset
+        if shift < 0:
+            raise InvalidRecord(f"wrapper offset {message.offset} is below its last message's {last_offset}")
     append_time = message.timestamp if message.is_log_append_time else None
-    for each in inner:
+    for each in _iter_inner(message, data, verify_inner):
         timestamp = each.timestamp if append_time is None else append_time
         yield Record(each.offset + shift, timestamp, each.key, each.value)
 
@@ -100,6 +111,11 @@ def unwrap(wrapper: Message, max_size: int = DEFAULT_MAX_SIZE) -> list[Message]:
 
     InvalidRecord: no value, no messages, another magic than the wrapper's, or a wrapper inside a wrapper.
     """
+    return list(_iter_inner(wrapper, _inner_set(wrapper, max_size)))
+
+
+def _inner_set(wrapper: Message, max_size: int) -> bytes:
+    """The message set inside a wrapper."""
     if wrapper.codec > Codec.LZ4:
         raise UnsupportedCodec(wrapper.codec)
     if wrapper.value is None:
@@ -107,21 +123,38 @@ def unwrap(wrapper: Message, max_size: int = DEFAULT_MAX_SIZE) -> list[Message]:
     compressed = wrapper.value
     if wrapper.codec == Codec.LZ4 and wrapper.magic == 0:
         compressed = with_right_header_checksum(compressed)
-    data = decompress(wrapper.codec, compressed, max_size)
-    inner = []
+    return decompress(wrapper.codec, compressed, max_size)
+
+
+def _last_offset(data: bytes, max_records: int | None) -> int:
+    """The offset of the last message of a set, which has at least one. TooLarge: more than `max_records`."""
+    count = position = offset = 0
+    while (found := entry_at(data, position)) is not None:
+        offset, size, _ = found
+        count += 1
+        position += size
+        if count == max_records and position < len(data):
+            raise TooLarge(f"a compressed message set holds more than {max_records} messages")
+    if not count:
+        raise InvalidRecord("a compressed message set without messages")
+    return offset
+
+
+def _iter_inner(wrapper: Message, data: bytes, verify: bool = False) -> Iterator[Message]:
     position = 0
     while (found := entry_at(data, position)) is not None:
         _, size, magic = found
         if magic != wrapper.magic:
             raise InvalidRecord(f"a message with magic {magic} inside a wrapper with magic {wrapper.magic}")
         message = parse_message(data, position)
+        if verify and not verify_message_crc(data, position, size):
+            raise WrongChecksum(f"the checksum of a message inside a wrapper is wrong (stored crc = {message.crc})")
         if message.codec != Codec.NONE:
             raise InvalidRecord("a compressed message inside a compressed message")
-        inner.append(message)
+        yield message
         position += size
-    if not inner:
+    if not position:
         raise InvalidRecord("a compressed message set without messages")
-    return inner
 
 
 def _bytes_at(buffer: Buffer, position: int, end: int) -> tuple[bytes | None, int]:

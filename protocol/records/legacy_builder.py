@@ -5,10 +5,9 @@ See `legacy` for the formats.
 
 import zlib
 
-from protocol.records.batch import TIMESTAMP_TYPE_BIT
+from protocol.records.batch import NO_TIMESTAMP, TIMESTAMP_TYPE_BIT
 from protocol.records.compression import Codec, compress
 from protocol.records.errors import UnsupportedCodec
-from protocol.records.legacy import Message
 from protocol.records.lz4_frame import with_broken_header_checksum
 
 
@@ -18,7 +17,17 @@ class MessageSetBuilder:
     `log_append_time_ms` (v1): the timestamp of every message, with the bit that says so.
     """
 
-    __slots__ = ("_messages", "base_offset", "codec", "level", "log_append_time_ms", "magic")
+    __slots__ = (
+        "_first_offset",
+        "_last_offset",
+        "_messages",
+        "_newest",
+        "base_offset",
+        "codec",
+        "level",
+        "log_append_time_ms",
+        "magic",
+    )
 
     def __init__(
         self,
@@ -38,34 +47,40 @@ class MessageSetBuilder:
         self.codec = codec
         self.level = level
         self.log_append_time_ms = log_append_time_ms
-        self._messages: list[Message] = []
+        self._messages: list[bytes] = []
+        self._first_offset = self._last_offset = 0
+        self._newest = NO_TIMESTAMP
+
+    @property
+    def message_count(self) -> int:
+        return len(self._messages)
 
     def append(self, timestamp: int, key: bytes | None, value: bytes | None, *, offset: int | None = None) -> None:
         """Add a message; v0 drops the timestamp. `offset` (absolute) where there are gaps, else the next one."""
         if offset is None:
-            offset = self._messages[-1].offset + 1 if self._messages else self.base_offset
+            offset = self._last_offset + 1 if self._messages else self.base_offset
         if self.log_append_time_ms is not None:
             timestamp = self.log_append_time_ms
-        self._messages.append(Message(offset, 0, 0, self.magic, 0, timestamp, key, value))
+        if not self._messages:
+            self._first_offset, self._newest = offset, timestamp
+        self._last_offset, self._newest = offset, max(self._newest, timestamp)
+        # Inside a wrapper v1 they count from the first.
+        written = offset - self._first_offset if self.codec != Codec.NONE and self.magic == 1 else offset
+        self._messages.append(encode_message(written, self.magic, self._time_bit, timestamp, key, value))
 
     def build(self) -> bytes:
         """The message set; empty without messages."""
-        time_bit = TIMESTAMP_TYPE_BIT if self.magic == 1 and self.log_append_time_ms is not None else 0
-        if not self._messages:
-            return b""
-        if self.codec == Codec.NONE:
-            return b"".join(
-                encode_message(m.offset, self.magic, time_bit, m.timestamp, m.key, m.value) for m in self._messages
-            )
-        first = self._messages[0].offset if self.magic == 1 else 0
-        inner = b"".join(
-            encode_message(m.offset - first, self.magic, 0, m.timestamp, m.key, m.value) for m in self._messages
-        )
-        wrapped = compress(self.codec, inner, self.level)
+        messages = b"".join(self._messages)
+        if self.codec == Codec.NONE or not messages:
+            return messages
+        wrapped = compress(self.codec, messages, self.level)
         if self.magic == 0 and self.codec == Codec.LZ4:
             wrapped = with_broken_header_checksum(wrapped)
-        newest = max(m.timestamp for m in self._messages)
-        return encode_message(self._messages[-1].offset, self.magic, self.codec | time_bit, newest, None, wrapped)
+        return encode_message(self._last_offset, self.magic, self.codec | self._time_bit, self._newest, None, wrapped)
+
+    @property
+    def _time_bit(self) -> int:
+        return TIMESTAMP_TYPE_BIT if self.magic == 1 and self.log_append_time_ms is not None else 0
 
 
 def encode_message(

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from protocol.records.batch import (
+    CODEC_MASK,
     HEADER_SIZE,
+    LOG_OVERHEAD,
     NO_SEQUENCE,
     TIMESTAMP_TYPE_BIT,
     BatchHeader,
@@ -20,11 +22,20 @@ from protocol.records.batch import (
     entry_at,
     parse_header,
 )
+from protocol.records.buffer import Buffer
 from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
 from protocol.records.errors import CorruptBatch, InvalidRecord, UnreadableLength
 from protocol.records.varint import MAX_VARINT_SIZE, decode_varint, decode_varlong, encode_varint
 
-Buffer = bytes | bytearray | memoryview
+_NEW_TUPLE = tuple.__new__
+#: The varints of lengths and counts below this, made once: two bytes at most.
+_FEW = 1024
+_SMALL_VARINTS = tuple(encode_varint(value) for value in range(_FEW))
+#: What a record without headers has besides key and value: attributes, four numbers of two bytes, no headers.
+_MOST_BETWEEN = 10
+#: From here on a varint, folded, has more than two bytes.
+_THREE_BYTES = 1 << 14
+
 Headers = tuple[tuple[str, bytes | None], ...]
 
 
@@ -47,6 +58,14 @@ def encode_record(
     headers: Headers | Sequence[tuple[str, bytes | None]] = (),
 ) -> bytes:
     """A record of a v2 batch, its length first. Header keys are UTF-8, read and written back without loss."""
+    is_near = 0 <= timestamp_delta < _FEW and 0 <= offset_delta < _FEW
+    if is_near and not headers and key is not None and value is not None:
+        sizes = _SMALL_VARINTS
+        key_size, value_size = len(key), len(value)
+        if key_size < _FEW and value_size < _FEW - key_size - _MOST_BETWEEN:  # nearly always, where records are small
+            start = sizes[timestamp_delta], sizes[offset_delta], sizes[key_size]
+            body = b"".join((b"\0", *start, key, sizes[value_size], value, b"\0"))
+            return sizes[len(body)] + body
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     for item in (key, value):
         if item is None:
@@ -94,24 +113,19 @@ def iter_batch_records(
 ) -> Iterator[Record]:
     """The records of one whole v2 batch. InvalidRecord when count and bytes do not agree."""
     header = header or parse_header(batch)
-    records = memoryview(batch)[HEADER_SIZE : header.size_bytes]
-    codec = header.codec
+    base_offset, length, _, _, _, attributes, _, base_timestamp, max_timestamp, _, _, base_sequence, count = header
+    records = memoryview(batch)[HEADER_SIZE : length + LOG_OVERHEAD]
+    codec = attributes & CODEC_MASK
     data = bytes(records) if codec == Codec.NONE else decompress(codec, records, max_size)
-    base_offset, base_timestamp, base_sequence = header.base_offset, header.base_timestamp, header.base_sequence
-    append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
+    append_time = max_timestamp if attributes & TIMESTAMP_TYPE_BIT else None
     position = 0
-    for _ in range(header.record_count):
+    for _ in range(count):
         timestamp_delta, offset_delta, key, value, headers, position = decode_record(data, position)
-        yield Record(
-            base_offset + offset_delta,
-            base_timestamp + timestamp_delta if append_time is None else append_time,
-            key,
-            value,
-            headers,
-            NO_SEQUENCE if base_sequence < 0 else advance_sequence(base_sequence, offset_delta),
-        )
+        timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+        sequence = NO_SEQUENCE if base_sequence < 0 else advance_sequence(base_sequence, offset_delta)
+        yield _NEW_TUPLE(Record, (base_offset + offset_delta, timestamp, key, value, headers, sequence))
     if position != len(data):
-        raise InvalidRecord(f"{len(data) - position} bytes are left after the {header.record_count} records declared")
+        raise InvalidRecord(f"{len(data) - position} bytes are left after the {count} records declared")
 
 
 def skim_records(batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
@@ -158,6 +172,54 @@ def _skip(data: bytes, position: int, size: int) -> int:
 
 def decode_record(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, Headers, int]:
     """(timestamp delta, offset delta, key, value, headers, end position) of the record at `position`."""
+    try:
+        # Varints by hand where they have one or two bytes, which is nearly always. Whatever is not as expected is left
+        # to the careful way below, from the start on.
+        size = data[position]
+        at = position + 2  # behind the attributes
+        if size > 127:
+            size += (data[at - 1] - 1) << 7
+            at += 1
+        end = at - 1 + (size >> 1)
+        time_delta, offset_delta = data[at], data[at + 1]
+        if time_delta < 128:
+            time_delta = (time_delta >> 1) ^ -(time_delta & 1)
+            at += 2
+        else:
+            time_delta, at = decode_varlong(data, at)
+            offset_delta = data[at]
+            at += 1
+        if offset_delta > 127:
+            offset_delta += (data[at] - 1) << 7
+            at += 1
+        key_size = data[at]
+        at += 1
+        if key_size > 127:
+            key_size += (data[at] - 1) << 7
+            at += 1
+        stop = at + (key_size >> 1)
+        value_size = data[stop]
+        start = stop + 1
+        if value_size > 127:
+            value_size += (data[start] - 1) << 7
+            start += 1
+        behind = start + (value_size >> 1)
+        if (
+            size < _THREE_BYTES
+            and offset_delta < _THREE_BYTES
+            and key_size < _THREE_BYTES
+            and value_size < _THREE_BYTES
+            and not (size | offset_delta | key_size | value_size) & 1
+            and behind == end - 1
+            and not data[behind]  # no headers
+        ):
+            return time_delta, offset_delta >> 1, data[at:stop], data[start:behind], (), end
+    except (IndexError, InvalidRecord):
+        pass
+    return _decode_any_record(data, position)
+
+
+def _decode_any_record(data: bytes, position: int) -> tuple[int, int, bytes | None, bytes | None, Headers, int]:
     try:
         length, position = decode_varint(data, position)
     except InvalidRecord as error:

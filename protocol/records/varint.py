@@ -4,9 +4,8 @@ A signed value is folded to an unsigned one (0, -1, 1, -2 -> 0, 1, 2, 3) and wri
 first. An int32 takes 1 to 5 bytes, an int64 1 to 10.
 """
 
+from protocol.records.buffer import Buffer
 from protocol.records.errors import InvalidRecord
-
-Buffer = bytes | bytearray | memoryview
 
 MAX_VARINT_SIZE = 5
 """Bytes of an int32 at most."""
@@ -31,12 +30,6 @@ def encode_varint(value: int) -> bytes:
         rest >>= 7
     out.append(rest)
     return bytes(out)
-
-
-def size_of_varint(value: int) -> int:
-    """How many bytes `encode_varint(value)` has."""
-    rest = (value << 1) ^ (value >> 63)
-    return max(1, (rest.bit_length() + 6) // 7)
 
 
 def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:

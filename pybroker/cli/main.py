@@ -1,7 +1,7 @@
 """The command `pybroker`: starts the broker, or one of the commands that stand around it.
 
-The broker is a process of its own in Python's isolated mode, in this process's place: its rooms have names (`storage`,
-`protocol`) that a folder one happens to stand in may have too.
+The broker, and each command on its files, is a process of its own in Python's isolated mode, in this process's place:
+their rooms have names (`storage`, `protocol`) that a folder one happens to stand in may have too.
 """
 
 from __future__ import annotations
@@ -10,11 +10,25 @@ import os
 import sys
 from typing import NoReturn
 
-USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [...]    start the broker with a server.properties
-       pybroker --help-broker                              all options of the broker
+USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
+                                                           start the broker with a server.properties
+       pybroker --help-broker                              what the options of the broker do
        pybroker pipeline SPEC.yaml [...]                   run a data pipeline on Spark
+       pybroker dump-log --files FILE,... [...]            print what is in files of a log directory
+       pybroker format -c CONFIG [-t CLUSTER_ID] [...]     make log directories ready (else done at the first start)
+       pybroker verify DIR... [--deep] [--repair] [...]    check (and repair) the log directories of a stopped broker
+       pybroker random-uuid                                print an id for a cluster
        pybroker --version
 """
+
+
+#: Commands on the files of a broker that is not running (or that are only read), and the modules that do them.
+OFFLINE = {
+    "dump-log": "offline.dump_log",
+    "format": "offline.format",
+    "random-uuid": "offline.random_uuid",
+    "verify": "offline.verify",
+}
 
 
 def main() -> NoReturn:
@@ -29,14 +43,32 @@ def main() -> NoReturn:
             print(f"pybroker {version('pybroker')}")
             sys.exit(0)
         case ["--help-broker"]:
-            _become_broker(["--help"])
+            _become("broker.main", ["--help"])
         case ["pipeline", *arguments]:
             from pybroker.pipeline.main import main as pipeline
 
             sys.exit(pipeline(arguments))
+        case [command, *arguments] if command in OFFLINE:
+            _become(OFFLINE[command], arguments)
+        case [word, *_] if _is_no_file(word):
+            sys.stderr.write(f"pybroker: {word}: No such file or directory, and no command{_hint(word)}\n")
+            sys.exit(2)
         case arguments:
-            _become_broker(arguments)
+            _become("broker.main", arguments)
 
 
-def _become_broker(arguments: list[str]) -> NoReturn:
-    os.execv(sys.executable, [sys.executable, "-I", "-m", "broker.main", *arguments])
+def _is_no_file(word: str) -> bool:
+    """Whether it looks like a command, or a name: with a dot or a slash it is a file, which the broker looks for."""
+    return not word.startswith("-") and not {".", "/"} & set(word) and not os.path.exists(word)
+
+
+def _hint(word: str) -> str:
+    from difflib import get_close_matches
+
+    commands = sorted([*OFFLINE, "pipeline"])
+    near = get_close_matches(word, commands, n=1)
+    return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
+
+
+def _become(module: str, arguments: list[str]) -> NoReturn:
+    os.execv(sys.executable, [sys.executable, "-I", "-m", module, *arguments])

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pybroker.pipeline.jars import JarsUnavailableError
 from pybroker.pipeline.java import JavaNotFoundError
@@ -26,9 +26,16 @@ if TYPE_CHECKING:
 _POLL_S = 0.5
 
 
+class _Parser(argparse.ArgumentParser):
+    """Tells a mistake in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (--help shows the options)\n")
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(prog="pybroker pipeline", description="Run a data pipeline on Spark.")
+    parser = _Parser(prog="pybroker pipeline", description="Run a data pipeline on Spark.")
     parser.add_argument("spec", type=Path, help="the specification, a YAML file")
     parser.add_argument(
         "--once", action="store_true", help="read what is there now, whatever the triggers say, and end"
@@ -38,12 +45,13 @@ def main(arguments: Sequence[str]) -> int:
     try:
         pipeline = load(options.spec, os.environ)
     except (SpecError, OSError) as error:
-        return _refuse(f"{options.spec}: {error}" if isinstance(error, SpecError) else str(error), 2)
+        return _refuse(f"{options.spec}: {error.strerror if isinstance(error, OSError) else error}", 2)
     if options.check:
-        print(f"{options.spec}: {len(pipeline.sources)} sources, {len(pipeline.streams)} streams: right")
+        sources, streams = _count(len(pipeline.sources), "source"), _count(len(pipeline.streams), "stream")
+        print(f"{options.spec}: nothing is wrong: {sources}, {streams}")
         return 0
     if find_spec("pyspark") is None:
-        return _refuse("a pipeline needs Spark: pip install 'pybroker[pipeline]'", 1)
+        return _refuse("a pipeline needs Spark: pip install '.[pipeline]' in the folder of pybroker's sources", 1)
     try:
         return _run(pipeline, once=options.once)
     except SpecError as error:
@@ -100,6 +108,10 @@ def _summary(progress: Mapping[str, Any]) -> str:
     counted = progress["observedMetrics"].get("source")
     unparsed = f", {counted['unparsed']} of them could not be parsed" if counted and counted["unparsed"] else ""
     return f"batch {batch}: {rows} records{unparsed}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _tell(line: str) -> None:

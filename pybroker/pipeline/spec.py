@@ -198,6 +198,14 @@ def load(path: Path, environ: Mapping[str, str]) -> Pipeline:
     """
     try:
         document = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except UnicodeDecodeError as error:
+        raise SpecError("", "this is no text in UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        mark, problem = (
+            error.problem_mark,
+            f"{error.problem or error}" + (f", {error.context}" if error.context else ""),
+        )
+        raise SpecError(f"line {mark.line + 1}, column {mark.column + 1}" if mark else "", problem) from error
     except yaml.YAMLError as error:
-        raise SpecError("", str(error)) from error
+        raise SpecError("", str(error).partition("\n")[0]) from error
     return build(Pipeline, substituted(document, environ), names={"from": "source"})

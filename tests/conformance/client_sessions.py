@@ -93,7 +93,7 @@ class ClientSessions:
         """Wait until topics are there which, by an answer, are or will be: clients would ask again until they are."""
         names = {topic.name for topic in answered if topic.error_code == ErrorCode.NONE}
         wanted = [MetadataRequestTopic(name=topic.name) for topic in requested if topic.name in names]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while wanted and not self._all_led(wanted):
             assert time.monotonic() < deadline, f"{names} are not there"
             time.sleep(0.02)

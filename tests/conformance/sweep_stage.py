@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from protocol.errors import ErrorCode
-from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
 from protocol.messages.alter_configs import ALTER_CONFIGS
+from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from protocol.messages.create_partitions import CREATE_PARTITIONS
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
@@ -23,7 +23,6 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
-from tests.conformance.sweep_rules import TRANSACTIONS_ALONE
 from tests.support.brokers import RunningBroker
 from tests.support.exchanges import Exchange
 from tests.support.settled import wait_for_topic
@@ -40,6 +39,7 @@ PRODUCER_IDS_BEFORE = 7
 RETENTION = {228: 12, 303: 22, 503: 23}
 FIRST_OF_DATA = 221
 AUTO_CREATED = 119  # from here on the topic that an earlier Metadata has asked for is there
+RESOLVED = 477  # from here on the expression that a group has subscribed to is known to match a topic
 
 
 class SweepStage:
@@ -52,16 +52,10 @@ class SweepStage:
         self._served = served_versions(client)
         self._ended: str | None = None
 
-    @property
-    def has_transactions(self) -> bool:
-        return ADD_PARTITIONS_TO_TXN.key in self._served
-
     def plays(self, exchange: Exchange) -> bool:
         """Whether the exchange is of an API that the broker serves, or of one that nobody does."""
         versions = self._served.get(exchange.api.key)
         if versions is None:
-            return False
-        if not self.has_transactions and (exchange.correlation_id in TRANSACTIONS_ALONE or _transactional_id(exchange)):
             return False
         return exchange.version in versions or exchange.closed or exchange.answer_version != exchange.version
 
@@ -109,6 +103,8 @@ class SweepStage:
             self._client.call(DELETE_RECORDS, 2, topics=topics, timeout_ms=5_000)
         if exchange.correlation_id == AUTO_CREATED:
             self._until(self._nope_is_there)
+        if exchange.correlation_id == RESOLVED:
+            self._until(self._expression_is_resolved)
         if exchange.correlation_id == FIRST_OF_DATA:
             wait_for_topic(self._broker, "sweep", 2)
             wait_for_topic(self._broker, "sweep2", 5)
@@ -122,6 +118,10 @@ class SweepStage:
     def _gives_producer_id(self) -> bool:
         return bool(self._client.call(INIT_PRODUCER_ID, 4, transactional_id=None).error_code == ErrorCode.NONE)
 
+    def _expression_is_resolved(self) -> bool:
+        described = self._client.call(CONSUMER_GROUP_DESCRIBE, 1, group_ids=["g848-1"])
+        return bool(described.groups[0].group_epoch == 3)
+
     def _nope_is_there(self) -> bool:
         topics = [MetadataRequestTopic(name="nope")]
         metadata = self._client.call(METADATA, 12, topics=topics, allow_auto_topic_creation=False)
@@ -131,7 +131,7 @@ class SweepStage:
         described = self._client.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[self._ended])
         return described.transaction_states[0].transaction_state not in ("PrepareCommit", "PrepareAbort")
 
-    def _until(self, condition: Callable[[], bool], timeout_s: float = 20) -> None:
+    def _until(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, "the broker does not get into the state that was recorded"

@@ -20,7 +20,7 @@ CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
     """Run one test's coroutine, with a limit."""
-    asyncio.run(asyncio.wait_for(scenario, 60))
+    asyncio.run(asyncio.wait_for(scenario, 180))
 
 
 async def create(broker: RunningBroker, topic: str, partitions: int = 2) -> None:

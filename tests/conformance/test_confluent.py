@@ -28,7 +28,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.support.brokers import RunningBroker
+from protocol.records.batch import entry_at
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.data_client import DataClient
 from tests.support.scale import scaled
 from tests.support.settled import settled, wait_for_topic
 
@@ -65,7 +67,10 @@ def produce(broker: RunningBroker, topic: str, count: int = COUNT, **settings: A
         callback = lambda error, message, i=i: on_delivery(i, error, message)  # noqa: E731
         producer.produce(topic, b"value-%d" % i, b"key-%d" % (i % 7), headers=[("n", b"%d" % i)], on_delivery=callback)
         producer.poll(0)
-    assert producer.flush(30) == 0
+    deadline = time.monotonic() + 90
+    while len(delivered) < count:  # a flush would send batches before they are full
+        assert time.monotonic() < deadline
+        producer.poll(0.1)
     return [delivered[i] for i in range(count)]
 
 
@@ -76,7 +81,7 @@ def consumer(broker: RunningBroker, group: str, **settings: Any) -> Consumer:
     )
 
 
-def take(source: Consumer, count: int, timeout_s: float = 30) -> list[Message]:
+def take(source: Consumer, count: int, timeout_s: float = 90) -> list[Message]:
     """Consume until `count` records are there."""
     messages: list[Message] = []
     deadline = time.monotonic() + timeout_s
@@ -124,7 +129,7 @@ def test_members_share_partitions_under_each_assignor(reference: RunningBroker, 
     members = [consumer(reference, topic, **settings) for _ in range(3)]
     for member in members:
         member.subscribe([topic])
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     shares: list[int] = []
     while sorted(shares) != [0, 1, 1]:
         assert time.monotonic() < deadline, shares
@@ -147,7 +152,7 @@ def test_commit_is_where_the_next_member_goes_on(reference: RunningBroker, topic
     writer.close()
 
     reader = consumer(reference, topic, enable_auto_commit=False)
-    [kept] = reader.committed([partition], timeout=10)
+    [kept] = reader.committed([partition], timeout=60)
     reader.close()
 
     assert (kept.offset, kept.metadata) == (1, "a note")
@@ -162,8 +167,8 @@ def test_watermarks_times_and_seek(reference: RunningBroker, topic: str) -> None
     assert take(source, 1)[0].offset() == len(sent) // 2
     source.seek(TopicPartition(topic, 0, 1))
     assert take(source, 1)[0].offset() == 1
-    assert source.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, len(sent))
-    [found] = source.offsets_for_times([TopicPartition(topic, 0, sent[-1].timestamp()[1] + 1)], timeout=10)
+    assert source.get_watermark_offsets(TopicPartition(topic, 0), timeout=60) == (0, len(sent))
+    [found] = source.offsets_for_times([TopicPartition(topic, 0, sent[-1].timestamp()[1] + 1)], timeout=60)
     assert found.offset == -1
     source.close()
 
@@ -250,6 +255,27 @@ def test_records_are_deleted_and_offsets_listed(admin: AdminClient, consumed: st
     assert admin.delete_records([below])[below].result().low_watermark == 1
     assert offset(OffsetSpec.earliest()) == 1
     assert offset(OffsetSpec.for_timestamp(0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("linger_ms", "batch_records", "batches"), [(60_000, 50, 1), (60_000, 10, 5), (0, 1, 50)], ids=str
+)
+def test_producers_send_in_batches(
+    reference: RunningBroker, admin: AdminClient, name: str, linger_ms: int, batch_records: int, batches: int
+) -> None:
+    """S10.7: a time and a size; the broker stores what comes together as the one batch that it is."""
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result()
+    wait_for_topic(reference, name, 1)
+    produce(reference, name, 50, linger_ms=linger_ms, batch_num_messages=batch_records, compression_type="none")
+    with DataClient(HOST, reference.port) as client:
+        records = client.fetch(name, 0).records
+    position = stored = 0
+    while (entry := entry_at(records, position)) is not None:
+        position += entry[1]
+        stored += 1
+
+    assert position == len(records)
+    assert stored == batches
 
 
 def test_cluster_is_described(admin: AdminClient, reference: RunningBroker) -> None:

@@ -41,7 +41,7 @@ def test_compose_environment_of_kafkas_image_starts_the_broker(tmp_path: Path) -
     entrypoint = [sys.executable, str(ROOT / "docker" / "entrypoint.py")]
     broker = subprocess.Popen([*entrypoint, "run"], env=environ, stderr=subprocess.PIPE, text=True)
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while subprocess.run([*entrypoint, "health"], env=environ).returncode != 0:
             assert broker.poll() is None, broker.communicate()
             assert time.monotonic() < deadline
@@ -50,14 +50,14 @@ def test_compose_environment_of_kafkas_image_starts_the_broker(tmp_path: Path) -
         assert admin.describe_cluster()["cluster_id"] == "4L6g3nShT-eMCtK--X86sw"
         admin.close()
         producer = KafkaProducer(bootstrap_servers=f"localhost:{host}")
-        producer.send("t", b"v").get(timeout=20)
+        producer.send("t", b"v").get(timeout=60)
         producer.close()
         consumer = KafkaConsumer("t", bootstrap_servers=f"localhost:{host}", auto_offset_reset="earliest")
         assert next(consumer).value == b"v"
         consumer.close()
     finally:
         broker.terminate()
-        _, stderr = broker.communicate(timeout=30)
+        _, stderr = broker.communicate(timeout=60)
     assert broker.returncode == 0
     assert "ERROR" not in stderr
     assert subprocess.run([*entrypoint, "health"], env=environ).returncode == 1

@@ -9,7 +9,7 @@ import pytest
 from tests.support.brokers import RunningBroker
 from tests.support.java import JavaRunner
 from tests.support.scale import scaled
-from tests.support.settled import wait_for_topic
+from tests.support.settled import wait_for_changes, wait_for_topic
 from tests.support.tools import start_tool
 
 COUNT = scaled(100)
@@ -89,7 +89,7 @@ def test_same_key_lands_in_one_partition(java: JavaRunner, reference: RunningBro
 
 
 def test_custom_partitioner_decides(java: JavaRunner, reference: RunningBroker, topic: str) -> None:
-    """S10.12, S29.10: partitioner.class: records lie where it says."""
+    """S10.12, S10.14, S29.10: partitioner.class: records lie where it says."""
     lines = send(java, reference, topic, "partitioner.class=PinnedPartitioner", "pinned.partition=2", keys=5)
 
     assert places(lines) == {2: list(range(COUNT))}
@@ -110,6 +110,7 @@ def test_too_large_record_is_refused_and_producer_goes_on(
     """S10.16: max.message.bytes of the topic; the callback gets the error, later records are taken."""
     limit = ["--alter", "--entity-type", "topics", "--entity-name", topic, "--add-config", "max.message.bytes=200"]
     start_tool(java, reference.bootstrap, "kafka-configs", *limit).wait()
+    wait_for_changes(reference)
 
     prefix = f"counting.prefix={'x' * 300}"
     refused = send(java, reference, topic, "interceptor.classes=CountingInterceptor", prefix, count=3)
@@ -119,26 +120,28 @@ def test_too_large_record_is_refused_and_producer_goes_on(
     assert sum(map(len, places(taken).values())) == 3
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("commit", ["sync", "async"])
 def test_manual_commit_is_where_the_next_member_goes_on(
-    java: JavaRunner, reference: RunningBroker, topic: str, commit: str
+    java: JavaRunner, reference: RunningBroker, topic: str, commit: str, protocol: str
 ) -> None:
     """S18.6: commitSync and commitAsync; the group resumes there."""
     send(java, reference, topic, keys=10)
-    first = consume(java, reference, topic, topic, COUNT, commit)
+    first = consume(java, reference, topic, topic, COUNT, commit, f"group.protocol={protocol}")
 
     send(java, reference, topic, keys=10)
-    second = consume(java, reference, topic, topic, COUNT, commit)
+    second = consume(java, reference, topic, topic, COUNT, commit, f"group.protocol={protocol}")
 
     assert len(first) == len(second) == COUNT
     assert not {record[:2] for record in first} & {record[:2] for record in second}
     assert sum(committed(java, reference, topic).values()) == 2 * COUNT
 
 
-def test_auto_commit_moves_by_itself(java: JavaRunner, reference: RunningBroker, topic: str) -> None:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_auto_commit_moves_by_itself(java: JavaRunner, reference: RunningBroker, topic: str, protocol: str) -> None:
     """S18.4, S29.17, S29.18: the committed offset moves while the consumer runs, without a call."""
     send(java, reference, topic, keys=10)
-    properties = ["auto.offset.reset=earliest", "auto.commit.interval.ms=100"]
+    properties = ["auto.offset.reset=earliest", "auto.commit.interval.ms=100", f"group.protocol={protocol}"]
     member = java.start("Consume", reference.bootstrap, topic, topic, "0", "auto", *properties)
     try:
         while sum(committed(java, reference, topic).values()) < COUNT:

@@ -102,7 +102,7 @@ def produce(broker: RunningBroker, topic: str, *values: bytes | None) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for value in values:
         producer.produce(topic, value, key=b"k", headers=[("h", b"v")])
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_rows_are_archived_once_and_counted_in_windows(
 def read(broker: RunningBroker, topic: str, count: int) -> Iterator[Any]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    yield from consumer.consume(count, 30)
+    yield from consumer.consume(count, 60)
     consumer.close()
 
 

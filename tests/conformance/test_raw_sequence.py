@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
@@ -10,6 +12,7 @@ from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from protocol.records.record import iter_records
+from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.settled import wait_for_topic
 from tests.support.wire import WireClient
@@ -55,3 +58,16 @@ def test_metadata_list_offsets_fetch(reference: RunningBroker, name: str) -> Non
         assert [(r.offset, bytes(r.value)) for r in iter_records(answer.records)] == [
             (n, b"value-%d" % n) for n in range(5)
         ]
+
+
+@pytest.mark.parametrize("slots", [0, 1000])
+def test_sessions_of_fetches_are_as_many_as_allowed(start_broker: StartBroker, slots: int, name: str) -> None:
+    """max.incremental.fetch.session.cache.slots: without room a consumer is served without a session (KIP-227)."""
+    broker = start_broker("ours", {"max.incremental.fetch.session.cache.slots": str(slots)})
+    with WireClient(HOST, broker.port) as client:
+        client.call(CREATE_TOPICS, 7, topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)])
+        wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+        topics = [FetchTopic(topic=name, partitions=[wanted])]
+        answer = client.call(FETCH, 12, max_wait_ms=0, min_bytes=0, session_id=0, session_epoch=0, topics=topics)
+    assert (answer.error_code, bool(answer.session_id)) == (ErrorCode.NONE, slots > 0)
+    broker.stop()

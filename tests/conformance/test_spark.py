@@ -239,7 +239,7 @@ def test_stream_into_a_topic(spark: SparkSession, reference: RunningBroker, topi
     assert summed(source(spark.read, reference, copied)) == written
     consumer = Consumer({"bootstrap.servers": reference.bootstrap, "group.id": copied, "auto.offset.reset": "earliest"})
     consumer.subscribe([copied])
-    [message] = consumer.consume(1, 30)
+    [message] = consumer.consume(1, 60)
     consumer.close()
     assert (message.key(), message.headers()) == (b"k", [("h", b"v"), ("null", None)])
 

@@ -87,6 +87,16 @@ def test_unknown_key_is_told_with_the_nearest(strict: bool, tmp_path: Path) -> N
     taken.close()
 
 
+def test_listener_that_is_not_served_is_a_bad_value(tmp_path: Path) -> None:
+    """With its place and exit code 2; a key that is not known is told besides, as it may be the reason."""
+    ended = run_broker(tmp_path, "listeners=SSL://127.0.0.1:0\nlistener=PLAINTEXT://:9092\n")
+    warning, problem = ended.stderr.splitlines()
+    assert ended.exit_code == 2
+    assert "WARN broker.main: server.properties:2: listener: unknown key, did you mean listeners?" in warning
+    told = "server.properties:1: listeners=SSL://127.0.0.1:0: listeners of SSL are not served yet; allowed: PLAINTEXT"
+    assert problem == told
+
+
 # -- what else is in the way -----------------------------------------------------------------------------------------
 
 
@@ -127,7 +137,7 @@ def test_address_of_another_machine(tmp_path: Path) -> None:
 
 
 def test_directory_in_use_by_another_broker(start_broker: StartBroker, tmp_path: Path) -> None:
-    """S4.6: the first goes on, unharmed."""
+    """The first goes on, unharmed."""
     broker = start_broker("ours")
     text = re.escape(f"{broker.log_dir}: is in use by another broker, which holds its .lock file")
     with WireClient(HOST, broker.port) as client:

@@ -25,7 +25,7 @@ from tests.support.launch import broker_command
 from tests.support.wire import Closed, WireClient
 
 # Far less than a clean stop may take where clients keep it waiting, far more than it needs.
-BOUND_S = 10
+BOUND_S = 30
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def is_marked_clean(broker: RunningBroker) -> bool:
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGHUP)])
 def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], broker: OurBroker) -> None:
-    """Idle connections, half a request, parked long polls, a reader that does not read: S2.9.
+    """Idle connections, half a request, parked long polls, a reader that does not read.
 
     The parked ones are answered, all are closed, the directory is clean, and what was acknowledged is there. Two
     signals at once are one: `timeout` signals its child and then the child's group.
@@ -84,7 +84,7 @@ def test_stop_with_clients_in_every_state(numbers: tuple[signal.Signals, ...], b
     deaf = WireClient(HOST, broker.port)
     for _ in range(200):  # 10 MB of answers that nobody takes
         deaf.send(FETCH, 12, fetch_fields(0, offset=0))
-    time.sleep(0.3)  # until all of that has arrived
+    broker.catch_up()
 
     began = time.monotonic()
     for number in numbers:
@@ -121,23 +121,34 @@ def test_members_who_wait_are_sent_to_look_for_the_coordinator(broker: OurBroker
     }
     assert first.call(JOIN_GROUP, 3, fields).error_code == 0
     second.send(JOIN_GROUP, 3, fields)  # waits for the first to join again
-    time.sleep(0.2)
+    broker.catch_up()
     os.kill(broker.pid, signal.SIGTERM)
     assert second.receive().error_code == 16
     assert broker.wait(BOUND_S) == 0
 
 
 def test_signal_that_comes_again_later_ends_at_once(broker: OurBroker) -> None:
-    """What was acknowledged is there all the same, after a recovery."""
-    with WireClient(HOST, broker.port) as client:
-        offset = produce(client, b"value")
-    deaf = deaf_client(broker)
-    os.kill(broker.pid, signal.SIGTERM)
-    time.sleep(1.2)
-    os.kill(broker.pid, signal.SIGTERM)
-    assert broker.wait(BOUND_S) == 128 + signal.SIGTERM
+    """What was acknowledged is there all the same, after a recovery.
+
+    A clean stop is over after two seconds: on a machine that stands still for one, the second signal comes too late.
+    """
+    for _ in range(5):
+        with WireClient(HOST, broker.port) as client:
+            offset = produce(client, b"value")
+        deaf = deaf_client(broker)
+        stops = broker.output.count("SIGTERM: shutting down")
+        os.kill(broker.pid, signal.SIGTERM)
+        while broker.output.count("SIGTERM: shutting down") == stops:
+            time.sleep(0.01)
+        time.sleep(1.1)
+        os.kill(broker.pid, signal.SIGTERM)
+        exit_code = broker.wait(BOUND_S)
+        deaf.close()
+        if exit_code != 0:
+            break
+        broker.start()
+    assert exit_code == 128 + signal.SIGTERM
     assert not is_marked_clean(broker)
-    deaf.close()
     broker.start()
     with WireClient(HOST, broker.port) as client:
         assert offset + 51 == produce(client, b"next")
@@ -151,7 +162,7 @@ def deaf_client(broker: OurBroker) -> WireClient:
     deaf = WireClient(HOST, broker.port)
     for _ in range(30):
         deaf.send(FETCH, 12, fetch_fields(0, offset=0))
-    time.sleep(0.2)
+    broker.catch_up()
     return deaf
 
 

@@ -32,7 +32,7 @@ def consumer(broker: RunningBroker, group: str, instance: str, topic: str) -> Co
 
 def poll_until(done: Callable[[], bool], *consumers: Consumer) -> None:
     """Let consumers work until a condition holds."""
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline
         for each in consumers:
@@ -51,11 +51,11 @@ def state_and_assignments(broker: RunningBroker, group: str) -> tuple[str, dict[
 def test_static_member_comes_back_to_its_partitions(reference: RunningBroker, name: str) -> None:
     """Its place is kept while it is away, the other member is not disturbed, and offsets go on."""
     admin = AdminClient({"bootstrap.servers": reference.bootstrap})
-    admin.create_topics([NewTopic(name, 4, 1)])[name].result(20)
+    admin.create_topics([NewTopic(name, 4, 1)])[name].result(60)
     producer = Producer({"bootstrap.servers": reference.bootstrap})
     for partition in range(4):
         producer.produce(name, f"before {partition}", partition=partition)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
     one, two = consumer(reference, name, "one", name), consumer(reference, name, "two", name)
     poll_until(lambda: len(one.assignment()) == 2 and len(two.assignment()) == 2, one, two)
@@ -68,10 +68,10 @@ def test_static_member_comes_back_to_its_partitions(reference: RunningBroker, na
 
     for partition in range(4):
         producer.produce(name, f"after {partition}", partition=partition)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     again = consumer(reference, name, "one", name)
     read: list[str] = []
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while len(read) < 2:
         assert time.monotonic() < deadline
         message = again.poll(0.1)

@@ -108,7 +108,7 @@ CHOICES = [DIRECTORY_FILES, *([pattern] for pattern in DIRECTORY_FILES if SCALE 
 @pytest.mark.parametrize("patterns", CHOICES, ids=lambda patterns: patterns[0] if len(patterns) == 1 else "all")
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_files_lose_nothing(damage: Damage, patterns: list[str], written: Written) -> None:
-    """S4.16: indexes, snapshots, epochs, topic ids are made anew from records and metadata.
+    """S16.9: indexes, snapshots, epochs, topic ids are made anew from records and metadata.
 
     Checkpoints say how much need not be looked at: without them more is.
     """

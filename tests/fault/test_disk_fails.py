@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.group.placement import partition_for
+from coordinator.placement import partition_for
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
@@ -187,7 +187,7 @@ def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path:
         disk.fill(broker)
         writers[failing[0]].fill(client)
 
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while leaders(client, "events")[failing[0]][1] != -1 and time.monotonic() < deadline:
             time.sleep(0.01)
         described = leaders(client, "events")
@@ -213,7 +213,7 @@ def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path:
         for _ in range(100):
             assert refuses(lambda: writers[failing[0]].write(client))
     assert is_quiet(broker), broker.output
-    assert broker.stop(15) == 0
+    assert broker.stop() == 0
     assert (tmp_path / "data/.kafka_cleanshutdown").exists()
     assert not (tmp_path / "full/.kafka_cleanshutdown").exists()
 
@@ -224,7 +224,7 @@ def test_full_directory_goes_offline_and_the_other_goes_on(disk: Disk, tmp_path:
                 writers[partition].check(client)
             for partition in failing:
                 assert refuses(lambda partition=partition: writers[partition].write(client))
-        assert broker.stop(15) == 0
+        assert broker.stop() == 0
     disk.make_room()
     broker.start()
     with DataClient(HOST, broker.port) as client:
@@ -269,7 +269,7 @@ def test_groups_of_a_directory_that_fails(disk: Disk, tmp_path: Path) -> None:
         client.commit(groups["data"], {("events", 0): 4})
         waiting.close()
     assert is_quiet(broker), broker.output
-    assert broker.stop(15) == 0
+    assert broker.stop() == 0
     disk.make_room()
     broker.start()
     with DataClient(HOST, broker.port) as client:
@@ -333,12 +333,12 @@ def test_only_directory_is_full_and_the_broker_ends(disk: Disk, tmp_path: Path) 
         writer = Writer(client, "events", 0)
         disk.fill(broker)
         writer.fill(client)
-    assert broker.wait(15) == 1
+    assert broker.wait() == 1
     assert "all log directories are offline" in broker.output
     assert is_quiet(broker), broker.output
     if disk.outlasts_the_broker:
         broker.spawn()
-        assert broker.wait(15) == 1
+        assert broker.wait() == 1
         assert re.fullmatch(r"pybroker: \S+ is offline: .*No space left on device.*", broker.output.splitlines()[-1])
         assert is_quiet(broker), broker.output
     disk.make_room()
@@ -369,10 +369,10 @@ def test_directory_of_the_metadata_is_full(disk: Disk, tmp_path: Path) -> None:
         began = time.monotonic()
         assert refuses(lambda: client.create_topic("later"))
         assert refuses(lambda: client.set_topic_config("events", "retention.ms", "1"))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 25, "the time that the requests grant is not waited for"
         assert "later" not in client.topics()
     assert is_quiet(broker), broker.output
-    assert broker.stop(15) == 0
+    assert broker.stop() == 0
     disk.make_room()
     broker.start()
     with DataClient(HOST, broker.port) as client:
@@ -394,7 +394,7 @@ def test_disk_that_is_found_full_by_the_stop(tmp_path: Path) -> None:
     metadata = tmp_path / "full/__cluster_metadata-0/00000000000000000000.log"
     assert metadata.stat().st_size > limit  # so that the stop can add nothing to it
     resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (limit, limit))
-    assert broker.stop(15) == 0
+    assert broker.stop() == 0
     assert is_quiet(broker), broker.output
     assert not (tmp_path / "full/.kafka_cleanshutdown").exists()
     assert (tmp_path / "data/.kafka_cleanshutdown").exists()
@@ -418,7 +418,7 @@ def test_disk_on_which_nothing_can_be_written_at_all(tmp_path: Path) -> None:
         resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (0, 0))
         with pytest.raises((Refused, Closed)):
             client.commit("group", {("events", 0): 2})
-    assert broker.wait(15) == 1
+    assert broker.wait() == 1
     broker.start()
     with DataClient(HOST, broker.port) as client:
         for writer in writers:

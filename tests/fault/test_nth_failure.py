@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from storage.errors import LogOffline
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from storage.partition_log import PartitionLog
 from tests.support.failing_fs import FailingFileSystem, ShortWrites
 from tests.support.logs import T0, append, batch, crash, end, idempotent, open_log, read_all
 

@@ -113,7 +113,7 @@ def tear(path: Path, how: Tear) -> int:
 
 
 def test_torn_log_keeps_exactly_the_whole_batches_before(written: Written) -> None:
-    """S4.16: and the producer goes on from what was kept, without a gap and without a repetition."""
+    """S16.9: and the producer goes on from what was kept, without a gap and without a repetition."""
     kept = []
     for partition, how in enumerate(CASES):
         path = max((written.log_dir / f"{TOPIC}-{partition}").glob("*.log"))

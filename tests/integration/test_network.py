@@ -103,7 +103,7 @@ def connect(server, **options):
     return WireClient("127.0.0.1", server.port, **options)
 
 
-def eventually(condition, timeout_s=10):
+def eventually(condition, timeout_s=60):
     """Wait until a condition holds."""
     deadline = time.monotonic() + timeout_s
     while not condition():
@@ -150,10 +150,14 @@ def test_answers_keep_the_order_behind_a_parked_request(server, application):
     """Requests behind a long poll are served after it."""
     with connect(server) as client:
         client.send(ECHO, 2, auth_bytes=b"1")
-        client.send(WAIT, 4, generation_id=50)
+        client.send(WAIT, 4)
         client.send(ECHO, 2, auth_bytes=b"2")
         assert client.receive().auth_bytes == b"1"
+        eventually(lambda: len(application.waiting) == 1)
+        with connect(server) as other:  # when it is served, all of the first has been received
+            other.call(WAIT, 4, generation_id=1)
         assert len(application.started) == 1
+        server.ask(lambda: application.waiting[0].resolve(WAIT.response()))
         assert client.receive().error_code == 0
         assert client.receive().auth_bytes == b"2"
 
@@ -348,11 +352,11 @@ def test_idle_connections_are_closed(application):
     """connections.max.idle.ms; one that waits for an answer is not idle."""
     with ServerThread(application.handlers, max_idle_ms=300) as server:
         server.ask(server.server.schedule_idle_sweep)
+        began = time.monotonic()
         with connect(server) as idle, connect(server) as waiting:
             waiting.send(WAIT, 4, generation_id=1000)
-            began = time.monotonic()
             assert idle.is_closed()
-            assert 0.2 < time.monotonic() - began < 2
+            assert time.monotonic() - began > 0.2
             assert waiting.receive().error_code == 0
 
 
@@ -365,7 +369,7 @@ def test_max_connections_waits_and_per_ip_refuses(application):
         third.send(ECHO, 2, auth_bytes=b"third")
         assert not third.is_closed(0.1)
         first.close()
-        third.socket.settimeout(10)
+        third.socket.settimeout(60)
         assert third.receive().auth_bytes == b"third"
         second.close()
         third.close()
@@ -413,7 +417,7 @@ def test_running_out_of_file_descriptors_pauses_accepting(application):
             for each in fillers:
                 os.close(each)
         for each in clients:
-            each.settimeout(10)
+            each.settimeout(60)
             each.sendall(request_frame(ECHO, 2, 1, auth_bytes=b"z"))
             assert each.recv(1000).endswith(b"z" + bytes(9))
             each.close()
@@ -431,7 +435,7 @@ def test_held_requests_are_bounded(application):
             large.socket.sendall(frame[2_000_000:])
             large.expect(ECHO, 2, 1)
             assert bytes(3_000_000) == large.receive().auth_bytes
-            other.socket.settimeout(10)
+            other.socket.settimeout(60)
             assert other.receive().auth_bytes == b"x"
         eventually(lambda: server.server._held_bytes == 0)
 

@@ -11,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from protocol.records.compression import Codec
 from protocol.records.record import iter_records
 from storage.errors import OffsetOutOfRange, OutOfOrderSequence
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from storage.partition_log import PartitionLog
 from tests.support.logs import T0, append, batch, end, idempotent, read_all
 from tests.support.scale import scaled
 
@@ -200,8 +200,8 @@ class LogModel(RuleBasedStateMachine):
 
 
 LogModel.TestCase.settings = settings(
-    max_examples=scaled(15),
-    stateful_step_count=scaled(25),
+    max_examples=min(400, scaled(15)),
+    stateful_step_count=min(100, scaled(25)),
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
 )

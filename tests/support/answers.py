@@ -56,12 +56,14 @@ class Rules:
     `unordered`: path of a list -> field by which both sides are sorted before they are compared ("" for plain values).
     `ignored`: path -> reason why the field is not compared.
     `elsewhere`: path of a list -> whether a recorded element belongs here at all.
+    `compared`: path of a list -> whether an element of either side is looked at.
     """
 
     ids: Mapping[str, str] = field(default_factory=dict)
     unordered: Mapping[str, str] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)
     elsewhere: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
+    compared: Mapping[str, Callable[[Any], bool]] = field(default_factory=dict)
 
     def id_kind(self, path: str) -> str | None:
         """The kind of id that the field at `path` holds, if any."""
@@ -88,6 +90,9 @@ class Rules:
         belongs = _find(self._patterns["elsewhere"], path)
         if belongs is not None:
             recorded = [each for each in recorded if belongs(each)]
+        counts = _find(self._patterns["compared"], path)
+        if counts is not None:
+            recorded, given = ([each for each in side if counts(each)] for side in (recorded, given))
         key = _find(self._patterns["unordered"], path)
         if key is not None:
             recorded, given = (sorted(side, key=lambda each: _sort_key(each, key)) for side in (recorded, given))
@@ -104,6 +109,7 @@ class Rules:
             "unordered": self.unordered,
             "ignored": self.ignored,
             "elsewhere": self.elsewhere,
+            "compared": self.compared,
         }
         return {
             name: {re.compile(re.escape(path).replace(r"\*", ".*")): value for path, value in group.items()}

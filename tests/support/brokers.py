@@ -17,6 +17,7 @@ from tests.support.jars import kafka_classpath
 from tests.support.java import QUICK, java_command
 
 HOST = "127.0.0.1"
+CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
 # ApiVersions v0, correlation id 0, no client id: what any broker that is up answers
 _ARE_YOU_UP = bytes.fromhex("0000000a00120000000000000000")
@@ -67,6 +68,10 @@ class RunningBroker(ABC):
         return self._process.pid
 
     @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def output(self) -> str:
         """What it has printed, of all its starts."""
         return (self.directory / "output.txt").read_text(errors="replace")
@@ -81,6 +86,10 @@ class RunningBroker(ABC):
             assert time.monotonic() < deadline, f"the broker does not answer:\n{self.output}"
             time.sleep(0.01)
 
+    def catch_up(self) -> None:
+        """Wait until it has received what was sent to it before: who connects now is served after that."""
+        assert self._answers(timeout_s=60)
+
     def spawn(self, *, port: int | None = None) -> None:
         """Start it, and do not wait."""
         self.port = port or self.port
@@ -92,7 +101,7 @@ class RunningBroker(ABC):
                 self._command(config), stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory
             )
 
-    def stop(self, timeout_s: float = 30) -> int:
+    def stop(self, timeout_s: float = 90) -> int:
         """Let it shut down as on SIGTERM; return its exit code."""
         assert self._process is not None
         if self._process.poll() is None:
@@ -103,7 +112,7 @@ class RunningBroker(ABC):
             self.kill()
             raise
 
-    def wait(self, timeout_s: float = 30) -> int:
+    def wait(self, timeout_s: float = 90) -> int:
         """Wait until it has ended by itself; return its exit code."""
         assert self._process is not None
         return self._process.wait(timeout_s)
@@ -114,9 +123,9 @@ class RunningBroker(ABC):
         self._process.kill()
         self._process.wait()
 
-    def _answers(self) -> bool:
+    def _answers(self, timeout_s: float = 5) -> bool:
         try:
-            with socket.create_connection((HOST, self.port), timeout=5) as connection:
+            with socket.create_connection((HOST, self.port), timeout=timeout_s) as connection:
                 connection.sendall(_ARE_YOU_UP)
                 return len(connection.recv(4)) == 4
         except OSError:
@@ -135,7 +144,7 @@ class OurBroker(RunningBroker):
     """pybroker, as its console command starts it."""
 
     kind = "ours"
-    start_timeout_s = 20
+    start_timeout_s = 60
 
     def _own_properties(self) -> dict[str, str]:
         listener = f"PLAINTEXT://{HOST}:{self.port}"
@@ -149,8 +158,9 @@ class KafkaBroker(RunningBroker):
     """Apache Kafka, one node that is broker and controller (KRaft)."""
 
     kind = "kafka"
-    start_timeout_s = 90
+    start_timeout_s = 180
     _quorum_port: int | None = None
+    _format_options: tuple[str, ...] = ()
 
     def _own_properties(self) -> dict[str, str]:
         if self._quorum_port is None:
@@ -168,11 +178,26 @@ class KafkaBroker(RunningBroker):
     def _command(self, config: Path) -> list[str]:
         options = (*QUICK, "-Xmx512m")
         if not (self.log_dir / "meta.properties").exists():
-            tool = ["format", "--cluster-id", "AAAAAAAAQACAAAAAAAAAAQ", "--config", str(config)]
+            tool = ["format", "--cluster-id", CLUSTER_ID, "--config", str(config), *self._format_options]
             command = java_command("kafka.tools.StorageTool", tool, [kafka_classpath()], options=options)
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
         return java_command("kafka.Kafka", [str(config)], [kafka_classpath()], options=options)
+
+
+class StandaloneKafka(KafkaBroker):
+    """An Apache Kafka whose metadata log names its voter itself (kraft.version 1), as that of a new pybroker does."""
+
+    _format_options = ("--standalone",)
+
+    def _own_properties(self) -> dict[str, str]:
+        own = super()._own_properties()
+        quorum = own.pop("controller.quorum.voters").partition("@")[2]
+        return {
+            **own,
+            "controller.quorum.bootstrap.servers": quorum,
+            "advertised.listeners": f"{own['advertised.listeners']},CONTROLLER://{quorum}",
+        }
 
 
 BROKERS: dict[str, type[RunningBroker]] = {broker.kind: broker for broker in (OurBroker, KafkaBroker)}

@@ -7,20 +7,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from broker.appends import Appends
 from broker.background import Background
 from broker.deferred import Deferred
 from broker.dispatch import Codec, RequestContext, discover
 from broker.fetch_session import FetchSessions
+from broker.gate import Gate
 from broker.partition import Partition
 from broker.partitions import Partitions
 from broker.purgatory import Purgatory
 from broker.timers import Timers
 from broker.turn import Turn
 from protocol.schema import Api, Struct
+from storage.fetch_slice import FetchSlice
+from storage.fs import LOCAL, FileSystem
+from storage.log.tasks import Task
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from storage.tasks import Task
 from tests.support.fake_loop import FakeClock, FakeLoop
+from tests.support.instant_workers import InstantWorkers
 
 TOPIC_ID = b"topic-id-16bytes"
 
@@ -54,11 +59,18 @@ class InstantBackground(Background):
         done: Deferred[None] = Deferred()
         self._waiting.append((list(tasks), done))
         if not self.held:
-            self.release()
+            self._do()
         return done
 
+    def run_in_pool(self, task: Task) -> Deferred[None]:
+        return self.run([task])
+
     def release(self) -> None:
-        """Do what was held back."""
+        """Do what was held back, with what was put off to the end of the turn."""
+        self._loop.settle()  # type: ignore[attr-defined]
+        self._do()
+
+    def _do(self) -> None:
         waiting, self._waiting = self._waiting, []
         for tasks, done in waiting:
             for task in tasks:
@@ -69,7 +81,14 @@ class InstantBackground(Background):
 class DataBroker:
     """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
 
-    def __init__(self, directory: Path, settings: dict[str, Any] | None = None, *, directories: int = 1) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: dict[str, Any] | None = None,
+        *,
+        directories: int = 1,
+        fs: FileSystem = LOCAL,
+    ) -> None:
         values = {**DEFAULTS, **(settings or {})}
         self.config = SimpleNamespace(
             get_int=values.__getitem__,
@@ -83,15 +102,27 @@ class DataBroker:
         self.loop = FakeLoop(self.clock)
         self.timers = Timers(self.loop, self.clock)
         self.purgatory = Purgatory(self.timers, Turn(self.loop.call_soon))
-        self.logs = LogManager([str(directory / f"data{number}") for number in range(directories)])
+        self.logs = LogManager([str(directory / f"data{number}") for number in range(directories)], fs=fs)
         self.logs.lock()
         self.logs.load(lambda topic: LogConfig(), self.clock.now_ms())
         self.partitions = Partitions(self.logs, 1, self.clock, self.purgatory.check_soon)
         self.fetch_sessions = FetchSessions(100, self.partitions.topic_name, self.clock.monotonic_ms)
         self.background = InstantBackground(self.logs, self.config, self.loop, self.timers, self.clock)
-        self.controller = SimpleNamespace(image=SimpleNamespace(brokers={}))
+        self.workers = InstantWorkers()
+        self.conversions = Gate(2)
+        self.held_bytes = 0
+        self.queued_requests = 0
+        self.appends = Appends(self.workers, self.clock, self._hold, self._queue)  # type: ignore[arg-type]
+        self.controller = SimpleNamespace(image=SimpleNamespace(brokers={self.config.node_id: None}))
+        self.moves = SimpleNamespace(futures=lambda: ())
         self.offload = lambda function, *args: Deferred.resolved(function(*args))
         self.rows = discover()
+
+    def _hold(self, more_bytes: int) -> None:
+        self.held_bytes += more_bytes
+
+    def _queue(self, more_requests: int) -> None:
+        self.queued_requests += more_requests
 
     def topic(
         self,
@@ -129,9 +160,7 @@ class DataBroker:
     def received(self, api: Api, version: int, reply: Deferred[Struct]) -> Struct:
         """The answer as its client gets it, slices of files read."""
         chunks = Codec(self.rows[api.key], version).encode(1, reply.result())
-        data = b"".join(
-            chunk if isinstance(chunk, (bytes, bytearray, memoryview)) else chunk.read() for chunk in chunks
-        )  # type: ignore[attr-defined]
+        data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else chunk for chunk in chunks)  # type: ignore[misc]
         assert int.from_bytes(data[:4], "big") == len(data) - 4
         response, end = api.response.decode(version, data, 8 + api.response_header_version(version))
         assert end == len(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
@@ -24,12 +25,13 @@ from protocol.messages.metadata import METADATA
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.records.batch import iter_batches
 from protocol.records.builder import BatchBuilder
 from protocol.records.record import Record, iter_records
 from protocol.schema import Struct
 from tests.support.wire import WireClient
 
-_TOPIC_RESOURCE = 2
+_TOPIC_RESOURCE, _BROKER_RESOURCE = 2, 4
 _EARLIEST, _LATEST = -2, -1
 
 
@@ -48,7 +50,7 @@ def _check(answer: Struct) -> Struct:
 
 
 def batch(
-    *values: bytes, codec: int = 0, timestamp: int | None = None, key: bytes | None = None, **header: int
+    *values: bytes, codec: int = 0, timestamp: int | None = None, key: bytes | None = None, **header: Any
 ) -> bytes:
     """A batch of one record a value, each a millisecond after the last, as a client sends it.
 
@@ -78,8 +80,15 @@ class DataClient(WireClient):
         return {topic.name: len(topic.partitions) for topic in self.call(METADATA, 12, topics=None).topics}
 
     def set_topic_config(self, topic: str, key: str, value: str) -> None:
+        self._set_config(_TOPIC_RESOURCE, topic, key, value)
+
+    def set_cluster_config(self, key: str, value: str) -> None:
+        """For all brokers."""
+        self._set_config(_BROKER_RESOURCE, "", key, value)
+
+    def _set_config(self, kind: int, name: str, key: str, value: str) -> None:
         config = AlterableConfig(name=key, config_operation=0, value=value)
-        resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[config])
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
         _check(self.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource]).responses[0])
 
     def topic_config(self, topic: str, key: str) -> str:
@@ -95,9 +104,9 @@ class DataClient(WireClient):
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])
         return {"acks": acks, "timeout_ms": 30_000, "topic_data": [data]}
 
-    def produce(self, topic: str, records: bytes, partition: int = 0) -> int:
+    def produce(self, topic: str, records: bytes, partition: int = 0, *, acks: int = -1) -> int:
         """Append a batch; the offset of its first record."""
-        answer = self.call(PRODUCE, 9, self.produce_request(topic, partition, records))
+        answer = self.call(PRODUCE, 9, self.produce_request(topic, partition, records, acks))
         return int(_check(answer.responses[0].partition_responses[0]).base_offset)
 
     def bounds(self, topic: str, partition: int = 0) -> tuple[int, int]:
@@ -136,11 +145,12 @@ class DataClient(WireClient):
         offset, end = self.bounds(topic, partition)
         found: list[Record] = []
         while offset < end:
-            answer = self.fetch(topic, offset, partition)
-            records = [record for record in iter_records(bytes(answer.records)) if record.offset >= offset]
-            assert records, f"nothing at {offset} of {topic}-{partition}, which ends at {end}"
-            found += records
-            offset = records[-1].offset + 1
+            data = bytes(self.fetch(topic, offset, partition).records)
+            ends = [header.next_offset for _, header in iter_batches(data)]
+            assert ends, f"nothing at {offset} of {topic}-{partition}, which ends at {end}"
+            assert ends[-1] > offset
+            found += [record for record in iter_records(data) if record.offset >= offset]
+            offset = ends[-1]  # a cleaner may have left a batch without its last records
         return found
 
     def values(self, topic: str, partition: int = 0) -> list[bytes]:
@@ -150,7 +160,7 @@ class DataClient(WireClient):
             assert [record.offset for record in records] == list(
                 range(records[0].offset, records[0].offset + len(records))
             )
-        return [bytes(record.value) for record in records]
+        return [bytes(record.value or b"") for record in records]
 
     def find_coordinator(self, group: str) -> None:
         """Ask for a group's coordinator, which makes the topic of the groups."""

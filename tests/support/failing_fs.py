@@ -1,11 +1,11 @@
-"""A file system that fails when it is told to, and one that loses what was never forced to the disk."""
+"""A file system that fails when it is told to. One that loses what was never forced to the disk: power_cut.py."""
 
 import errno
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from storage.fs import Buffer, FileSystem
+from protocol.records.buffer import Buffer
+from storage.fs import FileSystem
 
 #: Every call that reaches the disk. `close` is left out: what it could report was reported by a sync before.
 CALLS = (
@@ -26,16 +26,22 @@ CALLS = (
 )
 
 
+class Died(BaseException):
+    """The process is no more: nothing of ours handles that."""
+
+
 class FailingFileSystem(FileSystem):
     """The local one, but call number `fail_at` (from 1) raises, and with `broken` all later ones too.
 
-    `calls` are the names of those made so far. A write that fails has written half of its bytes before.
+    `calls` are the names of those made so far. A write that fails has written half of its bytes before. With `dies`
+    it is the process that ends there.
     """
 
-    def __init__(self, fail_at: int = 0, *, code: int = errno.ENOSPC, broken: bool = False) -> None:
+    def __init__(self, fail_at: int = 0, *, code: int = errno.ENOSPC, broken: bool = False, dies: bool = False) -> None:
         self.fail_at = fail_at
         self.code = code
-        self.broken = broken
+        self.broken = broken or dies
+        self.dies = dies
         self.calls: list[str] = []
 
     @property
@@ -46,13 +52,20 @@ class FailingFileSystem(FileSystem):
         self.calls.append(name)
         return len(self.calls) == self.fail_at or (self.broken and self.has_failed)
 
-    def _error(self) -> OSError:
+    def _error(self) -> BaseException:
+        if self.dies:
+            return Died()
         return OSError(self.code, errno.errorcode[self.code])
 
-    def pread(self, handle: int, size: int, position: int) -> bytes:  # type: ignore[override]
+    def pread(self, handle: int, size: int, position: int) -> bytes:
         if self._count("pread"):
             raise self._error()
         return FileSystem.pread(handle, size, position)
+
+    def read_into(self, handle: int, buffer: bytearray | memoryview, position: int) -> int:
+        if self._count("pread"):
+            raise self._error()
+        return super().read_into(handle, buffer, position)
 
     def pwrite(self, handle: int, data: Buffer, position: int) -> int:  # type: ignore[override]
         if self._count("pwrite"):
@@ -93,56 +106,3 @@ class ShortWrites(FileSystem):
     @staticmethod
     def pwrite(handle: int, data: Buffer, position: int) -> int:  # type: ignore[override]
         return FileSystem.pwrite(handle, memoryview(data)[:7], position)
-
-
-class ForgetfulFileSystem(FileSystem):
-    """Remembers what was forced to the disk; `lose_power` takes everything else away.
-
-    A file's bytes last from its last sync on; its name from then, or from a sync of its directory on. A rename lasts at
-    once, as a journal writes it soon, and takes along only what of the file was forced.
-    """
-
-    def __init__(self) -> None:
-        self.durable: dict[str, bytes] = {}
-        self._paths: dict[int, str] = {}
-
-    def open_write(self, path: str, **kwargs: bool) -> int:
-        handle = super().open_write(path, **kwargs)
-        self._paths[handle] = path
-        return handle
-
-    def sync(self, handle: int) -> None:
-        path = self._paths[handle]
-        if self.exists(path):
-            self.durable[path] = self.read_file(path)
-
-    def sync_path(self, path: str) -> None:
-        if not Path(path).is_dir():
-            self.durable[path] = self.read_file(path)
-            return
-        for file in Path(path).iterdir():
-            if file.is_file():
-                self.durable.setdefault(str(file), b"")
-
-    def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
-        super().write_file(path, data, sync=False)
-        if sync:
-            self.durable[path] = data
-
-    def rename(self, old: str, new: str) -> None:
-        super().rename(old, new)
-        for path in [path for path in self.durable if path == old or path.startswith(old + "/")]:
-            self.durable[new + path[len(old) :]] = self.durable.pop(path)
-
-    def remove(self, path: str) -> None:
-        super().remove(path)
-        self.durable.pop(path, None)
-
-    def lose_power(self, root: Path) -> None:
-        """What the disk has afterwards."""
-        for path in sorted(root.rglob("*")):
-            if path.is_file():
-                if str(path) in self.durable:
-                    path.write_bytes(self.durable[str(path)])
-                else:
-                    path.unlink()

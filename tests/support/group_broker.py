@@ -10,11 +10,12 @@ from broker.dispatch import Handler, RequestContext, discover
 from broker.groups import OFFSETS_TOPIC, Groups
 from broker.timers import Timers
 from protocol.errors import ErrorCode
-from protocol.records.batch import parse_header, patch_in_place
+from protocol.records.batch import parse_header
 from protocol.schema import Api, Struct
-from storage.append_rules import AppendOrigin
+from storage.append.rules import AppendOrigin
 from storage.errors import LogOffline, RecordTooLarge
 from tests.support.fake_loop import FakeClock, FakeLoop
+from tests.support.placed import patch_in_place
 
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -26,6 +27,22 @@ DEFAULTS = {
     "offsets.retention.check.interval.ms": 600_000,
     "offsets.topic.compression.codec": 0,
     "offsets.load.buffer.size": 5_242_880,
+    "group.consumer.max.size": 2_147_483_647,
+    "group.consumer.assignors": ("uniform", "range"),
+    "group.consumer.migration.policy": "bidirectional",
+    "group.consumer.regex.refresh.interval.ms": 600_000,
+    "group.consumer.session.timeout.ms": 45_000,
+    "group.consumer.heartbeat.interval.ms": 5_000,
+    "group.consumer.assignment.interval.ms": 1_000,
+    "group.share.max.size": 200,
+    "group.share.initialize.retry.interval.ms": 30_000,
+    "group.streams.max.size": 2_147_483_647,
+    "group.streams.session.timeout.ms": 45_000,
+    "group.streams.heartbeat.interval.ms": 5_000,
+    "group.streams.assignment.interval.ms": 0,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.num.standby.replicas": 0,
+    "group.coordinator.rebalance.protocols": ("classic", "consumer", "streams"),
 }
 
 
@@ -42,9 +59,12 @@ class MemoryPartition:
         self.log_end_offset = 0
         self.failure: Exception | None = None
         self.few_replicas = False
+        self.flush_due = False
         self.log = self
         self.config = SimpleNamespace(max_message_bytes=1_048_588)
         self.reads = 0
+        segment = SimpleNamespace(base_offset=0, size_bytes=0, log=SimpleNamespace(path="memory"))
+        self.segments = SimpleNamespace(from_offset=lambda offset: [segment])
 
     def __repr__(self) -> str:
         return f"{OFFSETS_TOPIC}-{self.index}"
@@ -67,7 +87,10 @@ class MemoryPartition:
         patch_in_place(placed, 0, base_offset, 0)
         self.batches.append(bytes(placed))
         self.log_end_offset = parse_header(placed).next_offset
-        return SimpleNamespace(base_offset=base_offset)
+        return SimpleNamespace(base_offset=base_offset, flush_due=self.flush_due)
+
+    def segment_of(self, offset: int) -> tuple[str, int]:
+        return repr(self), self.log_end_offset
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches from the one that holds `offset`, at least one, about `max_bytes`; then a cut tail."""
@@ -92,7 +115,11 @@ class MemoryController:
     def __init__(self, broker: GroupBroker) -> None:
         self.image = self
         self.topics: dict[str, SimpleNamespace] = {}
-        self.brokers: dict[int, object] = {}
+        self.brokers: dict[int, object] = {broker.config.node_id: SimpleNamespace(rack=None)}
+        self.features = {"group.version": 1, "streams.version": 1}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.last_offset = 0
+        self.changed: list[Any] = []
         self.refuses = False
         self.deleted: list[Any] = []
         self._broker = broker
@@ -100,10 +127,12 @@ class MemoryController:
     def add(self, name: str, topic_id: bytes = bytes(15) + b"\1", partitions: int = 2) -> SimpleNamespace:
         registrations = {index: SimpleNamespace(leader=1) for index in range(partitions)}
         topic = self.topics[name] = SimpleNamespace(name=name, topic_id=topic_id, partitions=registrations)
+        self._changed(created_partitions=[(topic, index) for index in registrations])
         return topic
 
     def delete(self, name: str) -> None:
         topic = self.topics.pop(name)
+        self._changed(deleted_topics=[topic])
         for callback in self.deleted:
             callback(topic)
 
@@ -113,8 +142,27 @@ class MemoryController:
     def topic_by_id(self, topic_id: bytes) -> SimpleNamespace | None:
         return next((topic for topic in self.topics.values() if topic.topic_id == topic_id), None)
 
+    def _changed(self, **lists: Any) -> None:
+        self.last_offset += 1
+        delta = {"created_partitions": [], "deleted_topics": [], "changed_partitions": {}, **lists}
+        for callback in self.changed:
+            callback(SimpleNamespace(**delta))
+
+    @property
+    def topics_by_name(self) -> dict[str, SimpleNamespace]:
+        return self.topics
+
+    def config(self, resource_type: int, name: str) -> dict[str, str]:
+        return self.configs.get((resource_type, name), {})
+
+    def on_change(self, callback: Any) -> None:
+        self.changed.append(callback)
+
     def on_topic_deleted(self, callback: Any) -> None:
         self.deleted.append(callback)
+
+    def partition_count(self, name: str) -> int:
+        return len(self.topics[name].partitions) if name in self.topics else 0
 
     def ensure_topic(self, name: str) -> Deferred[bool]:
         made: Deferred[bool] = Deferred()
@@ -133,9 +181,12 @@ class MemoryController:
 class GroupBroker:
     """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
 
-    def __init__(self, settings: dict[str, int] | None = None, *, partitions: int = 4, start: bool = True) -> None:
-        values = {**DEFAULTS, **(settings or {})}
-        self.config = SimpleNamespace(get_int=values.__getitem__, node_id=1, rack=None, advertised=lambda name: None)
+    def __init__(self, settings: dict[str, Any] | None = None, *, partitions: int = 4, start: bool = True) -> None:
+        values: dict[str, Any] = {**DEFAULTS, **(settings or {})}
+        get = values.__getitem__
+        self.config = SimpleNamespace(
+            get_int=get, get_list=get, get_str=get, node_id=1, rack=None, advertised=lambda name: None
+        )
         self.clock = FakeClock()
         self.loop = FakeLoop(self.clock)
         self.timers = Timers(self.loop, self.clock)
@@ -148,9 +199,16 @@ class GroupBroker:
         self.handlers: dict[int, Handler] = {key: row.handler for key, row in discover().items()}
         if partitions:
             self.host(partitions)
+        self.flushes: list[Deferred[None]] = []
+        self.background = SimpleNamespace(flush=self._flush)
         self.groups = Groups(self)  # type: ignore[arg-type]
         if start:
             self.groups.start()
+
+    def _flush(self, log: MemoryPartition) -> Deferred[None]:
+        """A flush that ends when a test says so."""
+        self.flushes.append(Deferred())
+        return self.flushes[-1]
 
     def host(self, count: int) -> None:
         """The coordinator's topic is there, with empty partitions."""
@@ -193,7 +251,7 @@ class GroupBroker:
 
     def partition_of(self, group_id: str) -> MemoryPartition:
         """Where a group is stored."""
-        from coordinator.group.placement import partition_for
+        from coordinator.placement import partition_for
 
         return self.hosted[partition_for(group_id, len(self.hosted))]
 

@@ -17,6 +17,7 @@ from coordinator.group.records import StoredRecord, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.sync import sync_group
+from coordinator.shard import NO_PRODUCER_ID, Producer
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
@@ -71,13 +72,13 @@ class GroupHarness:
     def now(self) -> Now:
         return Now(self.wall_ms, self.tick_ms)
 
-    def write(self, records: Sequence[StoredRecord]) -> ErrorCode:
+    def write(self, records: Sequence[StoredRecord], producer: Producer | None = None) -> ErrorCode:
         """Append and replay, or fail as told."""
         if self.failure is not ErrorCode.NONE:
             return self.failure
         for record in records:
             self.log.append((record.key, record.value))
-            self.shard.replay(record, len(self.log) - 1)
+            self.shard.replay(record, len(self.log) - 1, NO_PRODUCER_ID if producer is None else producer.producer_id)
         return ErrorCode.NONE
 
     def run(self, decide: Callable[[GroupEffects], None]) -> ErrorCode:

@@ -43,7 +43,9 @@ def no_problem(_: Mapping[str, str]) -> None:
     """A check that finds nothing wrong with any configuration."""
 
 
-def decide_topics(image: MetadataImage, *topics: NewTopic, check_config=no_problem) -> Decision[NewTopicResult]:
+def decide_topics(
+    image: MetadataImage, *topics: NewTopic, check_config: Callable[[Mapping[str, str]], None] = no_problem
+) -> Decision[NewTopicResult]:
     """Decide with one partition and one replica as defaults."""
     start = len(image.topics_by_id) + 1
     numbers = itertools.count(start * 1000)

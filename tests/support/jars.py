@@ -23,6 +23,24 @@ def kafka_jars() -> tuple[Path, ...]:
     return tuple(resolve(f"kafka-{KAFKA_VERSION}", _KAFKA, transitive=True))
 
 
+@functools.cache
+def streams_jars() -> tuple[Path, ...]:
+    """Kafka Streams with everything that it stands on."""
+    streams = (Artifact("org.apache.kafka", "kafka-streams", KAFKA_VERSION), *_KAFKA[2:])
+    return tuple(resolve(f"kafka-streams-{KAFKA_VERSION}", streams, transitive=True))
+
+
+def streams_classpath() -> Path:
+    """The same, as one entry of a class path."""
+    return streams_jars()[0].parent / "*"
+
+
+def old_client_jars(version: str) -> list[Path]:
+    """The Java clients of an older release."""
+    clients = Artifact("org.apache.kafka", "kafka-clients", version)
+    return resolve(f"kafka-clients-{version}", [clients], transitive=True)
+
+
 def kafka_classpath() -> Path:
     """The same, as one entry of a class path that a JVM (but not every compiler) takes."""
     return kafka_jars()[0].parent / "*"

@@ -59,14 +59,14 @@ class Program:
     stderr: str = ""
     exit_code: int | None = None
 
-    def wait(self, timeout_s: float = 60) -> Program:
+    def wait(self, timeout_s: float = 120) -> Program:
         """Wait until it has ended; return itself."""
         with self._lock:
             ended = self._lock.wait_for(lambda: self.exit_code is not None, timeout_s)
         assert ended, f"{self.name} still runs after {timeout_s} s; so far:\n{self.stdout}\n{self.stderr}"
         return self
 
-    def wait_for_output(self, text: str, timeout_s: float = 30) -> Program:
+    def wait_for_output(self, text: str, timeout_s: float = 120) -> Program:
         """Wait until `text` is in what it has printed to stdout; return itself."""
         with self._lock:
             seen = self._lock.wait_for(lambda: text in self.stdout or self.exit_code is not None, timeout_s)
@@ -74,7 +74,7 @@ class Program:
         assert text in self.stdout, f"{self.name} ended without {text!r}:\n{self.stdout}\n{self.stderr}"
         return self
 
-    def stop(self, timeout_s: float = 30) -> Program:
+    def stop(self, timeout_s: float = 120) -> Program:
         """Let it end as SIGTERM would: its shutdown hooks run; return itself."""
         self._stop()  # type: ignore[operator]
         return self.wait(timeout_s)
@@ -108,7 +108,7 @@ class JavaRunner:
         self._send({"id": number, "main": main, "args": arguments, "stdin": stdin})
         return program
 
-    def run(self, main: str, *arguments: str, stdin: str = "", timeout_s: float = 60) -> Program:
+    def run(self, main: str, *arguments: str, stdin: str = "", timeout_s: float = 120) -> Program:
         """Run the main class `main` to its end."""
         return self.start(main, *arguments, stdin=stdin).wait(timeout_s)
 

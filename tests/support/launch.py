@@ -36,7 +36,7 @@ def run_broker(
     *arguments: str,
     environ: Mapping[str, str] | None = None,
     before: Callable[[], None] | None = None,
-    timeout_s: float = 30,
+    timeout_s: float = 90,
 ) -> Ended:
     """Start a broker with `properties` (a mapping, or the text) in `directory`/server.properties; wait for its end.
 

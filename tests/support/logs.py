@@ -6,23 +6,24 @@ from typing import Any
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.record import Record, iter_records
-from storage.append_rules import AppendOrigin
+from storage.append.rules import AppendOrigin
+from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem
+from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
-from storage.log_directory import LogDirectory
-from storage.partition_log import PartitionLog
-from storage.recovery import load_log
+from storage.recovery.loading import load_log
+from storage.recovery.stored_log import StoredLog
 
 T0 = 1_700_000_000_000
 
 
 def open_log(
-    root: Path, config: LogConfig | None = None, *, fs: FileSystem = LOCAL, clean: bool = False, **kwargs: Any
+    root: Path, config: LogConfig | None = None, *, fs: FileSystem = LOCAL, now_ms: int = T0, **left: Any
 ) -> PartitionLog:
-    """The log orders-0 in `root`; `clean` as after a stop in order."""
-    kwargs.setdefault("now_ms", T0)
+    """The log orders-0 in `root`, `left` as its last broker left it: fields of a StoredLog."""
     directory = LogDirectory(str(root), fs, jitter=lambda limit: limit // 2)
-    return load_log(directory, f"{root}/orders-0", "orders", 0, config or LogConfig(), clean=clean, **kwargs)
+    return load_log(directory, StoredLog(f"{root}/orders-0", "orders", 0, config or LogConfig(), now_ms, **left))
 
 
 def batch(*values: bytes | None, timestamp: int = T0, key: bytes | None = None, **header: Any) -> bytearray:
@@ -62,6 +63,11 @@ def append(log: PartitionLog, records: bytes | bytearray, now_ms: int = T0, **kw
 def end(log: PartitionLog, *, commit: bool, leader_epoch: int = 0, **kwargs: Any) -> int:
     """Append a marker."""
     return append(log, marker(commit=commit, **kwargs), origin=AppendOrigin.COORDINATOR, leader_epoch=leader_epoch)
+
+
+def bytes_of(part: FetchSlice | bytes) -> bytes:
+    """What a read gave, from memory or from its file."""
+    return part if isinstance(part, bytes) else part.read()
 
 
 def read_all(log: PartitionLog, start: int | None = None, end_offset: int | None = None) -> list[Record]:

@@ -178,7 +178,7 @@ class ServerThread:
         async def call() -> Any:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(call(), self.loop).result(60)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)

@@ -69,12 +69,16 @@ class OneConnection:
         before = sys.getprofile()
         sys.setprofile(self._on_event)
         try:
-            self._transport._on_readable()
-            self.loop.settle()
+            self.readable()
         finally:
             sys.setprofile(before)
         ((_, answer),) = answers_in(self.client.recv(1 << 20), [(api, version)])
         return answer
+
+    def readable(self) -> None:
+        """Serve what the client has sent."""
+        self._transport._on_readable()
+        self.loop.settle()
 
     def _on_event(self, frame: FrameType, event: str, _: object) -> None:
         if event == "call":

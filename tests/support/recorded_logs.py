@@ -4,6 +4,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from protocol.records.batch import parse_header
 from storage.log_config import LogConfig
@@ -17,7 +18,7 @@ _RECORD = re.compile(r'"type":"CONFIG_RECORD".*?"resourceType":2,"resourceName":
 
 def recorded_directories(*, v2_only: bool = True) -> list[Path]:
     """Each partition directory, of every set."""
-    found = sorted(path for path in LOGS.glob("*/*-[0-9]*") if path.is_dir())
+    found = sorted(path for path in LOGS.glob("v*/*-[0-9]*") if path.is_dir())
     return [path for path in found if not (v2_only and path.parent.name.startswith("v3.9.1"))]
 
 
@@ -40,7 +41,7 @@ def topic_config(directory: Path) -> LogConfig:
 
 
 def _config(values: dict[str, str]) -> LogConfig:
-    known = {}
+    known: dict[str, Any] = {}
     for key, value in values.items():
         name = key.removeprefix("internal.").replace(".", "_")
         if name == "cleanup_policy":

@@ -9,7 +9,7 @@ import subprocess
 def check_round_trip(command: list[str], bootstrap: str, topic: str, count: int, codec: str) -> None:
     """Run the program and check what it read, the state of its group, and the offsets that it committed."""
     arguments = [bootstrap, topic, topic, str(count), codec]
-    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     answer = json.loads(done.stdout)
 

@@ -11,6 +11,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from protocol.errors import ErrorCode
+from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
+from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS, ComponentData
+from protocol.messages.describe_groups import DESCRIBE_GROUPS
+from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.wire import WireClient
@@ -18,7 +22,7 @@ from tests.support.wire import WireClient
 T = TypeVar("T")
 
 
-def settled(broker: RunningBroker, check: Callable[[], T], timeout_s: float = 20) -> T:
+def settled(broker: RunningBroker, check: Callable[[], T], timeout_s: float = 60) -> T:
     """Return what `check` returns; where the broker is Apache Kafka it may raise for a while."""
     deadline = time.monotonic() + (timeout_s if broker.kind == "kafka" else 0)
     while True:
@@ -41,3 +45,42 @@ def wait_for_topic(broker: RunningBroker, topic: str, partitions: int) -> None:
         assert {p.error_code for t in listed.topics for p in t.partitions} == {ErrorCode.NONE}
 
     settled(broker, answers)
+
+
+def wait_for_coordinator(broker: RunningBroker, group: str = "any") -> None:
+    """Wait until the group has a coordinator that has read all of its log: it describes the group.
+
+    One group stands for all whose records are in the same partition of the groups' topic. That a coordinator can be
+    found says too little: it is looked up before it is there.
+    """
+
+    def describes() -> None:
+        with WireClient(HOST, broker.port) as client:
+            client.call(FIND_COORDINATOR, 3, key=group)  # makes the topic of the groups
+            [described] = client.call(DESCRIBE_GROUPS, 5, groups=[group]).groups
+        assert described.error_code == ErrorCode.NONE, described
+
+    settled(broker, describes)
+
+
+def wait_for_changes(broker: RunningBroker) -> None:
+    """Wait until whatever has been changed so far, of topics, configurations and all else, is in force.
+
+    Apache Kafka's broker carries out one change after the other. What it tells is a step ahead of that, so there are
+    two of this one: a client that nobody is gets a quota, and loses it.
+    """
+    if broker.kind != "kafka":
+        return
+    entity = [EntityData(entity_type="client-id", entity_name="nobody")]
+    asked = [ComponentData(entity_type="client-id", match_type=0, match="nobody")]
+    with WireClient(HOST, broker.port) as client:
+        for remove in (False, True):
+            ops = [OpData(key="producer_byte_rate", value=1e12, remove=remove)]
+            [entry] = client.call(ALTER_CLIENT_QUOTAS, 1, entries=[RequestEntryData(entity=entity, ops=ops)]).entries
+            assert entry.error_code == ErrorCode.NONE, entry
+
+            def told(remove: bool = remove) -> None:
+                found = client.call(DESCRIBE_CLIENT_QUOTAS, 1, components=asked, strict=True).entries
+                assert bool(found) is not remove
+
+            settled(broker, told)

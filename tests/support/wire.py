@@ -6,7 +6,7 @@ import socket
 import struct
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from protocol.framing import frame
 from protocol.headers import decode_response_header, encode_request_header
@@ -25,14 +25,14 @@ class WireClient:
         answer = client.call(API_VERSIONS, 0)
     """
 
-    def __init__(self, host: str, port: int, *, client_id: str | None = "test", timeout_s: float = 20) -> None:
+    def __init__(self, host: str, port: int, *, client_id: str | None = "test", timeout_s: float = 60) -> None:
         self.socket = socket.create_connection((host, port), timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self._correlation_id = 0
         self._expected: list[tuple[Api, int, int]] = []
 
-    def __enter__(self) -> WireClient:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -109,7 +109,7 @@ class WireClient:
             received += piece
         return bytes(received)
 
-    def is_closed(self, timeout_s: float = 10) -> bool:
+    def is_closed(self, timeout_s: float = 60) -> bool:
         """Whether the broker closes the connection, within the time and without a byte more."""
         self.socket.settimeout(timeout_s)
         try:

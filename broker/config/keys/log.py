@@ -132,7 +132,7 @@ LOG_KEYS = (
     ConfigKey("log.preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE,
         doc="Give a new segment its whole size on disk at once."),
     ConfigKey("num.recovery.threads.per.data.dir", INT, 2, Range(1), HIGH, CLUSTER_WIDE,
-        doc="Threads per log directory for loading logs at start and flushing them at stop."),
+        doc="Processes per log directory that check logs after an unclean stop."),
     ConfigKey("producer.id.expiration.ms", INT, 86_400_000, Range(1), LOW, CLUSTER_WIDE,
         doc="Time after which an idle producer's state is forgotten."),
     ConfigKey("producer.id.expiration.check.interval.ms", INT, 600_000, Range(1), LOW, READ_ONLY, internal=True,

@@ -3,7 +3,7 @@
 from ..key import BOOLEAN, CLUSTER_WIDE, DOUBLE, HIGH, INT, LONG, LONG_MAX, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
 from ..validators import Range
 from .special import NON_EMPTY
-from .why_inert import NO_SUCH_THREADS, NOT_TIERED, ONE_REPLICA
+from .why_inert import NOT_TIERED, ONE_REPLICA
 
 # fmt: off
 REPLICATION_KEYS = (
@@ -15,8 +15,8 @@ REPLICATION_KEYS = (
         doc="Samples kept for the quotas on replication."),
     ConfigKey("replication.quota.window.size.seconds", INT, 1, Range(1), LOW, READ_ONLY, inert=ONE_REPLICA,
         doc="Length of one sample for the quotas on replication."),
-    ConfigKey("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY, inert=NO_SUCH_THREADS,
-        doc="Threads that move replicas between log directories; one for each directory if unset."),
+    ConfigKey("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY,
+        doc="Processes that move replicas between log directories; one if unset (in Apache Kafka one for each)."),
     ConfigKey("num.replica.fetchers", INT, 1, Range(1), HIGH, CLUSTER_WIDE, inert=ONE_REPLICA,
         doc="Threads that fetch from each other broker."),
     ConfigKey("replica.fetch.backoff.ms", INT, 1000, Range(0), MEDIUM, READ_ONLY, inert=ONE_REPLICA,

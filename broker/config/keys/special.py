@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from ..errors import Problem
 from ..validators import OneOf, Rule
 from ..values import ConfigValue
 
-_THROTTLED = re.compile(r"[0-9]+:[0-9]+(,[0-9]+:[0-9]+)*,?|\*|")
+_THROTTLED = re.compile(r"([0-9]+:[0-9]+)?")
 _VOTER = re.compile(r"-?[0-9]+@(\[[^]@]+\]|[^@:]+):[0-9]+")
 _HOST_AND_PORT = re.compile(r"(\[[^]]+\]|[^:]+):[0-9]+")
 _DURATION = re.compile(r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?", re.IGNORECASE)
@@ -23,7 +24,7 @@ def _non_empty(name: str, value: ConfigValue) -> str | None:
 
 def _throttled_replicas(name: str, value: ConfigValue) -> str | None:
     assert isinstance(value, tuple)
-    if _THROTTLED.fullmatch(",".join(value)):
+    if "".join(value).strip() == "*" or all(_THROTTLED.fullmatch(entry.strip()) for entry in value):
         return None
     return f"{name} must be the literal '*' or a list of replicas in the following format: {THROTTLED_REPLICAS}"
 
@@ -62,8 +63,22 @@ VOTERS = Rule("non-empty list", _voters)
 BOOTSTRAP_SERVERS = Rule("non-empty list", _bootstrap_servers)
 OFFSET_RESET = Rule("[latest, earliest, by_duration:PnDTnHnMn.nS]", _offset_reset)
 
+
+class Release(OneOf):
+    """A release of Kafka: with a version of its protocol (2.8-IV1) or without (2.8, 2.8.1)."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: ConfigValue) -> Problem | None:
+        assert isinstance(value, str)
+        release = ".".join(value.split(".")[: 3 if value.startswith("0.") else 2])
+        if any(word == release or word.startswith(f"{release}-") for word in self.words):
+            return None
+        return super().check(name, value)
+
+
 # fmt: off
-RELEASES = OneOf(
+RELEASES = Release(
     "0.8.0", "0.8.1", "0.8.2", "0.9.0", "0.10.0-IV0", "0.10.0-IV1", "0.10.1-IV0", "0.10.1-IV1", "0.10.1-IV2",
     "0.10.2-IV0", "0.11.0-IV0", "0.11.0-IV1", "0.11.0-IV2", "1.0-IV0", "1.1-IV0", "2.0-IV0", "2.0-IV1",
     "2.1-IV0", "2.1-IV1", "2.1-IV2", "2.2-IV0", "2.2-IV1", "2.3-IV0", "2.3-IV1", "2.4-IV0", "2.4-IV1",

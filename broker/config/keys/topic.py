@@ -114,7 +114,7 @@ LEGACY_TOPIC_KEYS = (
     ConfigKey("message.downconversion.enable", BOOLEAN, True, None, LOW, CLUSTER_WIDE, removed=True,
         doc="Give old clients records in their own old format."),
     ConfigKey("message.format.version", STRING, "3.0-IV1", RELEASES, MEDIUM, CLUSTER_WIDE, removed=True,
-        doc="Format in which records are stored."),
+        doc="Format in which records were stored; here, in which clients get them that do not know today's."),
     ConfigKey("message.timestamp.difference.max.ms", LONG, LONG_MAX, Range(0), MEDIUM, CLUSTER_WIDE, removed=True,
         doc="How far a record's timestamp may lie from now, in either direction."),
 )

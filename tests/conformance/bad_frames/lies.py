@@ -20,6 +20,10 @@ _HEADER = 61
 _SOUND = bytes.fromhex("10 00 00 00 02 6b 02 76 00")  # k = v, no headers; offset delta 0
 
 
+def _two_hours_ahead() -> int:
+    return int(time.time() * 1000) + 7_200_000
+
+
 def lying_batches() -> Iterator[tuple[str, bytes]]:
     """(name, bytes to send) of each case."""
     for name, records, count in _records():
@@ -34,14 +38,14 @@ def lying_batches() -> Iterator[tuple[str, bytes]]:
     yield "max timestamp above that of the records", produce(changed(sound, max_timestamp=base + 1000))
     for value in (-1, -(2**63), 2**63 - 1):
         yield f"max timestamp {value}", produce(changed(sound, max_timestamp=value))
-    yield "max timestamp two hours ahead", produce(changed(sound, max_timestamp=_NOW + 7_200_000))
+    yield "max timestamp two hours ahead", produce(changed(sound, max_timestamp=_two_hours_ahead()))
     yield "base timestamp 9223372036854775807", produce(changed(sound, base_timestamp=2**63 - 1))
     yield "count and last offset delta of one less", produce(changed(sound, count=2, last_offset_delta=1))
     yield "count and last offset delta of one more", produce(changed(sound, count=4, last_offset_delta=3))
     for codec, text in _CODECS.items():
         packed = batch(codec)
         yield f"{text}: max timestamp above that of the records", produce(changed(packed, max_timestamp=base + 1000))
-        yield f"{text}: max timestamp two hours ahead", produce(changed(packed, max_timestamp=_NOW + 7_200_000))
+        yield f"{text}: max timestamp two hours ahead", produce(changed(packed, max_timestamp=_two_hours_ahead()))
         yield f"{text}: count and last offset delta of one less", produce(changed(packed, count=2, last_offset_delta=1))
         yield f"{text}: count and last offset delta of one more", produce(changed(packed, count=4, last_offset_delta=3))
 

@@ -1,6 +1,7 @@
 """Background: what is done when, and that the thread itself does it."""
 
 import asyncio
+import errno
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +9,13 @@ import pytest
 
 from broker.background import TICK_MS, Background
 from broker.clock import Clock
+from broker.deferred import Deferred
 from broker.timers import Timers
 from protocol.records.builder import BatchBuilder
 from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.errors import LogOffline
 from storage.fs import LOCAL
+from storage.log.tasks import FlushTask
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 
@@ -131,6 +134,7 @@ def test_one_flush_serves_all_that_asked_before_it_began(broker: DataBroker) -> 
     append(broker)
     broker.background.held = True
     first = broker.background.flush(partition.log)
+    broker.settle()
     append(broker)
     later = [broker.background.flush(partition.log) for _ in range(2)]
     broker.background.release()
@@ -139,6 +143,83 @@ def test_one_flush_serves_all_that_asked_before_it_began(broker: DataBroker) -> 
     broker.background.release()
     assert [each.done for each in later] == [True, True]
     assert partition.log.recovery_point == 2
+
+
+def test_one_flush_serves_all_that_ask_in_the_same_turn(broker: DataBroker) -> None:
+    """Of all connections that were ready, and with what they wrote after the first had asked."""
+    partition = broker.topic()
+    broker.background.held = True
+    asked = []
+    for _ in range(3):
+        append(broker)
+        asked.append(broker.background.flush(partition.log))
+    broker.background.release()
+
+    assert [each.done for each in asked] == [True] * 3
+    assert partition.log.recovery_point == 3
+
+
+def test_a_flush_takes_over_what_others_have_not_forced_to_the_disk_yet(broker: DataBroker) -> None:
+    """They run beside each other: the names of new segments may be with one that is still under way."""
+    partition = broker.topic(config=LogConfig(segment_bytes=400))
+    append(broker, 3)
+    first = next(iter(broker.logs.flush_tasks(0)))
+    append(broker)
+    second = broker.logs.flush_task(partition.log, 0)
+    assert isinstance(first, FlushTask)
+    assert second is not None
+
+    assert partition.log.path in first._paths
+    assert first._paths <= second._paths
+    for task in (second, first):
+        task.run()
+        task.apply()
+    assert (partition.log.flushes, partition.log.recovery_point) == ([], 4)
+
+
+def test_a_log_has_one_flush_at_a_time(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """W3: an error of the disk is told to one sync of a file only; who comes second is behind the first, and fails."""
+    partition = broker.topic(config=LogConfig(segment_bytes=400))
+    append(broker, 3)
+    in_pool: list[object] = []
+    monkeypatch.setattr(broker.background, "run_in_pool", lambda task: in_pool.append(task) or Deferred())
+    broker.background.held = True
+    broker.advance(TICK_MS)  # the rolled segment: it is with the thread now
+    flushed = broker.background.flush(partition.log)
+    broker.loop.settle()
+    [(first, _), (second, _)] = broker.background._waiting
+    assert [each.end_offset for each in (*first, *second)] == [2, 3]
+    assert not in_pool
+    errors = iter([OSError(errno.EIO, "the first hears it")])
+
+    def sync(_: int) -> None:
+        for error in errors:
+            raise error
+
+    monkeypatch.setattr(partition.log.directory.fs, "sync", sync)
+    broker.background.release()
+    with pytest.raises(LogOffline, match="the first hears it"):
+        flushed.result()
+
+
+def test_a_flush_that_a_producer_waits_for_has_no_other_beside_it(
+    broker: DataBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for a rolled segment nor by flush.ms; what is due has its turn when that one is done."""
+    partition = broker.topic(config=LogConfig(segment_bytes=400, flush_ms=1))
+    append(broker)
+    in_pool: list[FlushTask] = []
+    monkeypatch.setattr(broker.background, "run_in_pool", lambda task: in_pool.append(task) or Deferred())
+    broker.background.flush(partition.log)
+    broker.loop.settle()
+    append(broker, 3)
+    broker.advance(3 * TICK_MS)
+    assert partition.log.flushes == in_pool
+    assert partition.log.recovery_point == 0
+    in_pool[0].run()
+    in_pool[0].apply()
+    broker.advance(TICK_MS)
+    assert partition.log.recovery_point == 4
 
 
 def test_a_disk_slower_than_the_clock_is_not_asked_twice(broker: DataBroker) -> None:
@@ -210,3 +291,24 @@ def test_the_thread_runs_tasks_in_order_and_the_loop_applies_them(tmp_path: Path
     assert seen.index("apply a") > seen.index("run b")
     assert [each for each in seen if each.startswith("run")] == ["run a", "run b", "run c"]
     assert [each for each in seen if each.startswith("apply")] == ["apply a", "apply b", "apply c"]
+
+
+def test_a_task_that_cannot_be_applied_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture):
+    """The others are applied, and whoever waits for all of them goes on."""
+    applied: list[str] = []
+
+    class Broken:
+        def run(self) -> None: ...
+
+        def apply(self) -> None:
+            raise ValueError("mine")
+
+    class Sound(Broken):
+        def apply(self) -> None:
+            applied.append("sound")
+
+    done: Deferred[None] = Deferred()
+    Background._apply([Broken(), Sound()], done)
+
+    assert (applied, done.done) == (["sound"], True)
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["mine"]

@@ -98,6 +98,8 @@ def test_many_partitions_are_hosted_over_several_turns():
     many = harness.controller.create_topics([NewTopic("many", 2 * HOSTED_A_TURN, 1)])
     few = harness.controller.create_topics([NewTopic("few"), NewTopic("gone")])
     assert len(harness.partitions.hosted) == HOSTED_A_TURN
+    ensured = harness.controller.ensure_topic("many")
+    assert (harness.controller.partition_count("many"), ensured.done) == (0, False)
     harness.controller.delete_topics([TopicReference("gone")])
     turns.pop()()
     assert not many.done
@@ -107,6 +109,30 @@ def test_many_partitions_are_hosted_over_several_turns():
     assert len(harness.partitions.hosted) == 2 * HOSTED_A_TURN + 1
     assert many.done
     assert few.done
+    assert (harness.controller.partition_count("many"), ensured.result()) == (2 * HOSTED_A_TURN, True)
+
+
+def test_partition_that_cannot_be_hosted_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch):
+    """The others are hosted, and later topics, too."""
+    turns: list = []
+    harness = ControllerHarness(call_soon=turns.append)
+    create = harness.partitions.create
+
+    def fail_or_create(topic: str, topic_id: bytes, index: int, *rest, **more):
+        if (topic, index) == ("many", HOSTED_A_TURN):
+            raise ValueError("not this one")
+        return create(topic, topic_id, index, *rest, **more)
+
+    monkeypatch.setattr(harness.partitions, "create", fail_or_create)
+    many = harness.controller.create_topics([NewTopic("many", HOSTED_A_TURN + 2, 1)])
+    ensured = harness.controller.ensure_topic("many")
+    turns.pop()()
+
+    assert many.done
+    assert ensured.result()
+    assert sorted(index for _, index in harness.partitions.hosted) == [*range(HOSTED_A_TURN), HOSTED_A_TURN + 1]
+    assert harness.controller.create_topics([NewTopic("next", 1, 1)]).done
+    assert ("next", 0) in harness.partitions.hosted
 
 
 def test_start_hosts_what_the_metadata_has():
@@ -159,6 +185,13 @@ def test_declared_topics_are_made_and_never_altered():
     assert len(harness.log.batches) == 2
 
 
+def test_new_partitions_are_told(harness: ControllerHarness, caplog: pytest.LogCaptureFixture):
+    """In a line a topic."""
+    caplog.set_level("INFO", "broker.controller")
+    harness.with_topics(NewTopic("one", 1, 1), NewTopic("many", 3, 1))
+    assert caplog.messages == ["Topic one has 1 new partition", "Topic many has 3 new partitions"]
+
+
 def test_deleted_topic_is_hosted_no_more(harness: ControllerHarness):
     """Whoever wants to know is told; its name is free again, under another id."""
     harness.with_topics(NewTopic("orders"))
@@ -185,11 +218,8 @@ def test_config_changes_are_in_force_at_once(harness: ControllerHarness):
     """Of topics, and of brokers for all topics that do not say."""
     harness.with_topics(NewTopic("orders"), NewTopic("audit"))
     controller, hosted = harness.controller, harness.partitions.hosted
-    told: list[str] = []
-    controller.on_config_change(ResourceType.TOPIC, told.append)
     controller.alter_config(ResourceType.TOPIC, "orders", {"retention.ms": "7"}).result()
     assert (hosted["orders", 0].config.retention_ms, hosted["audit", 0].config.retention_ms) == (7, 604_800_000)
-    assert told == ["orders"]
 
     controller.alter_config(ResourceType.BROKER, "", {"log.retention.ms": "9"}).result()
     assert (hosted["orders", 0].config.retention_ms, hosted["audit", 0].config.retention_ms) == (7, 9)

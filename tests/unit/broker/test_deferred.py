@@ -113,3 +113,23 @@ def test_gather_fails_with_the_first_error():
 
     with pytest.raises(OSError, match="disk"):
         both.result()
+
+
+def test_a_callback_that_fails_keeps_nobody_from_the_answer(caplog: pytest.LogCaptureFixture):
+    """Neither the other callbacks nor who resolves; the same for a cancel."""
+    seen: list[object] = []
+
+    def fail(*_: object) -> None:
+        raise ValueError("mine")
+
+    answered: Deferred[int] = Deferred()
+    answered.add_done_callback(fail)
+    answered.add_done_callback(lambda done: seen.append(done.result()))
+    answered.resolve(7)
+    given_up: Deferred[int] = Deferred()
+    given_up.on_cancel(fail)
+    given_up.on_cancel(lambda: seen.append("cancelled"))
+    given_up.cancel()
+
+    assert seen == [7, "cancelled"]
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["mine", "mine"]

@@ -1,10 +1,13 @@
 """How the process's file descriptors are shared out."""
 
 import resource
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from broker.descriptors import Shares, raise_limit, share_out
+from broker.descriptors import Shares, lack, raise_limit, share_out
 
 
 @pytest.mark.parametrize(
@@ -13,7 +16,8 @@ from broker.descriptors import Shares, raise_limit, share_out
         (256, Shares(64, 128)),
         (1024, Shares(256, 704)),
         (1 << 20, Shares(512, (1 << 20) - 512 - 64)),
-        (40, Shares(16, 14)),
+        (64, Shares(16, 16)),
+        (40, Shares(16, 4)),
         (10, Shares(16, 1)),
     ],
 )
@@ -58,3 +62,21 @@ def test_a_kernel_that_refuses_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 1 << 30))
     monkeypatch.setattr(resource, "setrlimit", refuse)
     assert raise_limit() == 1024
+
+
+def test_a_process_with_enough_lacks_nothing() -> None:
+    assert lack() is None
+
+
+@pytest.mark.parametrize("limit", [8, 12, 16, 24])
+def test_too_few_are_a_line_and_code_1(limit: int, tmp_path: Path) -> None:
+    """Before anything is touched, and without a traceback."""
+    command = [sys.executable, "-m", "broker.main", "--override", f"log.dirs={tmp_path}/logs"]
+    started = subprocess.run(
+        ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh", *command], capture_output=True, text=True, timeout=60
+    )
+    assert started.returncode == 1
+    last, *others = reversed(started.stderr.splitlines())
+    assert last.startswith(f"pybroker: the process may have {limit} files open (ulimit -n), ")
+    assert not [line for line in others if " WARNING " not in line]
+    assert not (tmp_path / "logs").exists()

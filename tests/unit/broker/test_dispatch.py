@@ -1,16 +1,21 @@
 """Dispatch: the one place that requests pass."""
 
+import csv
+import struct
+
 import pytest
 
 from broker.deferred import Deferred
-from broker.dispatch import CloseConnection, Waiting, advertised_apis, discover, handles
+from broker.dispatch import CloseConnection, Dispatcher, Row, Waiting, advertised_apis, discover, handles
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.produce import PRODUCE
 from protocol.schema import Api
+from protocol.versions import NO_VERSIONS
 from storage.errors import LogOffline
 from tests.support.network import answers_in, dispatcher_of, request_frame
+from tests.support.schema_facts import FACTS
 
 
 def ask(handler, api=HEARTBEAT, version=4, **fields):
@@ -25,7 +30,7 @@ def decoded(chunks, api=HEARTBEAT, version=4):
     return answer
 
 
-@pytest.mark.parametrize("version", HEARTBEAT.versions)
+@pytest.mark.parametrize("version", list(HEARTBEAT.versions))
 def test_a_request_reaches_its_handler_and_its_answer_goes_back(version):
     """At every version, with old and flexible headers."""
     seen = []
@@ -105,12 +110,25 @@ def test_an_answer_that_does_not_fit_its_schema_is_an_unknown_error():
 
 @pytest.mark.parametrize("size", range(16))
 def test_truncated_requests_are_malformed(size):
-    """Wherever they end."""
+    """Wherever they end; it is said in words of the protocol."""
     frame = request_frame(HEARTBEAT, 4, 1, group_id="g")[4:]
     dispatcher = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
 
-    with pytest.raises(ProtocolError):
+    with pytest.raises(ProtocolError, match=r"^(HeartbeatRequest v4: )?the (bytes end |client id reaches beyond)"):
         dispatcher.dispatch(None, memoryview(frame[: min(size, len(frame) - 1)]))
+
+
+@pytest.mark.parametrize("error", [IndexError, struct.error])
+def test_what_fails_in_a_shortcut_is_not_blamed_on_the_client(error):
+    """What would say of a header that it is too short says something else there: a bug of ours, with a traceback."""
+
+    def shortcut(*_):
+        raise error
+
+    row = Row(HEARTBEAT, lambda ctx, request: None, HEARTBEAT.versions, shortcut=shortcut)
+
+    with pytest.raises(error):
+        Dispatcher(None, {HEARTBEAT.key: row}).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 1))[4:])
 
 
 def test_bytes_after_a_request_are_ignored():
@@ -140,20 +158,34 @@ def test_handles_refuses_what_cannot_be():
 
 
 def test_what_is_advertised_is_what_kafka_advertises(facts):
-    """For every API that is served; Produce from 0 on, though it is served from 3 (facts/api-versions.tsv)."""
-    rows = discover()
+    """Without legacy versions, for every API that is served; Produce from 0 on, though it is served from 3."""
+    rows = discover(legacy=False)
     advertised = {each.api_key: (each.min_version, each.max_version) for each in advertised_apis(rows.values())}
+    kafka = {int(row["api_key"]): row for row in facts}
 
-    assert {key: facts[key] for key in advertised} == advertised
+    assert advertised == {key: (int(kafka[key]["broker_min"]), int(kafka[key]["broker_max"])) for key in advertised}
     assert sorted(advertised) == list(advertised)
     assert rows[PRODUCE.key].served.min == 3
 
 
+def test_legacy_versions_are_those_of_kafka_3_9(facts):
+    """From the first version that 3.9.1 has to the last of 4.3, and what is advertised is served.
+
+    Early access, which 3.9.1's version 0 of the share groups' APIs was, is not served: 4.3's messages have it no more.
+    """
+    rows = discover()
+
+    for fact in facts:
+        row = rows.get(int(fact["api_key"]))
+        if row is not None:
+            oldest = fact["v3_9_1_client_min"] if fact["v3_9_1_client_min"] not in ("", "-1") else fact["broker_min"]
+            newest = fact["broker_max"] or fact["client_max"]  # Kafka serves some that it does not advertise
+            assert (row.served.min, row.served.max) == (max(int(oldest), row.api.versions.min), int(newest)), row.api
+            assert row.advertised == (row.served if fact["broker_max"] else NO_VERSIONS)
+
+
 @pytest.fixture
 def facts():
-    """API key -> versions that Apache Kafka 4.3.1 advertises on a broker's listener."""
-    from pathlib import Path
-
-    path = Path(__file__).parents[2] / "data" / "facts" / "api-versions.tsv"
-    rows = [line.split("\t") for line in path.read_text().splitlines()[1:]]
-    return {int(row[0]): (int(row[2]), int(row[3])) for row in rows if row[2]}
+    """The rows of facts/api-versions.tsv."""
+    with open(FACTS / "api-versions.tsv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))

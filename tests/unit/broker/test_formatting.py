@@ -72,7 +72,7 @@ def test_added_directory_joins_the_cluster(tmp_path: Path):
 
     assert node.cluster_id == first.cluster_id
     assert node.directory_ids == first.directory_ids | {str(tmp_path / "b"): b"9" * 16}
-    assert sorted(files(tmp_path / "b")) == ["meta.properties"]
+    assert sorted(files(tmp_path / "b")) == ["bootstrap.checkpoint", "meta.properties"]
 
 
 def test_given_cluster_id_is_used_for_new_clusters_only(tmp_path: Path):
@@ -100,6 +100,23 @@ def test_what_a_crash_left_half_done_is_formatted_anew(tmp_path: Path):
 
     assert node.cluster_id == id_text(b"7" * 16)
     assert read_meta_properties(LOCAL, str(tmp_path / "a")) is not None
+
+
+@pytest.mark.parametrize("formatted", [["b"], ["b", "c"]])
+def test_formatting_of_several_directories_goes_on_after_a_crash(tmp_path: Path, formatted: list[str]):
+    """The one of the metadata log is the last. The cluster is the one that was begun."""
+    paths = [tmp_path / name for name in "abc"]
+    cluster_id = start(*paths).cluster_id
+    for path in paths:
+        (path / ".lock").touch()
+        if path.name not in formatted:
+            shutil.rmtree(path)
+            path.mkdir()
+            (path / "meta.properties.tmp").touch()
+    node = start(*paths, new_id=iter([b"7" * 16, b"8" * 16]).__next__)
+
+    assert node.cluster_id == cluster_id
+    assert all(read_meta_properties(LOCAL, str(path)) is not None for path in paths)
 
 
 @pytest.fixture

@@ -47,6 +47,20 @@ def test_failure_reaches_those_it_concerns():
     assert second.result() is None
 
 
+def test_who_comes_in_the_same_turn_is_served_by_the_first():
+    """Where that is worth a turn's wait; who waits for the next sync waits no longer than it has to."""
+    syncs, turn = Syncs(), []
+    group = GroupSync(syncs, turn.append)
+    together = [group.request(), group.request()]
+    assert (len(syncs.running), len(turn)) == (0, 1)
+
+    turn.pop()()
+    late = group.request()
+    syncs.running[0].resolve(None)
+    assert [each.done for each in together] == [True, True]
+    assert (len(syncs.running), turn, late.done) == (2, [], False)
+
+
 def test_idle_group_syncs_at_once():
     """Nothing waits without need, also after others."""
     syncs = Syncs()

@@ -3,6 +3,7 @@
 import pytest
 
 from broker.coordinators.client_address import java_address
+from coordinator.group.deadlines import on_deadline, on_loaded
 from coordinator.group.shard import GroupShard
 from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
@@ -15,6 +16,12 @@ from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
 from protocol.messages.sync_group import SYNC_GROUP
 from tests.support.group_broker import GroupBroker, code_of
 from tests.support.groups import subscription
+
+
+@pytest.fixture(autouse=True)
+def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is loaded at the start, however slow the machine is."""
+    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 60_000)
 
 
 @pytest.fixture
@@ -55,6 +62,17 @@ def stable_member(broker, group_id="g"):
     )
     assert code_of(answer) is ErrorCode.NONE
     return member_id
+
+
+def failing_for(what, decide):
+    """A decision that fails for one group, or for all of one partition."""
+
+    def fail_or_decide(shard, *arguments):
+        if what in (shard.partition, getattr(arguments[0], "group_id", None)):
+            raise ValueError(f"of {what}")
+        decide(shard, *arguments)
+
+    return fail_or_decide
 
 
 def commit(broker, offset, group_id="g", topic="t", partition=0):
@@ -131,6 +149,20 @@ def test_sessions_end_by_the_timer(broker):
     assert heartbeat(broker, member_id) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_a_deadline_that_cannot_be_met_costs_the_others_nothing(broker, monkeypatch, caplog):
+    """Each group's join phase ends, in the same turn, but for that of which the end fails; and timers go on."""
+    monkeypatch.setattr("broker.groups.on_deadline", failing_for("bad", on_deadline))
+    joins = {group_id: join(broker, group_id) for group_id in ("bad", "first", "last")}
+
+    broker.advance(0)
+
+    assert {group_id for group_id, joined in joins.items() if joined.done} == {"first", "last"}
+    assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["of bad"]
+    later = join(broker, "later")
+    broker.advance(0)
+    assert later.done
+
+
 def test_groups_and_offsets_are_there_again_after_a_restart(broker):
     member_id = stable_member(broker)
     broker.call(
@@ -167,8 +199,8 @@ def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
     member_id = stable_member(broker)
     for offset in range(20):
         commit(broker, offset, "other")
-    monkeypatch.setattr("broker.groups.LOAD_AT_START_MS", 0)
-    monkeypatch.setattr("broker.groups.Groups._load.__defaults__", (0,))
+    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 0)
+    monkeypatch.setattr("broker.coordinators.runtime.CoordinatorRuntime._load.__defaults__", (0,))
     again = broker.restarted()
     assert again.groups.at("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     context = again.context(HEARTBEAT, 4)
@@ -186,6 +218,16 @@ def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
     assert heartbeat(again, member_id) is ErrorCode.NONE
 
 
+def test_partitions_that_have_groups_are_told(broker, caplog):
+    """The empty ones are not: most are, at most starts."""
+    caplog.set_level("INFO", "broker.coordinators.shard_log")
+    commit(broker, 1)
+    caplog.clear()
+    broker.restarted()
+    (line,) = (each for each in caplog.messages if each.startswith("Loaded "))
+    assert line.startswith("Loaded 1 group from ")
+
+
 def test_load_reads_in_pieces(broker):
     for offset in range(200):
         commit(broker, offset)
@@ -201,6 +243,19 @@ def test_partition_that_cannot_be_loaded_sends_its_groups_away(broker):
     assert again.groups.at("g") is ErrorCode.NOT_COORDINATOR
     other = next(name for name in "abcdefgh" if again.partition_of(name) is not again.partition_of("g"))
     assert isinstance(again.groups.at(other), GroupShard)
+
+
+def test_partition_that_cannot_begin_costs_the_others_nothing(broker, monkeypatch):
+    """They are loaded all the same, and so is it."""
+    members = {group_id: stable_member(broker, group_id) for group_id in "abcdefgh"}
+    bad = broker.partition_of("a").index
+    monkeypatch.setattr("broker.groups.on_loaded", failing_for(bad, on_loaded))
+
+    again = broker.restarted()
+
+    assert {again.partition_of(group_id).index for group_id in members} == {0, 1, 2, 3}
+    for group_id, member_id in members.items():
+        assert heartbeat(again, member_id, group_id) is ErrorCode.NONE
 
 
 def test_start_of_the_log_may_be_gone(broker):
@@ -222,7 +277,7 @@ def test_end_of_the_log_may_be_compacted_away(broker):
 
 def test_records_of_unknown_kinds_are_told_once(broker, caplog):
     from protocol.records.builder import BatchBuilder
-    from storage.append_rules import AppendOrigin
+    from storage.append.rules import AppendOrigin
 
     builder = BatchBuilder()
     builder.append(1, b"\0\x63\0\x01g", b"")
@@ -246,6 +301,29 @@ def test_failing_disk_makes_clients_look_elsewhere(broker, monkeypatch):
     assert code_of(answer) is ErrorCode.NOT_COORDINATOR
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_flush_messages_holds_back_the_answer_to_a_commit(broker, fails):
+    """As for records: who is told that an offset is committed may rely on it after a power loss."""
+    from storage.errors import LogOffline
+
+    broker.partition_of("g").flush_due = True
+    topic = OffsetCommitRequestTopic(
+        name="t", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=5)]
+    )
+    fields = {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": [topic]}
+    answer = broker.send(OFFSET_COMMIT, 8, **fields)
+    assert not answer.done
+    [flush] = broker.flushes
+    if fails:
+        flush.fail(LogOffline("/data", "disk on fire"))
+    else:
+        flush.resolve(None)
+    expected = ErrorCode.NOT_COORDINATOR if fails else ErrorCode.NONE
+    assert answer.result().topics[0].partitions[0].error_code == expected
+    broker.partition_of("g").flush_due = False
+    assert broker.send(OFFSET_COMMIT, 8, **fields).done
+
+
 @pytest.mark.parametrize("loaded", [True, False])
 def test_groups_of_a_lost_partition_have_no_coordinator(broker, loaded, monkeypatch):
     """Members who wait are told; groups of other partitions go on."""
@@ -255,7 +333,7 @@ def test_groups_of_a_lost_partition_have_no_coordinator(broker, loaded, monkeypa
         member_id = stable_member(broker)
         waiting = join(broker)
     else:
-        monkeypatch.setattr("broker.groups.LOAD_AT_START_MS", 0)
+        monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 0)
         broker = broker.restarted()
     partition = broker.partition_of("g")
     partition.online = False

@@ -22,7 +22,7 @@ SMALL, LARGE = 100, 12_000
 @pytest.fixture
 def connection(tmp_path: Path):
     with OneConnection(tmp_path) as connection:
-        connection.broker.topic()
+        connection.broker.topic(partitions=2)
         yield connection
 
 
@@ -60,9 +60,13 @@ def produce(connection: OneConnection, size_bytes: int) -> int:
     return partition.base_offset
 
 
-def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int) -> int:
-    """Fetch what is at an offset, as a consumer does that has read up to there; the session's id."""
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int, partitions: int = 1) -> int:
+    """Fetch what is at an offset, as a consumer does that has read up to there; the session's id.
+
+    Of partition 0; the first fetch of a session names as many as it shall have.
+    """
+    named = range(partitions if epoch == 0 else 1)
+    wanted = [FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20) for index in named]
     answer = connection.call(
         FETCH,
         18,
@@ -71,7 +75,7 @@ def fetch(connection: OneConnection, offset: int, session_id: int, epoch: int) -
         max_bytes=50 << 20,
         session_id=session_id,
         session_epoch=epoch,
-        topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])],
+        topics=[FetchTopic(topic_id=TOPIC_ID, partitions=wanted)],
     )
     assert len(answer.responses[0].partitions[0].records) > LARGE
     return answer.session_id
@@ -99,3 +103,12 @@ def test_warm_fetch_passes_what_the_page_lists(connection: OneConnection) -> Non
         session_id = fetch(connection, produce(connection, LARGE), session_id, epoch)
 
     compare("Fetch", connection.traced)
+
+
+def test_warm_fetch_of_several_partitions_passes_what_the_page_lists(connection: OneConnection) -> None:
+    """The same with a second partition in the session, which has nothing to say."""
+    session_id, epoch = 0, 0
+    for epoch in range(4):
+        session_id = fetch(connection, produce(connection, LARGE), session_id, epoch, partitions=2)
+
+    compare("Fetch of several partitions", connection.traced)

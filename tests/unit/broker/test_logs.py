@@ -121,7 +121,7 @@ def test_a_logger_of_kafka_is_the_one_that_does_the_work() -> None:
     ("name", "ours"),
     [
         ("org.apache.kafka.storage.internals.log.UnifiedLog", "storage"),
-        ("org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread", "storage.compaction"),
+        ("org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread", "broker.cleaner"),
         ("kafka.log.LogManager", "storage.log_manager"),
         ("org.apache.kafka.coordinator.group.classic.ClassicGroup", "coordinator.group"),
         ("org.apache.kafka.clients.NetworkClient", "org.apache.kafka.clients.NetworkClient"),

@@ -149,3 +149,22 @@ def test_one_snapshot_at_a_time(make):
     harness.write()
 
     assert len(waiting) == 1
+
+
+def test_snapshot_after_a_start_that_had_to_read_a_lot(make, monkeypatch: pytest.MonkeyPatch):
+    """Once: the next start has little to read."""
+    monkeypatch.setattr("broker.metadata_retention.LONG_START_BYTES", 5000)
+    harness = make()
+    for _ in range(100):
+        harness.write()
+    assert harness.snapshots() == []
+    harness.node.close(harness.now_ms)
+    again = make()
+    again.retention.check()
+    assert len(again.snapshots()) == 1
+    again.write()
+    assert len(again.snapshots()) == 1
+    again.node.close(again.now_ms)
+    last = make()
+    last.retention.check()
+    assert len(last.snapshots()) == 1

@@ -264,6 +264,37 @@ def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
     again.close(4000)
 
 
+def test_deletion_that_a_crash_interrupted_is_finished(tmp_path: Path):
+    """The metadata log says that somebody wanted it; a topic of the same name made later is another one."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    write(node, new_record(30, RemoveTopicRecord, topic_id=TOPIC_ID))
+    crash(node)
+    again = start(tmp_path)
+
+    assert again.logs.logs == {}
+    assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
+    assert not list(tmp_path.glob("*-stray"))
+    again.close(4000)
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_log_whose_topic_id_has_a_flipped_bit_is_adopted(tmp_path: Path, bit: int):
+    """Its records belong to the topic of that name; ids of two topics differ in more than a character."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    node.close(3000)
+    path = tmp_path / "orders-0/partition.metadata"
+    for position in range(path.stat().st_size - 22, path.stat().st_size, 7):
+        data = bytearray(path.read_bytes())
+        data[position] ^= 1 << bit
+        path.write_bytes(data)
+        node = start(tmp_path)
+        assert node.logs.logs["orders", 0].topic_id == TOPIC_ID
+        node.close(3000)
+    assert not list(tmp_path.glob("*-stray"))
+
+
 @pytest.mark.parametrize("content", [None, "garbage"])
 def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None):
     """By its name; Apache Kafka would take it for a stray."""
@@ -282,6 +313,32 @@ def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None
     crash(again)
 
 
+def test_logs_whose_topic_ids_are_each_other_s_are_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """Directories have the names of their topics as long as they live: the files were exchanged, not the logs."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    others = b"the-others-id-16"
+    node.logs.create("others", 0, others, config(Path("/x")).log_config(), 2000)
+    topic = new_record(30, TopicRecord, name="others", topic_id=others)
+    write(node, topic, new_partition(node.image, others, 0, [1], manual=False))
+    node.close(3000)
+    one, two = (tmp_path / name / "partition.metadata" for name in ("orders-0", "others-0"))
+    before = one.read_bytes(), two.read_bytes()
+    one.write_bytes(before[1])
+    two.write_bytes(before[0])
+    again = start(tmp_path)
+
+    assert {name: each.topic_id for (name, _), each in again.logs.logs.items()} == {
+        "orders": TOPIC_ID,
+        "others": others,
+    }
+    assert (one.read_bytes(), two.read_bytes()) == before
+    for path in (one, two):
+        assert f"{path}: not the id of {path.parent.name[:-2]}: written anew" in caplog.text
+    assert not list(tmp_path.glob("*-stray"))
+    again.close(4000)
+
+
 def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
     """Its topic id says so."""
     node = start(tmp_path)
@@ -293,6 +350,17 @@ def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
 
     assert again.logs.logs == {}
     again.close(4000)
+
+
+def test_segments_of_the_metadata_log_have_their_own_limits(tmp_path: Path):
+    """metadata.log.segment.ms and metadata.log.segment.bytes; nothing goes by time or size."""
+    limits = {"metadata.log.segment.ms": "1234567", "metadata.log.segment.bytes": "9000000"}
+    node = start(tmp_path, **limits, **{"log.roll.ms": "5", "log.segment.bytes": "2000000", "log.retention.ms": "5"})
+    found = node.metadata_log.partition_log.config
+
+    assert (found.segment_ms, found.segment_bytes) == (1_234_567, 9_000_000)
+    assert (found.retention_ms, found.retention_bytes) == (-1, -1)
+    node.close(2000)
 
 
 def test_metadata_in_a_directory_of_its_own(tmp_path: Path):
@@ -334,3 +402,12 @@ def test_disk_that_fails_at_the_stop_leaves_no_clean_mark_and_no_lock(tmp_path: 
     assert failures == node.logs.directories
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
     assert sorted(start(tmp_path).image.topics_by_name) == ["orders"]
+
+
+def test_files_that_had_to_be_made_anew_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """One line each, as Apache Kafka tells it."""
+    start(tmp_path).close(3000)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("garbage")
+    start(tmp_path, 4000).close(5000)
+
+    assert any("recovery-point-offset-checkpoint: is no checkpoint file" in message for message in caplog.messages)

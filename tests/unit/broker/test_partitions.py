@@ -30,6 +30,7 @@ def test_partitions_are_found_by_name_and_by_id(broker: DataBroker) -> None:
 
     assert found is not None
     assert (found.topic, found.topic_id, found.index, found.online) == ("t", TOPIC_ID, 1, True)
+    assert str(found) == "t-1"
     assert partitions.get_by_id(TOPIC_ID, 1) is found
     assert (partitions.topic_name(TOPIC_ID), partitions.topic_id("t")) == ("t", TOPIC_ID)
     assert sorted(partitions.of_topic("t")) == [0, 1]
@@ -172,10 +173,11 @@ def test_failed_directory_takes_its_partitions_offline(tmp_path: Path, caplog: p
 def test_disk_that_fails_while_a_partition_is_led_takes_nobody_along(
     broker: DataBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The start of a leader epoch is written; the failure is the directory's matter."""
+    """The first leader epoch of a log is written; the failure is the directory's matter."""
     partition = broker.topic()
     error = OSError(28, "No space left on device")
     directory = partition.log.directory
+    partition.log.leader_epochs.clear()
     monkeypatch.setattr(directory.fs, "replace_file", lambda *_, **__: (_ for _ in ()).throw(error), raising=False)
     broker.partitions.lead(partition, 3)
     assert partition.leader_epoch == 3

@@ -114,6 +114,27 @@ def test_waiters_may_come_and_go_while_a_key_is_checked(setup):
     assert len(setup.purgatory) == 1
 
 
+def test_a_waiter_that_fails_costs_the_others_nothing(setup, caplog):
+    """They are asked all the same, and it keeps its deadline."""
+
+    def fail():
+        raise ValueError("mine")
+
+    setup.wait("broken", ["a"], 50, content=fail)
+    setup.wait("sound", ["a"])
+
+    assert setup.purgatory.check("a") == 1
+    assert setup.seen == ["sound"]
+    setup.loop.advance(50)
+    assert setup.seen == ["sound", "broken too late"]
+    setup.purgatory.watch([], fail, None, fail)
+    setup.wait("last", ["b"])
+    setup.purgatory.expire_all()
+    assert setup.seen[-1] == "last too late"
+    assert len(setup.purgatory) == 0
+    assert [str(record.exc_info[1]) for record in caplog.records] == ["mine", "mine"]
+
+
 def test_expire_all_answers_everybody_now(setup):
     """A shutdown does not wait for deadlines."""
     setup.wait("a", ["p0", "p1"], after_ms=100_000)

@@ -94,13 +94,15 @@ def test_what_is_refused_or_waits_is_left_to_the_handler(broker):
     assert partition.log_end_offset == 1
 
 
-def test_unanswered_internal_transactional_and_flushed_ones_are_left_to_the_handler(broker):
-    """acks=0, __consumer_offsets, and flush.messages."""
+def test_unanswered_internal_transactional_flushed_and_stamped_ones_are_left_to_the_handler(broker):
+    """acks=0, __consumer_offsets, flush.messages, and LogAppendTime, which is patched into the request's bytes."""
     broker.topic("__consumer_offsets", topic_id=b"offsets-topic-id")
     broker.topic("flushed", topic_id=b"flushed-topic-id", config=LogConfig(flush_messages=1))
+    broker.topic("stamped", topic_id=b"stamped-topic-id", config=LogConfig(message_timestamp_type="LogAppendTime"))
     broker.topic()
 
     assert ask(broker, 9, batch(broker), acks=0) == (None, None)
+    assert ask(broker, 9, batch(broker), topic="stamped")[0] is None
     assert ask(broker, 9, batch(broker), topic="__consumer_offsets")[0] is None
     assert ask(broker, 9, batch(broker), topic="flushed")[0] is None
     transactional = batch(broker, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)

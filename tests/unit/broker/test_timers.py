@@ -92,3 +92,30 @@ def test_an_earlier_deadline_is_met_after_a_later_one_was_set():
     loop.advance(10)
 
     assert seen == ["early"]
+
+
+def test_what_is_cancelled_after_it_came_out_of_the_heap_does_not_count_as_in_it():
+    """One of a deadline cancels the others of it: they are not in the heap any more."""
+    timers, loop = timers_and_loop()
+    others = []
+    timers.call_later(10, lambda: [other.cancel() for other in others])
+    others += [timers.call_later(10, lambda: None) for _ in range(3)]
+
+    loop.advance(10)
+
+    assert len(timers) == 0
+
+
+def test_calls_may_empty_the_heap():
+    """The sweep within a call makes another heap: the loop's timer is that one's."""
+    timers, loop = timers_and_loop()
+    seen = []
+    later = []
+    timers.call_later(10, lambda: [each.cancel() for each in later])
+    later += [timers.call_later(1000 + number, lambda: seen.append("cancelled")) for number in range(1000)]
+
+    loop.advance(10)  # raises nothing
+    assert len(timers) == 0
+    timers.call_later(5, lambda: seen.append("called"))
+    loop.advance(5)
+    assert seen == ["called"]

@@ -14,7 +14,7 @@ def test_carry_out_writes_then_calls_back_then_answers():
     effects.reply(None, SYNC_GROUP.response())
     effects.write(["a", "b"], on_written=lambda: effects.write(["c"]))
 
-    def write(records):
+    def write(records, producer):
         assert parked.response is None
         seen.append(list(records))
         return ErrorCode.NONE
@@ -31,5 +31,5 @@ def test_carry_out_tells_the_first_failure_and_goes_on():
     effects.write(["b"])
     codes = iter([ErrorCode.NOT_COORDINATOR, ErrorCode.UNKNOWN_SERVER_ERROR])
 
-    assert carry_out(effects, lambda records: next(codes)) is ErrorCode.NOT_COORDINATOR
+    assert carry_out(effects, lambda records, producer: next(codes)) is ErrorCode.NOT_COORDINATOR
     assert failed == [ErrorCode.NOT_COORDINATOR]

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/data/*.md") for path in ROOT.glob(pattern)
 )
-ROOMS = "protocol|storage|metadata|coordinator|broker|pybroker|tests|bench|docs|config|docker|examples"
+ROOMS = "protocol|storage|metadata|coordinator|broker|offline|pybroker|tests|bench|docs|config|docker|examples"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -23,3 +23,10 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
 
     assert [target for target in links if not (page.parent / target).exists()] == []
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_list_of_decisions_has_each() -> None:
+    """A page that nothing leads to is not read."""
+    listed = re.findall(r"^\| \[([\w-]+\.md)\]", (ROOT / "docs/decisions/README.md").read_text(), re.MULTILINE)
+
+    assert sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md")) == sorted([*listed, "README.md"])

@@ -11,12 +11,19 @@ from metadata.configs import alter_config
 from metadata.create_partitions import create_partitions
 from metadata.delete_topics import delete_topics
 from metadata.elections import ElectionType, elect_leaders
-from metadata.framing import UnknownRecord, decode_record, encode_record
+from metadata.framing import UnknownRecord, decode_record, encode_record, new_record
 from metadata.image import MetadataImage
 from metadata.lifecycle import leave, unfence_broker
 from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
 from metadata.snapshot import image_records
+from protocol.messages.cluster_metadata import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
+from protocol.messages.cluster_metadata.configs import EntityData
 from tests.support.images import cluster, config_changes, decide_topics, more_partitions, new_topics, references
 from tests.support.metadata_log import CLEAN_SHUTDOWN, stored_records
 from tests.support.scale import scaled
@@ -51,6 +58,58 @@ def test_unknown_records_come_along():
     image = cluster()
     image.unknown_records.append(UnknownRecord(200, 1, b"body"))
 
+    assert reloaded(image) == image
+
+
+def test_who_may_do_what_comes_along():
+    """Nothing here decides by rights, secrets, tokens and quotas; they are kept for a broker that does."""
+    image = cluster()
+    level = image.metadata_version
+    entity = [
+        EntityData(entity_type="user", entity_name="alice"),
+        EntityData(entity_type="client-id", entity_name=None),
+    ]
+    replay_all(
+        image,
+        [
+            new_record(
+                level,
+                DelegationTokenRecord,
+                owner="User:alice",
+                requester="User:bob",
+                renewers=["User:carol"],
+                issue_timestamp=1,
+                max_timestamp=2,
+                expiration_timestamp=3,
+                token_id="token",
+            ),
+            new_record(
+                level,
+                UserScramCredentialRecord,
+                name="alice",
+                mechanism=1,
+                salt=b"salt",
+                stored_key=b"stored",
+                server_key=b"server",
+                iterations=4096,
+            ),
+            new_record(
+                level,
+                AccessControlEntryRecord,
+                id=b"an id of an acl.",
+                resource_type=2,
+                resource_name="orders",
+                pattern_type=3,
+                principal="User:alice",
+                host="*",
+                operation=3,
+                permission_type=3,
+            ),
+            new_record(level, ClientQuotaRecord, entity=entity, key="producer_byte_rate", value=1e6),
+        ],
+    )
+
+    assert (len(image.delegation_tokens), len(image.scram_credentials), len(image.acls)) == (1, 1, 1)
     assert reloaded(image) == image
 
 

@@ -61,7 +61,7 @@ def test_request_header_cut_anywhere_is_a_protocol_error(frame: str):
     """Byte by byte (rule 1)."""
     data = bytes.fromhex(frame)
     for cut in range(len(data)):
-        with pytest.raises(ProtocolError):
+        with pytest.raises(ProtocolError, match=r"the bytes end|beyond|truncated"):
             decode_request_header(memoryview(data)[:cut])
 
 

@@ -67,11 +67,11 @@ def test_meta_properties_of_kafka_are_read() -> None:
 def test_meta_properties_round_trip(tmp_path: Path) -> None:
     """As keys and values; Kafka's own reader takes them in any order."""
     assert read_meta_properties(LOCAL, str(tmp_path)) is None
-    properties = MetaProperties("cluster", 3, "directory")
+    properties = MetaProperties("cluster", 3, "AAAAAAAAAAAAAAAAAAAABg")
     write_meta_properties(LOCAL, str(tmp_path), properties)
     assert read_meta_properties(LOCAL, str(tmp_path)) == properties
     assert (tmp_path / "meta.properties").read_text() == (
-        "#\nnode.id=3\ndirectory.id=directory\nversion=1\ncluster.id=cluster\n"
+        "#\nnode.id=3\ndirectory.id=AAAAAAAAAAAAAAAAAAAABg\nversion=1\ncluster.id=cluster\n"
     )
 
 
@@ -81,7 +81,19 @@ def test_meta_properties_of_zookeeper_times_are_read(tmp_path: Path) -> None:
     assert read_meta_properties(LOCAL, str(tmp_path)) == MetaProperties("x=y", 5, None, 0)
 
 
-@pytest.mark.parametrize("text", ["", "version=1\n", "version=7\nnode.id=1\ncluster.id=x\n", "version=x\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "version=1\n",
+        "version=7\nnode.id=1\ncluster.id=x\n",
+        "version=x\n",
+        "version=1\nnode.id=1\ncluster.id=x\ndirectory.id=\n",
+        "version=1\nnode.id=1\ncluster.id=x\ndirectory.id=AAAAAAAAAAAAAAAAAAAAA\n",
+        "version=1\nnode.id=1\ncluster.id=x\ndirectory.id=AAAAAAAAAA+AAAAAAAAAAA\n",
+        "version=1\nnode.id=1\ncluster.id=x\ndirectory.id=AAAAAAAAAA\u00c1AAAAAAAAAAA\n",
+    ],
+)
 def test_meta_properties_without_what_matters_are_corrupt(text: str, tmp_path: Path) -> None:
     """No guess about whose directory it is."""
     (tmp_path / "meta.properties").write_text(text)

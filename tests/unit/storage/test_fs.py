@@ -1,14 +1,17 @@
 """The door to the disk: what it does beyond the system's own calls."""
 
+import os
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
-from storage.log_directory import LogDirectory
+from storage.log.directory import LogDirectory
 from tests.support.failing_fs import FailingFileSystem, ShortWrites
 
 
@@ -38,6 +41,50 @@ def test_replaced_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
     pytest.fail("always failed")
 
 
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+
+
+def make_device_link(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [make_pipe, make_socket, make_device_link, Path.mkdir])
+def test_what_is_no_file_is_an_error_and_never_waited_for(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """A pipe would be waited for at its opening, a device read for ever."""
+    path = tmp_path / "00.log"
+    make(path)
+    calls: list[Callable[[str], object]] = [
+        LOCAL.open_read,
+        LOCAL.open_write,
+        lambda path: LOCAL.open_write(path, create=True, empty=True),
+        LOCAL.read_file,
+        lambda path: LOCAL.write_file(path, b"data"),
+    ]
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for call in calls:
+        with pytest.raises(OSError, match=r"no regular file|Is a directory") as raised:
+            call(str(path))
+        assert raised.value.filename == str(path)
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+def test_no_more_is_read_of_a_file_than_it_may_have(tmp_path: Path) -> None:
+    """Ten gigabytes that are a hole cost nobody anything to make."""
+    path = tmp_path / "meta.properties"
+    path.write_bytes(b"0123456789" * 1000)
+    for most_bytes in (0, 1, 4095, 4096, 4097, 9_999, 10_000):
+        assert LOCAL.read_file(str(path), most_bytes) == path.read_bytes()[:most_bytes]
+    assert LOCAL.read_file(str(path)) == path.read_bytes()
+    os.truncate(path, 10 << 30)
+    assert len(LOCAL.read_file(str(path), 5_000_000)) == 5_000_000
+
+
 def test_removing_what_is_not_there_is_fine(tmp_path: Path) -> None:
     """Retention and a deletion of the topic may meet."""
     LOCAL.remove(str(tmp_path / "a"))
@@ -60,7 +107,7 @@ def test_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     directory.lock()
     code = (
         "import sys; sys.path.insert(0, '.')\n"
-        "from storage.log_directory import LogDirectory\n"
+        "from storage.log.directory import LogDirectory\n"
         f"LogDirectory({directory.path!r}).lock()\n"
     )
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from protocol.records.record import iter_records
 from storage.checkpoints import read_offsets
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL
+from storage.log.tasks import FlushTask, Task
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from storage.tasks import Task
+from storage.recovery.loading import load_log
+from storage.recovery.stored_log import StoredLog
 from tests.support.dump_log import LOGS
 from tests.support.logs import T0, append, batch, idempotent, read_all
 from tests.support.recorded_logs import NOW_MS, copied
@@ -65,6 +68,23 @@ def test_logs_are_found_again_after_a_clean_stop(tmp_path: Path) -> None:
     assert manager.get("with-dash.and_more", 2) is manager.logs["with-dash.and_more", 2]
     assert manager.get("none", 0) is None
     killed(manager)
+
+
+def test_clean_stop_writes_the_leader_epochs_of_the_start(tmp_path: Path) -> None:
+    """As Apache Kafka has them in the file, of partitions without and with new batches; a kill before it loses none."""
+    for epoch in (0, 2, 3):
+        manager = started(tmp_path)
+        for partition in range(2):
+            log = manager.create("t", partition, TOPIC_ID, LogConfig(), T0)
+            log.assign_leader_epoch(epoch)
+            if not epoch or (epoch == 3 and partition):
+                append(log, batch(), leader_epoch=epoch)
+        if epoch == 2:
+            killed(manager)
+        else:
+            manager.close(T0)
+    assert (tmp_path / "t-0/leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 0\n3 1\n"
+    assert (tmp_path / "t-1/leader-epoch-checkpoint").read_bytes() == b"0\n2\n0 0\n3 1\n"
 
 
 def test_crash_recovers_from_the_recovery_points(tmp_path: Path) -> None:
@@ -198,34 +218,18 @@ def test_flush_by_time(tmp_path: Path) -> None:
     assert other.recovery_point == 1
 
 
-def test_flush_that_was_overtaken_by_a_truncation_says_nothing(tmp_path: Path) -> None:
-    """What was forced to the disk is not what is there now."""
+def test_a_log_that_is_nobodys_is_closed_too(tmp_path: Path) -> None:
+    """As the metadata log, whose owner opens it: complete, in no checkpoint file, and not found by the next start."""
+    stored = StoredLog(f"{tmp_path}/__cluster_metadata-0", "__cluster_metadata", 0, LogConfig(), T0)
     manager = started(tmp_path)
-    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
-    for _ in range(5):
-        append(log, batch())
-    task = manager.flush_task(log, T0)
-    assert task is not None
-    log.truncate_to(2, T0)
-    append(log, batch())
-    task.run()
-    task.apply()
-    assert log.recovery_point == 0
-    manager.close(T0)
-
-
-def test_metadata_log_is_opened_apart(tmp_path: Path) -> None:
-    """All of its batches are checked at each start; a clean stop closes it too."""
-    manager = started(tmp_path)
-    log = manager.open_log("__cluster_metadata", 0, LogConfig(), T0)
+    log = load_log(manager.directories[0], stored)
     append(log, batch(b"first"))
     manager.close(T0, others=[log])
     assert (tmp_path / "__cluster_metadata-0" / f"{0:020d}.index").stat().st_size == 0
     assert read_offsets(LOCAL, str(tmp_path / "recovery-point-offset-checkpoint")) == {}
     manager = started(tmp_path)
-    assert [record.value for record in read_all(manager.open_log("__cluster_metadata", 0, LogConfig(), T0))] == [
-        b"first"
-    ]
+    assert manager.logs == {}
+    assert [record.value for record in read_all(load_log(manager.directories[0], stored))] == [b"first"]
     killed(manager)
 
 
@@ -298,14 +302,132 @@ def test_flush_that_found_no_descriptor_is_due_again(tmp_path: Path, monkeypatch
     manager.close(T0)
 
 
-def test_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
-    """Nobody knows which of them is the right one."""
-    for name in "ab":
-        manager = started(tmp_path / name)
-        manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
-        manager.close(T0)
-    both = LogManager([str(tmp_path / "a"), str(tmp_path / "b")])
-    both.lock()
-    with pytest.raises(DirectoryRefused, match="is there twice, also as"):
-        both.load(lambda topic: LogConfig(), T0)
-    both.unlock()
+def test_log_that_cannot_be_opened_does_not_keep_the_others_from_starting(tmp_path: Path) -> None:
+    """It alone is offline, by its own reason; its directory may be deleted and the partition made anew."""
+    config = LogConfig(segment_bytes=200, file_delete_delay_ms=0)
+    manager = started(tmp_path, config=config)
+    for partition in range(3):
+        log = manager.create("t", partition, TOPIC_ID, config, T0)
+        for sequence in range(5):
+            append(log, idempotent(sequence))
+    manager.close(T0)
+    for path in (tmp_path / "t-1").glob("*.snapshot"):
+        path.unlink()
+    first = min((tmp_path / "t-1").glob("*.log"))
+    first.write_bytes(b"\xff" * first.stat().st_size)
+    manager = started(tmp_path, config=config)
+    assert set(manager.logs) == {("t", 0), ("t", 2)}
+    assert manager.directories[0].is_online
+    assert "t-1" in str(manager.refused["t", 1])
+    for is_new in (True, False):
+        with pytest.raises(LogOffline, match="CorruptBatch"):
+            manager.create("t", 1, TOPIC_ID, config, T0, is_new=is_new)
+    manager.delete("t", 1, "f" * 32, T0)
+    assert not (tmp_path / "t-1").exists()
+    assert do(manager.removal_tasks(T0)) == 1
+    assert sorted(path.name for path in tmp_path.glob("t-*")) == ["t-0", "t-2"]
+    assert manager.create("t", 1, TOPIC_ID, config, T0).log_end_offset == 0
+    killed(manager)
+
+
+def test_segment_files_have_names_of_20_digits(tmp_path: Path) -> None:
+    """Others are not ours, also if they look like it: neither read nor removed, and no start fails over them."""
+    manager = started(tmp_path)
+    append(manager.create("t", 0, TOPIC_ID, LogConfig(), T0), batch())
+    killed(manager)
+    foreign = ["5.log", "7.index", "notes.log", "1.snapshot", "00000000000000000000.log.0.corrupt", "x.txt"]
+    for name in foreign:
+        (tmp_path / "t-0" / name).write_bytes(b"something")
+    (tmp_path / "t-0" / "folder").mkdir()
+    manager = started(tmp_path)
+    assert manager.logs["t", 0].log_end_offset == 1
+    assert {path.name for path in (tmp_path / "t-0").iterdir()} >= {*foreign, "folder"}
+    manager.close(T0)
+
+
+def test_new_log_has_nothing_of_a_deleted_one_of_its_name(tmp_path: Path) -> None:
+    """A recovery point or log start offset of the old one, still in a checkpoint file, would cut the new one short."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    for _ in range(20):
+        append(log, batch())
+    log.delete_records(15)
+    do([FlushTask(log, T0, with_active=True), *manager.checkpoint_tasks()])
+    assert read_offsets(LOCAL, str(tmp_path / "log-start-offset-checkpoint")) == {("t", 0): 15}
+    manager.delete("t", 0, "f" * 32, T0)
+    log = manager.create("t", 0, bytes(16), LogConfig(), T0)
+    assert {f"{tmp_path}/recovery-point-offset-checkpoint", f"{tmp_path}/log-start-offset-checkpoint"} <= log.unsynced
+    append(log, batch(b"new"))
+    killed(manager)
+    manager = started(tmp_path)
+    assert [record.value for record in read_all(manager.logs["t", 0])] == [b"new"]
+    assert manager.logs["t", 0].recovery_point == 0
+    killed(manager)
+
+
+def test_deleted_directory_goes_with_all_that_is_in_it(tmp_path: Path) -> None:
+    """S14.8: also folders of other people; and a file that comes meanwhile takes no directory offline."""
+    manager = started(tmp_path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0), T0)
+    folder = Path(log.path) / "of somebody else" / "deep"
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("x")
+    (Path(log.path) / "link").symlink_to(tmp_path)
+    manager.delete("t", 0, "f" * 32, T0)
+    do(manager.removal_tasks(T0))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
+    assert manager.directories[0].is_online
+    killed(manager)
+
+
+def test_flush_and_retention_of_a_log_that_is_deleted_meanwhile(tmp_path: Path) -> None:
+    """Tasks that were made before find their files gone, and that is no fault of the disk."""
+    config = LogConfig(segment_bytes=100, retention_bytes=0, file_delete_delay_ms=0)
+    manager = started(tmp_path, config=config)
+    log = manager.create("t", 0, TOPIC_ID, config, T0)
+    for _ in range(5):
+        append(log, batch())
+    part = log.read(0, 1 << 20, 5)
+    tasks = [FlushTask(log, T0, with_active=True), *manager.retention_tasks(T0)]
+    manager.delete("t", 0, "f" * 32, T0)
+    do(manager.removal_tasks(T0))
+    do(tasks)
+    do(manager.removal_tasks(T0))
+    assert manager.directories[0].is_online
+    assert not isinstance(part, bytes)
+    assert next(iter_records(part.read())).offset == 0
+    assert list(tmp_path.glob("t-*")) == []
+    killed(manager)
+
+
+def test_files_that_were_damaged_while_nobody_looked_are_told(tmp_path: Path) -> None:
+    """After a clean stop: a checkpoint, a log's epochs, an index. Apache Kafka begins with empty checkpoints."""
+    manager = started(tmp_path)
+    for partition in range(3):
+        append(manager.create("t", partition, TOPIC_ID, LogConfig(), T0), batch())
+    manager.close(T0)
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("garbage")
+    (tmp_path / "log-start-offset-checkpoint").write_text("")
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("garbage")
+    (tmp_path / "t-1" / f"{0:020}.index").unlink()
+    manager = started(tmp_path)
+
+    assert manager.directories[0].remarks == [
+        f"{tmp_path}/recovery-point-offset-checkpoint: is no checkpoint file: no version and number of entries; "
+        "it counts as missing",
+        f"{tmp_path}/t-0/leader-epoch-checkpoint: is damaged; it is made anew from the records",
+        f"{tmp_path}/t-1/{0:020}.log: has an index missing or damaged; all are made anew",
+    ]
+    manager.close(T0)
+    manager = started(tmp_path)
+    assert manager.directories[0].remarks == []
+    manager.close(T0)
+
+
+def test_checkpoint_lines_that_are_no_entries_are_told(tmp_path: Path) -> None:
+    """The others count."""
+    path, remarks = tmp_path / "checkpoint", []
+    path.write_text("0\n2\na 0 7\nnonsense\n")
+
+    assert read_offsets(LOCAL, str(path), remarks) == {("a", 0): 7}
+    assert remarks == [f"{path}: 'nonsense' is no entry, and does not count"]

@@ -4,15 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records.batch import parse_header, patch_in_place
+from protocol.records.batch import parse_header
 from protocol.records.record import iter_records
-from storage.append_rules import AppendOrigin
+from storage.append.rules import AppendOrigin
+from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
 from storage.log_config import LONG_MAX
-from storage.log_directory import LogDirectory
-from storage.partition_log import PartitionLog
-from storage.recovery import load_log
+from storage.recovery.loading import load_log
+from storage.recovery.stored_log import StoredLog
 from tests.support.dump_log import LOGS, dumped_logs
 from tests.support.logs import open_log
+from tests.support.placed import patch_in_place
 from tests.support.recorded_logs import NOW_MS, copied, recorded_batches, recorded_directories, topic_config
 
 CLEAN = LOGS / "v4.3.1-clean-shutdown"
@@ -34,17 +36,17 @@ def name_of(path: Path) -> str:
 
 def opened(path: Path, *, clean: bool, recovery_point: int = 0, expiration_ms: int = LONG_MAX) -> PartitionLog:
     topic, _, partition = path.name.rpartition("-")
-    return load_log(
-        LogDirectory(str(path.parent)),
+    stored = StoredLog(
         str(path),
         topic,
         int(partition),
         topic_config(path),
-        now_ms=NOW_MS,
+        NOW_MS,
         clean=clean,
         recovery_point=recovery_point,
         producer_expiration_ms=expiration_ms,
     )
+    return load_log(LogDirectory(str(path.parent)), stored)
 
 
 @pytest.mark.parametrize("path", APPENDED, ids=name_of)

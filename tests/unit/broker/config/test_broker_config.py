@@ -34,7 +34,7 @@ def test_typed_values(config: BrokerConfig) -> None:
     assert config.get_list("advertised.listeners") == ()
     assert config.get_str("compression.type") == "producer"
     assert config.get_str("broker.rack") is None
-    assert config.get_password("ssl.key.password") is None
+    assert config.get("ssl.key.password") is None
     with pytest.raises(KeyError):
         config.get("no.such")
 

@@ -8,50 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.config import ConfigError, load
-
-KAFKA_SERVER_PROPERTIES = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.bootstrap.servers=localhost:9093
-listeners=PLAINTEXT://:9092,CONTROLLER://:9093
-inter.broker.listener.name=PLAINTEXT
-advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
-controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
-num.network.threads=3
-num.io.threads=8
-socket.send.buffer.bytes=102400
-socket.receive.buffer.bytes=102400
-socket.request.max.bytes=104857600
-log.dirs=/tmp/kraft-combined-logs
-num.partitions=1
-num.recovery.threads.per.data.dir=2
-offsets.topic.replication.factor=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-log.retention.hours=168
-log.segment.bytes=1073741824
-log.retention.check.interval.ms=300000
-"""
-
-DOCUMENTS_SAMPLE = """\
-broker.id=0
-num.network.threads=2
-num.io.threads=8
-socket.send.buffer.bytes=1048576
-socket.receive.buffer.bytes=1048576
-socket.request.max.bytes=104857600
-log.dirs=/tmp/kafka-logs
-num.partitions=2
-log.retention.hours=168
-log.segment.bytes=536870912
-log.retention.check.interval.ms=60000
-log.cleaner.enable=false
-zookeeper.connect=localhost:2181
-zookeeper.connection.timeout.ms=1000000
-"""
+from broker.config.values import Password
+from tests.support.sample_files import DOCUMENTS_SAMPLE, KAFKA_SERVER_PROPERTIES
 
 
 @pytest.fixture
@@ -163,7 +121,7 @@ def test_a_secret_is_never_part_of_a_problem() -> None:
     """Whatever is wrong with it."""
     config = load(overrides={"ssl.key.password": "hush", "listener.name.x.ssl.key.password": "hush"})
 
-    assert config.get_password("ssl.key.password") == "hush"
+    assert config.get("ssl.key.password") == Password("hush")
     assert "hush" not in repr(config.get("ssl.key.password")) + str(config.warnings)
 
 
@@ -250,3 +208,46 @@ def test_a_missing_file_is_an_os_error(tmp_path: Path) -> None:
     """Not a matter of its content."""
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing.properties")
+
+
+def test_problems_of_every_kind_are_told_at_once(file: Path) -> None:
+    """Values, rules, listeners that cannot be, unknown keys with `strict`; not what follows from a bad value alone."""
+    file.write_text(
+        "num.partitions=zero\nlog.retention.ms=0\nlisteners=PLAINTEXT://a:99999,nonsense\n"
+        "advertised.listeners=FOO://a:1\nno.such.key=1\nqueued.max.request.bytes=7\nsocket.request.max.bytes=many\n"
+    )
+
+    told = problems(file, strict=True)
+    assert sorted(line.removeprefix(f"{file}:").split(":")[0] for line in told) == ["1", "2", "3", "3", "4", "5", "7"]
+
+
+def test_warnings_are_told_with_a_refused_configuration(file: Path) -> None:
+    """The slip of the pen may be the reason."""
+    file.write_text("num.partition=2\nlisteners=nonsense\n")
+    with pytest.raises(ConfigError) as refused:
+        load(file)
+
+    assert refused.value.warnings == (
+        f"{file}:1: num.partition: unknown key, did you mean num.partitions?; it has no effect",
+    )
+
+
+@pytest.mark.parametrize("others", ["", "security.inter.broker.protocol=SSL\n", "advertised.listeners=SSL://b:1\n"])
+def test_listeners_that_are_not_served_yet_come_first(others: str, file: Path) -> None:
+    """Nothing is said of keys that follow from them; other uses of the file may have them."""
+    file.write_text("listeners=SSL://a:9092\nsecurity.inter.broker.protocol=SSL\n")
+    assert load(file).listeners[0].security_protocol == "SSL"
+
+    file.write_text(f"listeners=SSL://a:9092\n{others}")
+    assert problems(file, to_serve=True) == [
+        f"{file}:1: listeners=SSL://a:9092: listeners of SSL are not served yet; allowed: PLAINTEXT"
+    ]
+
+
+def test_equal_entries_of_a_list_are_told(file: Path) -> None:
+    """They count once, with a warning, as tried on Apache Kafka 4.3.1."""
+    file.write_text("log.dirs=/a,/b,/a\n")
+    config = load(file)
+
+    assert config.log_dirs == ("/a", "/b")
+    assert config.warnings == (f"{file}:1: log.dirs=/a,/b,/a has the same twice: it is taken as /a,/b",)

@@ -86,9 +86,56 @@ def test_roll_and_jitter_in_milliseconds_before_hours() -> None:
 
 def test_stored_overrides_that_can_not_be_read_do_not_count() -> None:
     """Directories of former versions hold keys and values of their time."""
-    config = load()
+    config = load(overrides={"pybroker.legacy.versions": "false"})
 
-    assert config.log_config({"message.format.version": "2.8", "retention.ms": "soon"}) == config.log_config()
+    assert config.log_config({"message.format.version": "0.9.0", "retention.ms": "soon"}) == config.log_config()
+
+
+def test_topic_keys_of_former_versions_count_where_their_versions_are_served(caplog: pytest.LogCaptureFixture) -> None:
+    """message.format.version and its like, from the topic or the broker; one warning for each key."""
+    config = load(overrides={"log.message.format.version": "0.10.2", "log.message.downconversion.enable": "false"})
+    assert (config.log_config().message_magic, config.log_config().message_downconversion_enable) == (1, False)
+
+    topic = {"message.format.version": "0.9.0.1", "message.downconversion.enable": "true"}
+    config.validate_topic_config(topic)
+    for _ in range(2):
+        made = config.log_config(topic)
+    assert (made.message_magic, made.message_downconversion_enable) == (0, True)
+    assert sorted(record.getMessage() for record in caplog.records) == [
+        f"{key} is a topic key of former versions, which Apache Kafka 4 ignores" for key in sorted(topic)
+    ]
+
+
+def test_former_time_limit_stands_for_both_of_today() -> None:
+    """message.timestamp.difference.max.ms, unless one of today's says otherwise (KIP-937)."""
+    topic = {"message.timestamp.difference.max.ms": "5", "message.timestamp.after.max.ms": "7"}
+    made = load().log_config(topic)
+
+    assert (made.message_timestamp_before_max_ms, made.message_timestamp_after_max_ms) == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("release", "taken"),
+    [
+        *((release, True) for release in ("2.8", "2.8.1", "2.8-IV1", "0.10.0", "0.8.2.2")),
+        *((release, False) for release in ("0.10", "x", "2.8-IV7", "9.9")),
+    ],
+)
+def test_releases_of_kafka(release: str, taken: bool) -> None:
+    """With their last number or more of them, and with a version of the protocol that they have."""
+    if taken:
+        load().validate_topic_config({"message.format.version": release})
+        return
+    with pytest.raises(ConfigError):
+        load().validate_topic_config({"message.format.version": release})
+
+
+def test_topic_keys_of_former_versions_are_refused_as_kafka_4_does() -> None:
+    """Without the versions of their time."""
+    with pytest.raises(ConfigError) as refused:
+        load(overrides={"pybroker.legacy.versions": "false"}).validate_topic_config({"message.format.version": "0.9.0"})
+
+    assert str(refused.value) == "Unknown topic config name: message.format.version"
 
 
 def test_record_validation_is_one_for_all_topics() -> None:

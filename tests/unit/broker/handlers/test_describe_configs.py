@@ -253,3 +253,17 @@ def test_documentation_only_where_it_is_asked_for() -> None:
     (without,) = describe(broker, 2, "t", ["retention.ms"]).configs
     assert with_it.documentation
     assert without.documentation is None
+
+
+def test_v0_only_says_which_values_are_defaults() -> None:
+    """A value of the topic's own is none; sources came with v1 (KIP-226)."""
+    broker = ConfigBroker("t")
+    alter(broker, ResourceType.TOPIC, "t", retention_ms="5")
+    resource = DescribeConfigsResource(
+        resource_type=2, resource_name="t", configuration_keys=["retention.ms", "flush.ms"]
+    )
+    request = DESCRIBE_CONFIGS.request(resources=[resource])
+
+    (result,) = broker.ask(describe_configs, DESCRIBE_CONFIGS, 0, request).results
+
+    assert {entry.name: entry.is_default for entry in result.configs} == {"retention.ms": False, "flush.ms": True}

@@ -5,7 +5,7 @@ from protocol.messages.describe_producers import DESCRIBE_PRODUCERS, TopicReques
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.schema import Struct
-from storage.append_rules import AppendOrigin
+from storage.append.rules import AppendOrigin
 from tests.support.data_broker import DataBroker
 
 

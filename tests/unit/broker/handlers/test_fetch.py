@@ -11,7 +11,7 @@ from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.record import iter_records
 from protocol.schema import Struct
-from storage.append_rules import AppendOrigin
+from storage.append.rules import AppendOrigin
 from storage.fetch_slice import FetchSlice
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
@@ -233,6 +233,34 @@ def test_isolation_levels_that_are_none(filled: DataBroker) -> None:
     assert fetch(filled, 13, isolation_level=-1, topics=wanted((0, 0), version=13)).responses == []
 
 
+def test_a_diverging_log_has_no_aborted_transactions(filled: DataBroker) -> None:
+    """Not even none of them."""
+    answer = fetch_one(filled, 99, last_fetched_epoch=0, isolation_level=1)
+    assert answer.diverging_epoch.end_offset >= 0
+    assert answer.aborted_transactions is None
+
+
+def test_a_session_that_asks_for_and_forgets_all_it_has_is_served_once_more(filled: DataBroker) -> None:
+    """It ends, and the answer is that of a fetch without a session."""
+    session_id = fetch(filled, session_epoch=0, topics=wanted((0, 0))).session_id
+    forgotten = [ForgottenTopic(topic="t", partitions=[0])]
+    both: dict[str, object] = {"session_id": session_id, "topics": wanted((0, 0)), "forgotten_topics_data": forgotten}
+    response = fetch(filled, session_epoch=1, **both)
+
+    assert response.session_id == 0
+    assert len(response.responses[0].partitions[0].records) > 0
+    assert fetch(filled, session_epoch=2, **both).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_an_isolation_level_that_is_none_leaves_the_session(filled: DataBroker) -> None:
+    """The answer names it, as that of Apache Kafka does."""
+    session_id = fetch(filled, session_epoch=0, topics=wanted((0, 0))).session_id
+    response = fetch(filled, session_id=session_id, session_epoch=1, isolation_level=7)
+
+    assert (response.error_code, response.session_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, session_id)
+    assert fetch(filled, session_id=session_id, session_epoch=2).error_code == ErrorCode.NONE
+
+
 def test_committed_readers_stop_at_open_transactions_and_learn_of_aborted_ones(broker: DataBroker) -> None:
     """KIP-98: read_committed sees up to the last stable offset, and skips the data of aborted transactions."""
     partition = broker.topic()
@@ -333,6 +361,13 @@ def test_nothing_that_can_be_read_is_no_reason_to_wait(filled: DataBroker) -> No
     assert send(filled, topics=[]).done
     assert send(filled, topics=wanted((9, 0))).done
     assert not send(filled, topics=wanted((0, 15), (9, 0))).done
+
+
+def test_partitions_that_are_not_there_are_told_last(filled: DataBroker) -> None:
+    """As Kafka does; the others come in the order of the request."""
+    reply = send(filled, topics=wanted((9, 0), (1, 0), (0, 0)), min_bytes=0)
+    partitions = filled.received(FETCH, 12, reply).responses[0].partitions
+    assert [each.partition_index for each in partitions] == [1, 0, 9]
 
 
 def test_a_deleted_topic_ends_the_wait(filled: DataBroker) -> None:

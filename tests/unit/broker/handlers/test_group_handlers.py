@@ -139,7 +139,7 @@ def test_without_the_topic_everything_is_somebody_elses():
 # -- OffsetCommit -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(2, 11))
+@pytest.mark.parametrize("version", range(11))
 def test_commit_and_fetch_in_every_version(broker, version):
     by_id = version >= 10
     topics = committed((0, 5), (1, 6), topic="" if by_id else "t", topic_id=TOPIC_ID if by_id else bytes(16))
@@ -147,6 +147,15 @@ def test_commit_and_fetch_in_every_version(broker, version):
     assert set(codes(answer).values()) == {ErrorCode.NONE}
     assert broker.groups.at("g").offsets.get("g", "t", 1).topic_id == TOPIC_ID
     assert (answer.topics[0].name, answer.topics[0].topic_id) == (("", TOPIC_ID) if by_id else ("t", bytes(16)))
+
+
+def test_commit_may_say_when_it_was_in_v1(broker):
+    topics = committed((0, 5), (1, 6))
+    topics[0].partitions[0].commit_timestamp = 1234
+    broker.call(OFFSET_COMMIT, 1, group_id="g", topics=topics)
+    offsets = broker.groups.at("g").offsets
+    times = [offsets.get("g", "t", index).commit_timestamp_ms for index in (0, 1)]
+    assert times == [1234, broker.clock.now_ms()]
 
 
 def test_commit_refuses_what_does_not_exist_one_by_one(broker):
@@ -184,16 +193,29 @@ def test_refused_commit_is_refused_for_every_partition(broker):
 # -- OffsetFetch ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(1, 8))
+@pytest.mark.parametrize("version", range(8))
 def test_fetch_of_one_group(broker, version):
     broker.call(OFFSET_COMMIT, 9, group_id="g", topics=committed((0, 5)))
     topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])]
     answer = broker.call(OFFSET_FETCH, version, group_id="g", topics=topics)
     (topic,) = answer.topics
-    assert [(p.committed_offset, p.metadata, p.error_code) for p in topic.partitions] == [(5, "m", 0), (-1, "", 0)]
+    none = ErrorCode.NONE if version else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [(p.committed_offset, p.metadata, p.error_code) for p in topic.partitions] == [(5, "m", 0), (-1, "", none)]
     if version >= 2:
         (topic,) = broker.call(OFFSET_FETCH, version, group_id="g", topics=None).topics
         assert [(p.partition_index, p.committed_offset) for p in topic.partitions] == [(0, 5)]
+
+
+def test_first_version_makes_the_topic_of_groups():
+    """Its clients ask for no coordinator."""
+    broker = GroupBroker(partitions=0)
+    broker.controller.add("t", TOPIC_ID)
+    topics = [OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+    assert codes(broker.call(OFFSET_FETCH, 0, group_id="g", topics=topics)) == {
+        ("t", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    }
+    assert broker.hosted
+    assert codes(broker.call(OFFSET_COMMIT, 0, group_id="g", topics=committed((0, 5)))) == {("t", 0): ErrorCode.NONE}
 
 
 @pytest.mark.parametrize("version", range(8, 11))

@@ -57,7 +57,6 @@ def _results(answer: Struct) -> list[tuple[int, str | None]]:
             "Invalid value abc for configuration retention.ms: Not a number of type LONG",
         ),
         (TOPIC, "t", [("no.such", SET, "1")], 40, "Unknown topic config name: no.such"),
-        (TOPIC, "t", [("message.format.version", SET, "3.0")], 40, "Unknown topic config name: message.format.version"),
         (TOPIC, "t", [("retention.ms", SET, None)], 42, "Null value not supported for : retention.ms"),
         (TOPIC, "t", [("cleanup.policy", APPEND, None)], 42, "Null value not supported for : cleanup.policy"),
         (TOPIC, "t", [("retention.ms", 9, "1")], -1, None),
@@ -367,3 +366,22 @@ def test_a_failing_disk_fails_the_request() -> None:
 
     with pytest.raises(OSError, match="disk full"):
         change(broker, (TOPIC, "t", [("retention.ms", SET, "5")]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "words"),
+    [
+        (TOPIC, "ea", "topic ea"),
+        (BROKER, "7", "broker 7"),
+        (BROKER, "", "all brokers"),
+        (METRICS, "m", "client metrics m"),
+        (99, "x", "x (of unknown type 99)"),
+    ],
+)
+def test_refusal_is_logged_in_words(kind: int, name: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Numbers of resource types are the protocol's."""
+    caplog.set_level(logging.INFO, "broker.config_changes")
+    ((code, message),) = change(ConfigBroker(), (kind, name, [("log.retention.ms", SET, "abc")]))
+
+    assert code
+    assert [f"The configuration of {words} is not changed: {message}"] == caplog.messages

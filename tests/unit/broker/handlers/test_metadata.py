@@ -34,7 +34,7 @@ def by_id(harness: ControllerHarness, version: int, *ids: bytes, name: str | Non
 
 @pytest.mark.parametrize("version", ALL)
 def test_topic_with_its_partitions(harness: ControllerHarness, version: int):
-    """Leader, replicas and, where the version has them, epochs and ids (S1.2, S1.7)."""
+    """Leader, replicas and, where the version has them, epochs and ids (S1.2, S1.7, S2.7)."""
     answer = ask(harness, version, ["orders"])
     (broker,) = answer.brokers
     (topic,) = answer.topics

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from struct import pack_into
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,6 +170,7 @@ OK = batch(2)
         (BatchBuilder().build(), ErrorCode.INVALID_RECORD, 0),
         (batch(producer_id=4, producer_epoch=0), ErrorCode.INVALID_RECORD, 0),
         (batch(timestamp=9_999_999_999_999), ErrorCode.INVALID_TIMESTAMP, 0),
+        (batch(timestamp=9_999_999_999_999) + OK[:5], ErrorCode.INVALID_TIMESTAMP, 0),
         (batch(value=b"x" * 1_100_000), ErrorCode.MESSAGE_TOO_LARGE, -1),
     ],
 )  # fmt: skip
@@ -362,8 +364,24 @@ def test_transactional_records_without_a_transactional_id_fail_the_request(broke
     assert offsets(broker) == []
 
 
+@pytest.mark.parametrize("size", [26, 40, 50, 51, 60])
+@pytest.mark.parametrize("transactional", [True, False])
+def test_batches_that_say_that_they_are_shorter_than_a_header(
+    broker: DataBroker, size: int, transactional: bool
+) -> None:
+    """As Apache Kafka 4.3 answers: its looks at attributes and producer id come before that at the size."""
+    broker.topic()
+    records = bytearray((TRANSACTIONAL if transactional else OK)[:size])
+    records[8:12] = (size - 12).to_bytes(4, "big")
+    code = ErrorCode.UNKNOWN_SERVER_ERROR if size < 51 else ErrorCode.CORRUPT_MESSAGE
+    if transactional:
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert produce(broker, bytes(records)).error_code == code
+
+
 def test_transactions_that_no_coordinator_knows_are_refused(broker: DataBroker) -> None:
     broker.topic()
+    broker.transactions = SimpleNamespace(join=lambda *_: ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     assert produce(broker, TRANSACTIONAL, transactional_id="x").error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert produce(broker, batch(transactional=True), transactional_id="x").error_code == ErrorCode.NONE
     assert produce(broker, OK, transactional_id="x").error_code == ErrorCode.NONE
@@ -414,6 +432,28 @@ def test_a_flush_that_fails_is_a_storage_error(broker: DataBroker) -> None:
     answer = broker.received(PRODUCE, 9, reply).responses[0].partition_responses[0]
 
     assert (answer.error_code, answer.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+def test_without_an_answer_records_are_forced_to_the_disk_too(broker: DataBroker) -> None:
+    """flush.messages=1 and acks=0: nobody waits for it."""
+    partition = broker.topic(config=LogConfig(flush_messages=1))
+    assert broker.send(PRODUCE, 9, acks=0, timeout_ms=1000, topic_data=request(batch())) is None
+    broker.settle()
+
+    assert partition.log.recovery_point == 1
+
+
+def test_flush_messages_counts_from_the_next_batch_on(broker: DataBroker) -> None:
+    """A change while the broker runs, in both directions; records that nobody waited for go with the first."""
+    partition = broker.topic()
+    produce(broker, batch())
+    assert partition.log.recovery_point == 0
+    broker.partitions.update_config("t", LogConfig(flush_messages=1))
+    produce(broker, batch())
+    assert partition.log.recovery_point == 2
+    broker.partitions.update_config("t", LogConfig())
+    produce(broker, batch())
+    assert partition.log.recovery_point == 2
 
 
 def test_flush_messages_counts_records(broker: DataBroker) -> None:

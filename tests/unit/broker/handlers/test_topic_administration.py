@@ -54,7 +54,7 @@ def topic_id(harness: ControllerHarness, name: str = "orders") -> bytes:
     return harness.controller.image.topics_by_name[name].topic_id
 
 
-@pytest.mark.parametrize("version", range(2, 8))
+@pytest.mark.parametrize("version", range(8))
 def test_create_topics(harness: ControllerHarness, version: int):
     """Numbers and configuration from v5, the id from v7; what is refused has its message."""
     answer = harness.ask(
@@ -80,7 +80,8 @@ def test_create_topics(harness: ControllerHarness, version: int):
     audit, manual, orders = answer.topics
 
     assert [t.error_code for t in answer.topics] == [0, 0, ErrorCode.TOPIC_ALREADY_EXISTS]
-    assert (audit.error_message, orders.error_message) == (None, "Topic 'orders' already exists.")
+    if version >= 1:
+        assert (audit.error_message, orders.error_message) == (None, "Topic 'orders' already exists.")
     assert harness.controller.image.topic_config("audit") == {"retention.ms": "5"}
     if version >= 5:
         assert (audit.num_partitions, audit.replication_factor) == (3, 1)
@@ -121,7 +122,7 @@ def test_bad_config_is_told_in_kafkas_words(harness: ControllerHarness):
     assert result.error_message == "Unknown topic config name: no.such"
 
 
-@pytest.mark.parametrize("version", range(1, 7))
+@pytest.mark.parametrize("version", range(7))
 def test_delete_topics(harness: ControllerHarness, version: int):
     """By name, from v6 in another form; messages from v5."""
     if version < 6:
@@ -295,11 +296,10 @@ def test_init_producer_id_with_a_known_id(harness: ControllerHarness):
         ({"producer_id": 5}, "INVALID_REQUEST"),
         ({"producer_epoch": 0}, "INVALID_REQUEST"),
         ({"transactional_id": ""}, "INVALID_REQUEST"),
-        ({"transactional_id": "tx"}, "UNSUPPORTED_VERSION"),
     ],
 )
 def test_init_producer_id_refused(harness: ControllerHarness, fields: dict, code: str):
-    """Half of a known id, or a transactional id, as transactions are not served."""
+    """Half of a known id, or a transactional id without a character."""
     answer = harness.ask(init_producer_id, INIT_PRODUCER_ID, 5, **{"transactional_id": None, **fields})
 
     assert ErrorCode(answer.error_code).name == code

@@ -6,11 +6,9 @@ from coordinator.effects import Effects
 from coordinator.group.admin import delete_group, describe_group, list_groups, topic_deleted_records
 from coordinator.group.deadlines import on_deadline
 from coordinator.group.expiry import expired_records
-from coordinator.group.foreign import ForeignGroup
 from coordinator.group.offset_commit import check_delete
 from coordinator.group.records import (
     CommittedOffset,
-    ForeignRecord,
     GroupMetadata,
     GroupRecord,
     MemberMetadata,
@@ -18,7 +16,10 @@ from coordinator.group.records import (
 )
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import TimerKey
-from coordinator.group.state import GroupState
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.member import ShareMember
+from coordinator.group.share.records import GroupEpoch, ShareGroupRecord
+from coordinator.group.streams.records import StreamsRecord, TargetEpoch
 from protocol.errors import ErrorCode
 from tests.support.groups import GroupHarness, subscription
 
@@ -30,9 +31,10 @@ def h() -> GroupHarness:
     return GroupHarness()
 
 
-def foreign(record_type, *, value=b"\0\0", group_id="f", name=b""):
-    key = record_type.to_bytes(2, "big") + len(group_id).to_bytes(2, "big") + group_id.encode() + name
-    return ForeignRecord(group_id, record_type, key, value)
+def share(record_type, *, value=True, group_id="f", name=""):
+    """A record of a share group: 10 of a member, 11 of the group."""
+    content = ShareMember(name) if record_type == 10 else GroupEpoch(1, 0)
+    return ShareGroupRecord(group_id, record_type, name, content if value else None)
 
 
 def listed(h, states=(), types=()):
@@ -42,20 +44,20 @@ def listed(h, states=(), types=()):
 def test_groups_are_listed_with_type_and_state(h):
     h.stable_group(group_id="live")
     h.commit({("t", 0): 1}, group_id="simple")
-    h.shard.replay(foreign(3), 0)
-    h.shard.replay(foreign(10, group_id="s"), 1)
-    h.shard.replay(foreign(17, group_id="x"), 2)
+    h.shard.replay(share(11), 0)
+    h.shard.replay(share(10, group_id="s"), 1)
+    h.shard.replay(StreamsRecord("x", 20, "", TargetEpoch(1, 0)), 2)
     everything = {
         ("live", "consumer", "Stable", "classic"),
         ("simple", "", "Empty", "classic"),
-        ("f", "consumer", "Empty", "consumer"),
+        ("f", "share", "Empty", "share"),
         ("s", "share", "Stable", "share"),
         ("x", "streams", "Empty", "streams"),
     }
     assert listed(h) == everything
     assert listed(h, states={"stable"}) == {g for g in everything if g[2] == "Stable"}
     assert listed(h, types={"classic"}) == {g for g in everything if g[3] == "classic"}
-    assert listed(h, states={"empty"}, types={"share"}) == set()
+    assert listed(h, states={"stable"}, types={"streams"}) == set()
     assert listed(h, types={"unknown"}) == set()
 
 
@@ -88,7 +90,7 @@ def test_missing_group_is_dead_and_from_v6_on_an_error(h):
     assert (old.error_code, old.error_message, old.group_state) == (0, None, "Dead")
     new = describe_group(h.shard, "g", 6)
     assert (new.error_code, new.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g not found.")
-    h.shard.replay(foreign(3), 0)
+    h.shard.replay(share(11), 0)
     assert describe_group(h.shard, "f", 6).error_message == "Group f is not a classic group."
 
 
@@ -133,76 +135,60 @@ def test_offsets_of_a_deleted_topic_go_but_not_those_of_its_successor(h):
 # -- groups of other protocols ----------------------------------------------------------------------------------------
 
 
-def test_foreign_group_lives_as_long_as_it_has_records(h):
-    h.shard.replay(foreign(3), 0)
-    h.shard.replay(foreign(5, name=b"m"), 1)
+def test_share_group_lives_as_long_as_it_has_records(h):
+    h.shard.replay(share(11), 0)
+    h.shard.replay(share(10, name="m"), 1)
     group = h.shard.groups["f"]
-    assert isinstance(group, ForeignGroup)
-    assert (group.group_type, group.is_empty, group.state) == ("consumer", False, "Stable")
-    h.shard.replay(foreign(5, name=b"m", value=None), 2)
-    assert (group.is_empty, group.state) == (True, "Empty")
-    h.shard.replay(foreign(3, value=None), 3)
+    assert isinstance(group, ShareGroup)
+    assert (group.group_type, group.is_empty, group.state.value) == ("share", False, "Stable")
+    h.shard.replay(share(10, name="m", value=False), 2)
+    assert (group.is_empty, group.state.value) == (True, "Empty")
+    h.shard.replay(share(11, value=False), 3)
     assert h.shard.groups == {}
-    h.shard.replay(foreign(3, value=None), 4)
+    h.shard.replay(share(11, value=False), 4)
     assert h.shard.groups == {}
 
 
-def test_foreign_group_takes_over_a_simple_one_but_no_other(h):
+def test_share_group_takes_over_a_simple_one_but_no_other(h):
     """Offsets may stand before the group's own records in a compacted log."""
     h.commit({("t", 0): 1}, group_id="f")
-    h.shard.replay(foreign(3), 90)
-    assert isinstance(h.shard.groups["f"], ForeignGroup)
+    h.shard.replay(share(11), 90)
+    assert isinstance(h.shard.groups["f"], ShareGroup)
     h.stable_group()
-    h.shard.replay(foreign(3, group_id="g"), 91)
+    h.shard.replay(share(11, group_id="g"), 91)
     assert h.shard.classic("g") is not None
 
 
-def test_foreign_group_without_members_can_be_deleted_and_loses_nothing_else(h):
-    h.shard.replay(foreign(3), 0)
-    h.shard.replay(foreign(5, name=b"m"), 1)
+def test_share_group_without_members_can_be_deleted_and_loses_nothing_else(h):
+    h.shard.replay(share(11), 0)
+    h.shard.replay(share(10, name="m"), 1)
     assert delete(h, "f") is ErrorCode.NON_EMPTY_GROUP
-    h.shard.replay(foreign(5, name=b"m", value=None), 2)
+    h.shard.replay(share(10, name="m", value=False), 2)
     assert delete(h, "f") is ErrorCode.NONE
-    assert h.log == [(b"\0\x03\0\x01f", None)]
+    assert [key[1] for key, value in h.log if value is None] == [12, 15, 11]
     assert h.shard.groups == {}
 
 
-def test_requests_to_a_foreign_group(h):
-    """Refused while it has members. Once empty, outsiders may commit, and classic members take it over."""
-    h.shard.replay(foreign(3), 0)
-    h.shard.replay(foreign(5, name=b"m"), 1)
+def test_requests_to_a_share_group(h):
+    """It has no offsets of that kind, and only members of its own."""
+    h.shard.replay(share(11), 0)
+    h.shard.replay(share(10, name="m"), 1)
     assert h.join("f").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert h.heartbeat("m", 1, group_id="f") is ErrorCode.UNKNOWN_MEMBER_ID
     assert h.sync("m", 1, group_id="f").code is ErrorCode.UNKNOWN_MEMBER_ID
     assert h.leave(("m", None), group_id="f") == [ErrorCode.UNKNOWN_MEMBER_ID]
-    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.UNKNOWN_MEMBER_ID
-    assert check_delete(h.shard.groups["f"]) is ErrorCode.NONE
-    assert h.shard.groups["f"].is_subscribed_to("t")
-    h.shard.replay(foreign(5, name=b"m", value=None), 2)
-    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.NONE
-    assert h.join("f", "m").code is ErrorCode.UNKNOWN_MEMBER_ID
-    assert h.join("f").code is ErrorCode.MEMBER_ID_REQUIRED
-    assert h.shard.classic("f").state is GroupState.EMPTY
-    assert [value is None for _, value in h.log[-2:]] == [True, False]
-    assert h.reloaded().shard.offsets.get("f", "t", 0).offset == 1
+    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.GROUP_ID_NOT_FOUND
+    assert check_delete(h.shard.groups["f"]) is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_share_group_is_never_taken_over(h):
-    h.shard.replay(foreign(11), 0)
+    h.shard.replay(share(11), 0)
     assert h.join("f").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.UNKNOWN_MEMBER_ID
-
-
-def test_foreign_groups_expire_like_others(h):
-    h.shard.replay(foreign(3), 0)
-    assert expired_records(h.shard, 0) == [foreign(3, value=None)]
-    h.shard.replay(OffsetRecord("f", "t", 0, CommittedOffset(1, 0, "", 0)), 1)
-    assert expired_records(h.shard, 0) == []
-    assert len(expired_records(h.shard, h.settings.offsets_retention_ms)) == 2
+    assert h.commit({("t", 0): 1}, group_id="f") is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_share_groups_do_not_expire(h):
-    h.shard.replay(foreign(11), 0)
+    h.shard.replay(share(11), 0)
     assert expired_records(h.shard, 2**60) == []
 
 
@@ -215,7 +201,7 @@ def test_unload_sends_waiting_members_elsewhere(h):
     first, second = h.enter("other"), h.enter("other")
     h.advance(6_000)
     waiting = h.sync(second.response.member_id, first.response.generation_id, group_id="other")
-    h.shard.replay(foreign(3), 99)
+    h.shard.replay(share(11), 99)
     h.run(lambda effects: h.shard.unload(h.now, effects))
     assert joined.code is ErrorCode.NOT_COORDINATOR
     assert waiting.code is ErrorCode.NOT_COORDINATOR
@@ -243,7 +229,7 @@ def test_loaded_members_can_go_on_without_a_rebalance(h):
 
 
 def test_loaded_group_above_the_limit_rebalances(h):
-    h.log.append((foreign(3).key, foreign(3).value))
+    h.log.append((share(11).key, share(11).value))
     leader, *_ = h.stable_group(3)
     h.settings = GroupSettings(max_size=2)
     again = h.reloaded()
@@ -253,7 +239,7 @@ def test_loaded_group_above_the_limit_rebalances(h):
 
 def test_tombstone_of_a_group_that_is_not_there_is_nothing(h):
     h.shard.replay(GroupRecord("g", None), 0)
-    h.shard.replay(foreign(3), 1)
+    h.shard.replay(share(11), 1)
     h.shard.replay(GroupRecord("f", None), 2)
     assert set(h.shard.groups) == {"f"}
 

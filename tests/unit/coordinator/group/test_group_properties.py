@@ -214,4 +214,4 @@ def sum_of(protocol_lists):
 
 
 TestGroups = Groups.TestCase
-TestGroups.settings = settings(max_examples=scaled(60), stateful_step_count=30, deadline=None)
+TestGroups.settings = settings(max_examples=min(1500, scaled(60)), stateful_step_count=30, deadline=None)

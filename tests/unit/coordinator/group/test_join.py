@@ -126,6 +126,39 @@ def test_protocol_with_most_votes_wins_among_the_common_ones(h):
     assert {member.metadata for member in leader.response.members} == {ROUND[1]}
 
 
+def test_protocol_that_a_member_names_twice_counts_once(h):
+    """Nobody is let in who has nothing in common with all; of two metadata the first is the protocol's."""
+    h.enter(protocols=[RANGE, ("range", b"again"), ROUND], version=3)
+    h.enter(protocols=[ROUND], version=3)
+    assert h.join(protocols=[RANGE], version=3).code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    h.advance(6_000)
+    assert h.shard.classic("g").protocol_name == "roundrobin"
+    twice = h.enter("h", protocols=[RANGE, ("range", b"again")], version=3)
+    h.advance(6_000)
+    assert [member.metadata for member in twice.response.members] == [RANGE[1]]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"",
+        b"\0",
+        b"\0\0",
+        subscription("t")[:-6],
+        b"\0\0\xff\xff\xff\xff",
+        b"\0\0\x7f\xff\xff\xff",
+    ],
+    ids=["nothing", "half a version", "a version", "cut", "null", "too many"],
+)
+def test_consumer_metadata_that_cannot_be_read_is_handed_on_as_it_is(h, metadata):
+    """As in Kafka it is the leader's to understand; here only the topics are not known, so any offset may be in use."""
+    member = h.stable_group(protocols=[("range", metadata)])[0]
+    for harness in (h, h.reloaded()):
+        group = harness.shard.classic("g")
+        assert (group.subscribed_topics, group.is_subscribed_to("t")) == (None, True)
+        assert group.members[member].metadata_for("range") == metadata
+
+
 def test_only_the_leader_sees_the_members(h):
     first, second = h.enter(), h.enter()
     h.advance(6_000)
@@ -324,3 +357,32 @@ def test_static_ids_are_checked_when_joining_again(h):
     follower, leader, _ = static_pair(h)
     assert h.join(member_id=follower, instance="one").code is ErrorCode.FENCED_INSTANCE_ID
     assert h.join(member_id=leader, instance="three").code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [(("range", "sticky"), ("sticky", "range")), (("sticky", "range"), ("range", "sticky"))]
+)
+def test_of_protocols_with_as_many_votes_the_first_of_javas_table_wins(h, first, second):
+    """As with Apache Kafka, whoever came first: clients of a group must not depend on whose broker it is."""
+    for names in (first, second):
+        h.join(version=3, protocols=[(name, subscription("t")) for name in names])
+    h.advance(6_000)
+    assert h.shard.classic("g").protocol_name == "sticky"
+
+
+def test_an_id_that_was_given_to_a_dynamic_member_is_none_of_a_static_one(h):
+    """Kafka does not expect it, and says so; the id stays good."""
+    member_id = h.join().response.member_id
+    refused = h.join(member_id=member_id, instance="i")
+    assert (refused.code, refused.response.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    accepted = h.join(member_id=member_id)
+    h.advance(3_000)
+    assert accepted.code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("names", [{"instance": "i" * 32_762}, {"client_id": "c" * 32_762}])
+def test_a_name_too_long_for_an_id_is_refused(h, names):
+    """An id is the name, a dash and a UUID, and has to fit into a string of the protocol."""
+    assert h.join(**names).code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not h.shard.classic("g").members
+    assert not h.shard.classic("g").pending_joins

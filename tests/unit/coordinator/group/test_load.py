@@ -7,16 +7,18 @@ from pathlib import Path
 import pytest
 
 from coordinator.group.classic import ClassicGroup
-from coordinator.group.foreign import ForeignGroup
-from coordinator.group.load import replay_batches
+from coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
 from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, OffsetRecord, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
+from coordinator.group.share.group import ShareGroup
 from coordinator.group.state import GroupState
+from coordinator.load import replay_batches
 from coordinator.timers import Timers
 from protocol.records.batch import iter_batches
 from protocol.records.builder import BatchBuilder
 from protocol.records.record import iter_records
+from tests.support.groups import GroupHarness, subscription
 
 DIRECTORY = Path("tests/data/logs/v4.3.1-clean-shutdown")
 LOG = (DIRECTORY / "__consumer_offsets-0" / "00000000000000000000.log").read_bytes()
@@ -29,7 +31,7 @@ def new_shard() -> GroupShard:
 
 def loaded(data=LOG, from_offset=0) -> GroupShard:
     shard = new_shard()
-    *_, end = replay_batches(shard, data, from_offset)
+    *_, (end, _) = replay_batches(shard, data, from_offset)
     assert end == 62
     return shard
 
@@ -78,29 +80,61 @@ def test_groups_are_those_that_kafka_has():
         "g-static": (GroupState.EMPTY, 2, False),
     }
     assert classic["g-static"].state_timestamp_ms == 1795261513727
-    foreign = {group_id: group for group_id, group in shard.groups.items() if isinstance(group, ForeignGroup)}
-    assert {group_id: (group.group_type, group.is_empty) for group_id, group in foreign.items()} == {
-        "g-new": ("consumer", True),
-        "g-new-regex": ("consumer", True),
+    sharing = {group_id: group for group_id, group in shard.groups.items() if isinstance(group, ShareGroup)}
+    assert {group_id: (group.group_type, group.is_empty) for group_id, group in sharing.items()} == {
         "g-share": ("share", True),
+    }
+    consumers = {group_id: group for group_id, group in shard.groups.items() if isinstance(group, ConsumerGroup)}
+    assert {group_id: (group.state, group.epoch, group.target_epoch) for group_id, group in consumers.items()} == {
+        "g-new": (ConsumerGroupState.EMPTY, 3, 2),
+        "g-new-regex": (ConsumerGroupState.EMPTY, 3, 2),
     }
 
 
 def test_stable_generation_in_the_middle_of_the_log_is_taken_as_it_was():
     batches = [position for position, header in iter_batches(LOG) if header.base_offset == 6]
     shard = new_shard()
-    assert list(replay_batches(shard, LOG[: batches[0]], 0))[-1] == 6
+    assert list(replay_batches(shard, LOG[: batches[0]], 0))[-1] == (6, batches[0])
     group = shard.classic("g-classic")
     assert (group.state, group.generation, group.protocol_name) == (GroupState.STABLE, 1, "range")
     assert group.subscribed_topics == {"headers", "plain"}
     assert group.leader_id in group.members
 
 
+@pytest.mark.parametrize(
+    "later",
+    [
+        {"protocols": [("roundrobin", subscription("t"))]},
+        {"protocols": [("range", subscription("t", "u"))]},
+        {"session_ms": 20_000},
+        {"rebalance_ms": 30_000},
+    ],
+    ids=["protocol", "subscription", "session timeout", "rebalance timeout"],
+)
+def test_member_of_two_generations_is_what_the_last_one_says(later):
+    """The records of both are in the log; what a member said for the first one is no more."""
+    h = GroupHarness()
+    (member,) = h.stable_group(protocols=[("range", subscription("t")), ("roundrobin", subscription("t"))])
+    h.join(member_id=member, **later)
+    h.sync(member, 2, {member: b"a"})
+    live, again = h.shard.classic("g"), h.reloaded().shard.classic("g")
+    assert (again.metadata(), again.subscribed_topics) == (live.metadata(), live.subscribed_topics)
+    assert again.supports("consumer", [live.protocol_name])
+
+
+def test_live_member_keeps_the_protocols_that_are_not_stored():
+    """The record of a generation says one; the next generation chooses among all."""
+    h = GroupHarness()
+    offered = [("range", subscription("t")), ("roundrobin", subscription("t"))]
+    (member,) = h.stable_group(protocols=offered)
+    assert list(h.shard.classic("g").members[member].protocols) == offered
+
+
 def test_loading_can_go_on_in_the_middle_of_a_batch():
     """A record is applied once, wherever the reader paused."""
     position = next(position for position, header in iter_batches(LOG) if header.base_offset == 39)
     shard = new_shard()
-    assert next(iter(replay_batches(shard, LOG[position:], 40))) == 41
+    assert next(iter(replay_batches(shard, LOG[position:], 40)))[0] == 41
     assert "g-deleted" not in shard.groups
 
 
@@ -122,8 +156,8 @@ def test_logs_from_before_record_batches_are_read(magic):
     builder = MessageSetBuilder(magic=magic)
     offset = OffsetRecord("g", "t", 0, CommittedOffset(5, -1, "", 7))
     builder.append(1, offset.key, b"\0\x01" + bytes(7) + b"\x05\0\0" + bytes(7) + b"\x07" + b"\xff" * 8)
-    shard = new_shard()
-    assert list(replay_batches(shard, builder.build(), 0)) == [1]
+    shard, data = new_shard(), builder.build()
+    assert list(replay_batches(shard, data, 0)) == [(1, len(data))]
     assert shard.offsets.get("g", "t", 0).offset == 5
 
 
@@ -132,8 +166,8 @@ def test_what_newer_kafkas_write_is_left_alone():
     builder.append(1, b"\0\x63\0\x01g", b"")
     builder.append(1, b"\0\x02\0\x01g", b"\0\x63")
     builder.append(1, GroupRecord("h", None).key, GroupRecord("h", GroupMetadata("", 0, None, None, 1)).value)
-    shard = new_shard()
-    assert list(replay_batches(shard, builder.build(), 0)) == [3]
+    shard, data = new_shard(), builder.build()
+    assert list(replay_batches(shard, data, 0)) == [(3, len(data))]
     assert set(shard.groups) == {"h"}
     assert shard.unknown_records.total() == 2
 
@@ -142,5 +176,24 @@ def test_control_records_of_other_kinds_say_nothing():
     from protocol.records.control import ControlType, build_control_batch
 
     shard = new_shard()
-    batch = build_control_batch(ControlType.LEADER_CHANGE, b"", 1)
-    assert list(replay_batches(shard, batch, 0)) == [1]
+    batch = build_control_batch([(ControlType.LEADER_CHANGE, b"")], 1)
+    assert list(replay_batches(shard, batch, 0)) == [(1, len(batch))]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_batch_with_a_flipped_bit_is_left_out_and_told(last: bool):
+    """One commit is lost, with its place; all others are there."""
+    builders = [BatchBuilder(number) for number in range(3)]
+    for number, builder in enumerate(builders):
+        commit = OffsetRecord("g", "t", number, CommittedOffset(5, -1, "", 7))
+        builder.append(1, commit.key, commit.value)
+    batches = [bytearray(builder.build()) for builder in builders]
+    hit = 2 if last else 1
+    batches[hit][-3] ^= 1
+    told = []
+    shard = new_shard()
+    ends = [end for end, _ in replay_batches(shard, b"".join(batches), 0, lambda *args: told.append(args))]
+    assert ends == [1, 2, 3]
+    [(offset, position, error)] = told
+    assert (offset, position, str(error)) == (hit, sum(map(len, batches[:hit])), "its checksum is wrong")
+    assert [number for number in range(3) if shard.offsets.get("g", "t", number) is None] == [hit]

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from coordinator.group.records import (
     CommittedOffset,
-    ForeignRecord,
     GroupMetadata,
     GroupRecord,
     MemberMetadata,
     OffsetRecord,
-    UnknownRecord,
     parse_record,
 )
-from protocol.messages.coordinator import GroupMetadataValue
+from coordinator.shard import UnknownRecord
+from protocol.errors import ProtocolError
+from protocol.messages.coordinator import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 
 TOPIC_ID = bytes(range(16))
 text = st.text(max_size=12).filter(lambda value: value.isprintable())
@@ -54,6 +54,44 @@ groups = st.builds(
 def test_offset_records_come_back_as_they_were(group_id, topic, partition, committed):
     record = OffsetRecord(group_id, topic, partition, committed)
     assert parse_record(record.key, record.value) == record
+
+
+@given(text, text, st.integers(0, 2**31 - 1), offsets)
+def test_offset_records_are_what_the_schema_makes_of_them(group_id, topic, partition, committed):
+    """They are written and read by hand where they have the usual shape."""
+    record = OffsetRecord(group_id, topic, partition, committed)
+    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    assert record.key == b"\0\x01" + OffsetCommitKey.encode(0, key)
+    assert record.value == b"\0\x04" + OffsetCommitValue.encode(4, value)
+
+
+@given(st.binary(max_size=48), st.integers(0, 3), st.integers(0, 41), st.integers(0, 255))
+def test_offset_value_of_any_bytes_is_read_as_by_the_schema(tail, version, at, byte):
+    """Also one with a wrong byte."""
+    key = OffsetRecord("g", "t", 3, None).key
+    usual = bytearray(OffsetRecord("g", "t", 3, CommittedOffset(7, 0, "", 9, -1, TOPIC_ID)).value)
+    usual[at] = byte
+    for value in (bytes([0, version]) + tail, bytes(usual)):
+        try:
+            expected, _ = OffsetCommitValue.decode(int.from_bytes(value[:2], "big"), value, 2)
+        except ProtocolError:
+            with pytest.raises(UnknownRecord):
+                parse_record(key, value)
+            continue
+        found = parse_record(key, value).committed
+        assert (found.offset, found.leader_epoch, found.metadata) == (
+            expected.offset,
+            expected.leader_epoch,
+            expected.metadata,
+        )
+        assert (found.commit_timestamp_ms, found.topic_id) == (expected.commit_timestamp, expected.topic_id)
 
 
 @given(text, st.none() | groups)
@@ -101,12 +139,6 @@ def test_offset_commits_of_the_oldest_type_are_read():
     assert parse_record(b"\0\0" + key[2:], value) == OffsetRecord("g", "t", 3, CommittedOffset(7, -1, "m", 9))
 
 
-def test_records_of_other_protocols_are_kept_as_bytes():
-    record = parse_record(b"\0\x05\0\x01g\0\x01m", b"whatever")
-    assert record == ForeignRecord("g", 5, b"\0\x05\0\x01g\0\x01m", b"whatever")
-    assert parse_record(b"\0\x17\0\x01g", None) == ForeignRecord("g", 23, b"\0\x17\0\x01g", None)
-
-
 @pytest.mark.parametrize(
     ("key", "value"),
     [
@@ -114,6 +146,11 @@ def test_records_of_other_protocols_are_kept_as_bytes():
         (b"", b""),
         (b"\0", b""),
         (b"\0\x63\0\x01g", b""),
+        (b"\0\x01\0\x09g", b""),
+        (b"\0\x01\0\x01g\xff\xff\0\0\0\x03", None),
+        (b"\0\x01\xff\xfe\0\0\0\x03", None),
+        (b"\0\x01\0\x01g\0\x01t\0\0\0", None),
+        (b"\0\x01\0\x01g\0\x01t\0\0\0\x03", b"\0\x05"),
         (b"\0\x02\0\x09g", b""),
         (b"\0\x02\0\x01g", b"\0\x63"),
         (b"\0\x02\0\x01g", b"\0"),

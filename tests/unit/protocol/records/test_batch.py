@@ -8,7 +8,6 @@ from protocol.records.batch import (
     entry_at,
     iter_batches,
     parse_header,
-    patch_in_place,
     patch_timestamp,
     verify_crc,
 )
@@ -101,16 +100,6 @@ def test_checksum_covers_all_but_place_and_magic() -> None:
         damaged[at] ^= 1
         assert not verify_crc(damaged, 0, len(data))
     assert verify_crc(b"pad" + data + b"tail", 3, len(data))
-
-
-def test_patch_in_place_gives_a_batch_its_place_and_keeps_its_checksum() -> None:
-    data = bytearray(b"pad" + batch())
-    patch_in_place(data, 3, 1234567890123, 77)
-    header = parse_header(data, 3)
-
-    assert (header.base_offset, header.leader_epoch) == (1234567890123, 77)
-    assert verify_crc(data, 3, header.size_bytes)
-    assert [record.offset for record in iter_records(data[3:])] == [1234567890123 + delta for delta in range(3)]
 
 
 def test_patch_timestamp_makes_all_records_have_the_append_time() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.records.batch import iter_batches, parse_header, verify_crc
+from protocol.records.batch import parse_header, verify_crc
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.legacy_builder import MessageSetBuilder
@@ -110,25 +110,6 @@ def test_log_append_time_is_the_time_of_all_records() -> None:
     builder.append(6, b"b", None)
 
     assert [record.timestamp for record in iter_records(builder.build())] == [99, 99]
-
-
-def test_a_delete_horizon_is_the_base_timestamp_and_leaves_record_times_alone() -> None:
-    """KIP-534: the cleaner writes the horizon where the base timestamp was."""
-    builder = BatchBuilder(delete_horizon_ms=10_000)
-    builder.append(5, b"a", None)
-    batch = builder.build()
-
-    assert parse_header(batch).delete_horizon == 10_000
-    assert [record.timestamp for record in iter_records(batch)] == [5]
-
-
-def test_an_emptied_batch_keeps_its_last_offset() -> None:
-    """What a cleaner leaves of a batch whose records are all gone but whose sequence still counts."""
-    batch = BatchBuilder(10, producer_id=1, producer_epoch=0, base_sequence=4).build(last_offset=14)
-
-    [(_, header)] = iter_batches(batch)
-    assert (header.last_offset, header.last_sequence, header.record_count) == (14, 8, 0)
-    assert list(iter_records(batch)) == []
 
 
 def test_offsets_must_rise() -> None:

@@ -41,7 +41,7 @@ def test_markers_equal_the_recorded_ones() -> None:
 
 
 def test_a_leader_change_is_a_control_batch_without_producer() -> None:
-    batch = build_control_batch(ControlType.LEADER_CHANGE, b"value", 5, base_offset=3, leader_epoch=2)
+    batch = build_control_batch([(ControlType.LEADER_CHANGE, b"value")], 5, base_offset=3, leader_epoch=2)
     header = parse_header(batch)
     [record] = iter_records(batch)
 

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from protocol.records.batch import HEADER, HEADER_SIZE, parse_header
 from protocol.records.builder import BatchBuilder
 from protocol.records.errors import CorruptBatch, InvalidRecord, RecordsError, UnreadableLength
-from protocol.records.record import encode_record, iter_batch_records, iter_records, skim_records
+from protocol.records.record import (
+    _decode_any_record,
+    decode_record,
+    encode_record,
+    iter_batch_records,
+    iter_records,
+    skim_records,
+)
 from protocol.records.varint import encode_varint
 from tests.support.scale import scaled
 
@@ -52,6 +59,37 @@ def test_length_that_is_no_number_is_told_from_one_that_is_cut_off(size: int, er
     with pytest.raises(InvalidRecord) as caught:
         list(iter_records(batch_of(b"\xff" * size)))
     assert type(caught.value) is error
+
+
+@settings(max_examples=scaled(300))
+@given(
+    st.binary(max_size=3),
+    st.integers(0, 20_000),
+    st.integers(-20_000, 20_000),
+    st.none() | st.sampled_from([0, 1, 63, 64, 8191, 8192]).map(bytes) | st.binary(max_size=80),
+    st.none() | st.sampled_from([0, 1, 63, 64, 8191, 8192]).map(bytes) | st.binary(max_size=80),
+    st.sampled_from([(), (("h", b"v"),)]),
+)
+def test_record_is_the_same_by_the_short_way(before, offset_delta, time_delta, key, value, headers) -> None:
+    """Numbers of one, two and three bytes, with the next record behind."""
+    record = encode_record(offset_delta, time_delta, key, value, headers)
+    data = before + record + b"\x0a"
+    expected = time_delta, offset_delta, key, value, headers, len(before) + len(record)
+    assert decode_record(data, len(before)) == expected == _decode_any_record(data, len(before))
+
+
+@settings(max_examples=scaled(500))
+@given(st.binary(max_size=12), st.integers(0, 11), st.integers(0, 255))
+def test_bytes_that_may_be_a_record_are_the_same_by_the_short_way(rest: bytes, at: int, byte: int) -> None:
+    """Refused by both, with the same words, or taken by both."""
+    for data in (rest, encode_record(0, 0, b"k", b"v")[:at] + bytes([byte]) + rest):
+        answers = []
+        for decode in (decode_record, _decode_any_record):
+            try:
+                answers.append(str(decode(data, 0)))
+            except InvalidRecord as error:
+                answers.append(repr(error))
+        assert answers[0] == answers[1]
 
 
 def skimmed(records: bytes, count: int = 1) -> list[tuple[int, int, bool]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 import pytest
 
-from pybroker.cli.main import main
+from broker.main import USAGE as BROKER_USAGE
+from pybroker.cli.main import OFFLINE, USAGE, main
 
 
 class Replaced(Exception):
@@ -35,6 +37,16 @@ def test_configuration_file_starts_the_broker_in_isolated_mode(monkeypatch: pyte
     assert replaced.value.args == (sys.executable, [sys.executable, *options])
 
 
+@pytest.mark.parametrize(("command", "module"), sorted(OFFLINE.items()))
+def test_offline_command_becomes_a_process_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, command: str, module: str
+) -> None:
+    """It imports the engine's rooms, which this process must not."""
+    with pytest.raises(Replaced) as replaced:
+        run(monkeypatch, command, "--help")
+    assert replaced.value.args == (sys.executable, [sys.executable, "-I", "-m", module, "--help"])
+
+
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), ([], 2)])
 def test_help_names_the_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int
@@ -46,6 +58,48 @@ def test_help_names_the_commands(
     assert "pybroker pipeline SPEC.yaml" in capsys.readouterr().out
 
 
+def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of them, so that nobody has to guess that there are more."""
+    assert [option for option in re.findall(r"--[a-z-]+", BROKER_USAGE) if option not in USAGE] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        ("verfy", "did you mean verify?"),
+        ("dumplog", "did you mean dump-log?"),
+        ("start", "there are dump-log, format, pipeline, random-uuid, verify"),
+    ],
+)
+def test_word_that_is_no_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, hint: str
+) -> None:
+    """It is no file either: one line, exit code 2."""
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, word, "data")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"pybroker: {word}: No such file or directory, and no command: {hint}\n"
+
+
+def test_bad_options_of_a_pipeline_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, without the whole usage."""
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, "pipeline", "--what")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_pipeline_without_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """What to install: from the sources, not a package of that name from wherever it may come."""
+    monkeypatch.setattr("pybroker.pipeline.main.find_spec", lambda name: None)
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, "pipeline", "examples/access-log/pipeline.yaml")
+    assert ended.value.code == 1
+    assert "pip install '.[pipeline]'" in capsys.readouterr().err
+
+
 def test_pipeline_that_is_not_there_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,7 +107,7 @@ def test_pipeline_that_is_not_there_is_told(
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch, "pipeline", "/nowhere/spec.yaml")
     assert ended.value.code == 2
-    assert capsys.readouterr().err.startswith("pybroker pipeline: [Errno 2] No such file or directory")
+    assert capsys.readouterr().err.endswith("pipeline: /nowhere/spec.yaml: No such file or directory\n")
 
 
 def test_pipeline_is_checked_without_spark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,4 +115,4 @@ def test_pipeline_is_checked_without_spark(monkeypatch: pytest.MonkeyPatch, caps
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch, "pipeline", "--check", "examples/access-log/pipeline.yaml")
     assert ended.value.code == 0
-    assert capsys.readouterr().out.endswith("1 sources, 2 streams: right\n")
+    assert capsys.readouterr().out.endswith("pipeline.yaml: nothing is wrong: 1 source, 2 streams\n")

@@ -136,3 +136,27 @@ def test_broken_yaml_is_a_specification_error(tmp_path: Path) -> None:
     """With the parser's line and column."""
     with pytest.raises(SpecError, match="line 1"):
         loaded(tmp_path, "a: [")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a: [1\nb: 2", "line 2, column 2: expected ',' or ']', but got ':', while parsing a flow sequence"),
+        ("a:\n\t- b", "line 2, column 1: found character '\\t' that cannot start any token"),
+        ("a: \0", "unacceptable character #x0000: special characters are not allowed"),
+    ],
+)
+def test_broken_yaml_is_told_in_one_line(tmp_path: Path, content: str, message: str) -> None:
+    """What is wrong, and where, without the words of the library."""
+    with pytest.raises(SpecError) as wrong:
+        loaded(tmp_path, content)
+    assert str(wrong.value).startswith(message)
+    assert "\n" not in str(wrong.value)
+    assert "unicode string" not in str(wrong.value)
+
+
+def test_file_that_is_no_text(tmp_path: Path) -> None:
+    """A specification error as well."""
+    (tmp_path / "spec.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(SpecError, match="no text in UTF-8"):
+        load(tmp_path / "spec.yaml", {})

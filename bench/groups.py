@@ -1,0 +1,205 @@
+"""Groups here and with Apache Kafka: `python -m bench groups [--only NAME ...] [--seconds 5] [--rounds 3] [--warm 10]`.
+
+commits    offset commits as fast as they come: 20 connections, a group each, of one and of ten partitions a request
+heartbeats 1,000 groups of 5 members, of the classic protocol and of KIP-848's: what they cost as often as clients send
+           them (every 3 s, every 5 s), and one of them when they come ten times as often
+rebalance  how long a group of 100 members on 1,000 partitions takes from the moment when they all enter, and after one
+           more has come, until each partition has one owner again; members are heard from twice a second
+
+Both brokers run on the first core, the members on the second, against one and the other in turn. CPU is the broker's,
+from /proc: the figure that other work on the machine disturbs least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import selectors
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench.compare import cpu_seconds, create, show, started
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.light_members import ClassicMember, ConsumerMember, Crowd, LightMember, are_settled
+from tests.support.wire import WireClient
+
+PROPERTIES = {
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.initial.rebalance.delay.ms": "0",
+}
+TOPIC, PARTITIONS = "t", 1000
+COMMITTERS = 20
+GROUPS, GROUP_SIZE = 1000, 5
+REBALANCED = 100
+#: What a member is given to settle in.
+_PATIENCE_S = 120
+
+KINDS: dict[str, tuple[type[LightMember], float]] = {"classic": (ClassicMember, 3), "consumer": (ConsumerMember, 5)}
+
+
+def wait_for_coordinator(broker: RunningBroker) -> None:
+    """Until there is one: its topic is made when somebody asks."""
+    with WireClient(HOST, broker.port) as client:
+        until = time.monotonic() + _PATIENCE_S
+        while client.call(FIND_COORDINATOR, 3, key="any").error_code:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
+class Committer(WireClient):
+    """A client that commits offsets, the same request again and again."""
+
+    def begin(self, group: str, partitions: int) -> None:
+        offsets = [
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=5) for index in range(partitions)
+        ]
+        topics = [OffsetCommitRequestTopic(name=TOPIC, partitions=offsets)]
+        fields = {"group_id": group, "generation_id_or_member_epoch": -1, "member_id": "", "topics": topics}
+        until = time.monotonic() + _PATIENCE_S
+        while self.call(OFFSET_COMMIT, 8, fields).topics[0].partitions[0].error_code:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        self.frame = self.request_frame(OFFSET_COMMIT, 8, fields)
+
+    def check(self, partitions: int) -> None:
+        """The last answer, once more in full."""
+        body = self.receive_frame()
+        answer, _ = OFFSET_COMMIT.response.decode(8, body, 5)
+        codes = [each.error_code for topic in answer.topics for each in topic.partitions]
+        assert codes == [ErrorCode.NONE] * partitions, codes
+
+
+def commits(broker: RunningBroker, partitions: int, seconds: float) -> tuple[float, float]:
+    """CPU microseconds a request, requests a second."""
+    selector = selectors.DefaultSelector()
+    clients = [Committer(HOST, broker.port) for _ in range(COMMITTERS)]
+    for number, client in enumerate(clients):
+        client.begin(f"committer-{number}", partitions)
+        selector.register(client.socket, selectors.EVENT_READ, client)
+    before, began, count = cpu_seconds(broker.pid), time.perf_counter(), 0
+    for client in clients:
+        client.socket.sendall(client.frame)
+    while time.perf_counter() - began < seconds:
+        for key, _ in selector.select(1):
+            key.data.receive_frame()
+            key.data.socket.sendall(key.data.frame)
+            count += 1
+    used, took = cpu_seconds(broker.pid) - before, time.perf_counter() - began
+    for client in clients:
+        client.check(partitions)
+        client.close()
+    return used / count * 1e6, count / took
+
+
+def measure_commits(brokers: list[RunningBroker], times: argparse.Namespace) -> None:
+    for partitions in (1, 10):
+        found: list[list[tuple[float, float]]] = [[], []]
+        for round_ in range(times.rounds + 1):
+            for broker, figures in zip(brokers, found, strict=True):
+                figures.append(commits(broker, partitions, times.seconds if round_ else times.warm))
+        name = f"commit of {partitions}"
+        show(name, "CPU us/commit", [statistics.median(each[0] for each in figures[1:]) for figures in found])
+        show(name, "commits/s", [statistics.median(each[1] for each in figures[1:]) for figures in found])
+
+
+def entered(broker: RunningBroker, kind: type[LightMember], groups: Sequence[str], interval_s: float) -> Crowd:
+    """Groups whose members have all found their place."""
+    crowd = Crowd(0.5)
+    for first in range(0, len(groups), 50):
+        some = [
+            [kind(broker.port, group, TOPIC, PARTITIONS) for _ in range(GROUP_SIZE)]
+            for group in groups[first : first + 50]
+        ]
+        for members in some:
+            for member in members:
+                crowd.add(member)
+        until = time.monotonic() + _PATIENCE_S
+        while not all(are_settled(members) for members in some):
+            assert time.monotonic() < until, f"{kind.__name__} do not settle"
+            crowd.run(time.monotonic() + 0.1)
+    crowd.interval_s = interval_s
+    return crowd
+
+
+def measure_heartbeats(brokers: list[RunningBroker], times: argparse.Namespace) -> None:
+    for name, (kind, interval_s) in KINDS.items():
+        shares, costs = [], []
+        for broker in brokers:
+            groups = [f"{name}-{number}" for number in range(GROUPS)]
+            crowd = entered(broker, kind, groups, interval_s / 10)
+
+            def beats(seconds: float, crowd: Crowd = crowd, broker: RunningBroker = broker) -> tuple[float, float]:
+                """(share of a core in %, CPU microseconds a heartbeat)"""
+                crowd.run(time.monotonic() + 0.5 + crowd.interval_s)  # those that were due at the old interval
+                before, began = cpu_seconds(broker.pid), time.monotonic()
+                count = sum(member.beat_count for member in crowd.members)
+                crowd.run(time.monotonic() + seconds)
+                used = cpu_seconds(broker.pid) - before
+                count = sum(member.beat_count for member in crowd.members) - count
+                return used / (time.monotonic() - began) * 100, used / count * 1e6
+
+            beats(times.warm)
+            costs.append(statistics.median(beats(times.seconds)[1] for _ in range(times.rounds)))
+            crowd.interval_s = interval_s
+            shares.append(beats(max(times.seconds, 2 * interval_s))[0])
+            crowd.close()
+        show(f"{name} members", "% of a core", shares)
+        show(f"{name} members", "CPU us/heartbeat", costs)
+
+
+def settle_ms(crowd: Crowd, newcomers: Sequence[LightMember]) -> float:
+    """How long it takes from when they enter until all have their share."""
+    began = time.monotonic()
+    for member in newcomers:
+        crowd.add(member)
+    assert crowd.run(began + _PATIENCE_S, lambda: are_settled(crowd.members)), "it does not settle"
+    return (time.monotonic() - began) * 1000
+
+
+def measure_rebalance(brokers: list[RunningBroker], times: argparse.Namespace) -> None:
+    for name, (kind, _) in KINDS.items():
+        starts: list[list[float]] = [[], []]
+        changes: list[list[float]] = [[], []]
+        for round_ in range(times.rounds + 1):
+            for place, broker in enumerate(brokers):
+                members = [kind(broker.port, f"{name}-{round_}", TOPIC, PARTITIONS) for _ in range(REBALANCED)]
+                crowd = Crowd(0.5)
+                starts[place].append(settle_ms(crowd, members[1:]))
+                crowd.run(time.monotonic() + 1)
+                changes[place].append(settle_ms(crowd, members[:1]))
+                crowd.close()
+        show(f"{name}: all enter", "ms", [statistics.median(each[1:]) for each in starts])
+        show(f"{name}: one more", "ms", [statistics.median(each[1:]) for each in changes])
+
+
+MEASURES: dict[str, Callable[[list[RunningBroker], argparse.Namespace], None]] = {
+    "commits": measure_commits,
+    "heartbeats": measure_heartbeats,
+    "rebalance": measure_rebalance,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="groups, here and with Apache Kafka")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=MEASURES, default=list(MEASURES))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--warm", type=float, default=10)
+    times = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="groups-") as scratch, started(Path(scratch), PROPERTIES) as brokers:
+        for broker in brokers:
+            create(broker, TOPIC, PARTITIONS)
+            wait_for_coordinator(broker)
+        for name in times.only:
+            MEASURES[name](brokers, times)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

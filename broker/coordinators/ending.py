@@ -1,0 +1,94 @@
+"""A transaction that is decided, until all of its partitions have their markers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from broker.coordinators.markers import Marker, append_marker
+from broker.deferred import Deferred
+from coordinator.transaction.transaction import TopicPartition
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+#: How long until a partition is asked again that could not take its marker.
+RETRY_MS = 200
+
+#: Where a marker has no place any more: the topic is gone, or a later epoch has ended the transaction there.
+_NOTHING_TO_END = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+)
+
+
+class Ending:
+    """Writes the markers, again where that fails, and calls `on_done()` when none is missing."""
+
+    __slots__ = ("_broker", "_cancelled", "_marker", "_missing", "_name", "_on_done", "_pending")
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        marker: Marker,
+        partitions: Collection[TopicPartition],
+        on_done: Callable[[], None],
+    ) -> None:
+        self._broker = broker
+        self._name = name
+        self._marker = marker
+        self._missing = dict.fromkeys(sorted(partitions))
+        self._on_done = on_done
+        self._pending = 0
+        self._cancelled = False
+
+    def write(self) -> None:
+        """Ask all partitions whose marker is missing."""
+        if self._cancelled:
+            return
+        self._pending = 1  # this loop
+        for place in list(self._missing):
+            answer = append_marker(self._broker, self._marker, *place)
+            if isinstance(answer, Deferred):
+                self._pending += 1
+                answer.add_done_callback(lambda done, place=place: self._on_answer(place, done))  # type: ignore[misc]
+            else:
+                self._note(place, answer)
+        self._one_answered()
+
+    def cancel(self) -> None:
+        """Somebody else will end it, or nobody."""
+        self._cancelled = True
+
+    def again(self) -> None:
+        """`write` a little later."""
+        self._broker.timers.call_later(RETRY_MS, self.write)
+
+    def _on_answer(self, place: TopicPartition, done: Deferred[ErrorCode]) -> None:
+        try:
+            self._note(place, done.result())
+        except Exception:
+            log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
+        self._one_answered()
+
+    def _note(self, place: TopicPartition, code: ErrorCode) -> None:
+        if code is ErrorCode.NONE:
+            del self._missing[place]
+        elif code in _NOTHING_TO_END:
+            log.info("No marker of %s is written into %s-%d: %s", self._name, *place, code.name)
+            del self._missing[place]
+
+    def _one_answered(self) -> None:
+        self._pending -= 1
+        if self._pending or self._cancelled:
+            return
+        if self._missing:
+            self.again()
+        else:
+            self._on_done()

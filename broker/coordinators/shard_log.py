@@ -1,0 +1,223 @@
+"""One partition of a coordinator's topic: its log, and the shard that its records replay to."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from broker.clock import Clock
+from broker.error_map import error_code_of
+from broker.partition import Partition
+from coordinator.load import replay_batches
+from coordinator.shard import NO_PRODUCER_ID, LogRecord, Producer, Shard
+from protocol.errors import ErrorCode
+from protocol.records.builder import BatchBuilder
+from protocol.records.control import build_end_transaction_marker
+from protocol.records.errors import CorruptBatch, RecordsError
+from storage.append.result import AppendResult
+from storage.append.rules import AppendOrigin
+from storage.log.partition import PartitionLog
+from storage.segment.segment import Segment
+
+log = logging.getLogger(__name__)
+
+#: Room for the header and for what varints may add, below the largest batch that the log takes.
+_BATCH_SLACK_BYTES = 1024
+
+_ENDLESS = "the batch there does not end in the file"
+
+#: What a failed write means to the clients of a coordinator, where it is not the error itself: as in Kafka.
+APPEND_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+S = TypeVar("S", bound=Shard[Any])
+R = TypeVar("R", bound=LogRecord)
+
+
+class ShardLog(Generic[S, R]):
+    """A shard and the partition that it is stored in. `loaded` once all that was in the log has been replayed.
+
+    `noun` is what the shard is full of, for people. `flush_due`: by flush.messages what was written should be on the
+    disk before anyone is told.
+    """
+
+    __slots__ = ("_clock", "_codec", "_noun", "flush_due", "loaded", "next_offset", "partition", "shard")
+
+    def __init__(self, partition: Partition, shard: S, clock: Clock, codec: int, noun: str) -> None:
+        self.partition = partition
+        self.shard = shard
+        self.next_offset = partition.log_start_offset
+        self.loaded = self.next_offset >= partition.log_end_offset
+        self.flush_due = False
+        self._clock = clock
+        self._codec = codec
+        self._noun = noun
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def write(self, records: Sequence[R], producer: Producer | None = None) -> ErrorCode:
+        """Append records as one batch, and replay them. Gives the code for the clients when that fails.
+
+        Tombstones too many for one batch are written in several: each of them is right by itself. With a producer the
+        batch is part of its transaction.
+        """
+        limit_bytes = self.partition.log.config.max_message_bytes - _BATCH_SLACK_BYTES
+        may_split = len(records) > 1 and all(record.value is None for record in records)
+        now_ms = self._clock.now_ms()
+        begin = 0
+        builder = self._builder(producer)
+        for index, record in enumerate(records):
+            if may_split and builder.size_bytes > limit_bytes:
+                code = self._append_records(builder, records[begin:index], now_ms)
+                if code is not ErrorCode.NONE:
+                    return code
+                begin, builder = index, self._builder(producer)
+            builder.append(now_ms, record.key, record.value)
+        return self._append_records(builder, records[begin:], now_ms)
+
+    def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool) -> ErrorCode:
+        """Append a transaction's marker, and replay it. Gives the log's own code when that fails."""
+        now_ms = self._clock.now_ms()
+        marker = build_end_transaction_marker(
+            *producer, commit=committed, coordinator_epoch=coordinator_epoch, timestamp_ms=now_ms
+        )
+        result = self._append(marker, now_ms, "a marker")
+        if isinstance(result, ErrorCode):
+            return result
+        self.shard.replay_transaction_end(producer.producer_id, committed)
+        return ErrorCode.NONE
+
+    def _builder(self, producer: Producer | None) -> BatchBuilder:
+        if producer is None:
+            return BatchBuilder(codec=self._codec)
+        producer_id, producer_epoch = producer
+        return BatchBuilder(
+            codec=self._codec, producer_id=producer_id, producer_epoch=producer_epoch, transactional=True
+        )
+
+    def _append_records(self, builder: BatchBuilder, records: Sequence[R], now_ms: int) -> ErrorCode:
+        result = self._append(builder.build(), now_ms, f"{len(records)} records")
+        if isinstance(result, ErrorCode):
+            return APPEND_ERRORS.get(result, result)
+        replay = self.shard.replay
+        producer_id = builder.producer_id if builder.transactional else NO_PRODUCER_ID
+        for offset, record in enumerate(records, result.base_offset):
+            replay(record, offset, producer_id)
+        return ErrorCode.NONE
+
+    def _append(self, batch: bytes, now_ms: int, what: str) -> AppendResult | ErrorCode:
+        if self.partition.lacks_replicas():
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        try:
+            result = self.partition.append(batch, now_ms, AppendOrigin.COORDINATOR)
+        except Exception as error:
+            code = error_code_of(error)
+            if code is ErrorCode.UNKNOWN_SERVER_ERROR:
+                log.exception("Writing %s to %s failed", what, self.partition)
+            else:
+                log.error("Writing %s to %s failed: %s", what, self.partition, error)
+            return code
+        self.flush_due = self.flush_due or result.flush_due
+        return result
+
+    # -- loading ----------------------------------------------------------------------------------------------------
+
+    def load(self, chunk_bytes: int) -> Iterator[None]:
+        """Replay the log up to its end; pauses after each batch. Raises what the log raises.
+
+        What cannot be read is told and left out: what a partition holds is not lost for a bit of one record.
+        """
+        started = time.monotonic()
+        partition = self.partition
+        self.next_offset = max(self.next_offset, partition.log_start_offset)
+        walk = _Walk(partition.log)
+        while (before := self.next_offset) < partition.high_watermark:
+            reason: RecordsError | None = None
+            try:
+                piece = partition.log.read(before, chunk_bytes, partition.high_watermark)
+                data, start = (piece, 0) if isinstance(piece, bytes) else (piece.read(), piece.position)
+                walk.move_to(before, data, start)
+                for following, end in replay_batches(self.shard, data, before, partial(walk.tell_damage, start)):
+                    self.next_offset = min(following, walk.limit)
+                    walk.end = start + end
+                    yield
+                if data and self.next_offset == before:
+                    raise CorruptBatch(_ENDLESS)
+            except RecordsError as error:
+                reason = error
+            if self.next_offset <= before:  # a gap that compaction left, or a length that lies
+                self.next_offset = walk.skip(before, reason)
+        walk.finish()
+        self.loaded = True
+        unknown = self.shard.unknown_records
+        if unknown:
+            log.warning("%s has %d records of unknown kinds, left alone: %s", partition, unknown.total(), dict(unknown))
+        count, took_ms = len(self.shard), (time.monotonic() - started) * 1e3
+        level = logging.INFO if count else logging.DEBUG  # there are 50 partitions, most of them empty
+        log.log(
+            level, "Loaded %d %s%s from %s in %d ms", count, self._noun, "" if count == 1 else "s", partition, took_ms
+        )
+
+
+class _Walk:
+    """How far a log was read: what a length or an offset that lies has hidden is told.
+
+    `end` is in bytes of the segment; `limit`: where its offsets end.
+    """
+
+    def __init__(self, partition_log: PartitionLog) -> None:
+        self._log = partition_log
+        self._segment: Segment | None = None
+        self.end: int | None = None
+        self.limit = 0
+
+    def move_to(self, offset: int, data: bytes, start: int) -> None:
+        """`data` is what was read from that offset on; it lies at byte `start` of its segment."""
+        first = int.from_bytes(data[:8], "big") if data else offset
+        for segment in self._log.segments.from_offset(offset):
+            if segment.base_offset > max(first, offset):
+                break
+            if segment is not self._segment:
+                self.finish()
+                self._segment, self.end = segment, 0 if offset <= segment.base_offset else None
+        assert self._segment is not None
+        path, self.limit = self._log.segment_of(self._segment.base_offset)
+        if self.end is not None and data and start > self.end:
+            log.error("%s: from byte %d to %d nothing can be read: offsets do not go on there", path, self.end, start)
+
+    def tell_damage(self, start: int, offset: int, position: int, error: RecordsError) -> None:
+        """A batch is left out."""
+        assert self._segment is not None
+        path = self._segment.log.path
+        log.error("%s: the batch at byte %d, offset %d, is left out: %s", path, start + position, offset, error)
+
+    def skip(self, offset: int, reason: RecordsError | None) -> int:
+        """Give up the rest of the segment of an offset; the offset behind it."""
+        if reason is not None:
+            self.move_to(offset, b"", 0)
+        file, following = self._log.segment_of(offset)
+        if reason is not None:
+            place = f"offset {offset}" if self.end is None else f"byte {self.end}"
+            log.error("%s: from %s on nothing can be read: %s", file, place, reason)
+            self.end = None
+        return following
+
+    def finish(self) -> None:
+        """That was all of the segment."""
+        segment, end = self._segment, self.end
+        if segment is None or end is None or end >= segment.size_bytes:
+            return
+        if any(each is segment for each in self._log.segments):  # else a cleaner or retention was faster
+            log.error("%s: from byte %d on nothing can be read: %s", segment.log.path, end, _ENDLESS)
+        self.end = None

@@ -1,0 +1,100 @@
+"""AddPartitionsToTxn v0-v5: partitions join a transaction, or are looked for in it.
+
+Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 many transactions at a time, and
+verify only: between brokers (KIP-890); v5 TRANSACTION_ABORTABLE (KIP-890). All partitions of a transaction join or none
+does: where one does not exist the others are OPERATION_NOT_ATTEMPTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.shard import Producer
+from coordinator.transaction.transaction import TopicPartition
+from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import (
+    ADD_PARTITIONS_TO_TXN,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+from protocol.schema import Struct
+
+FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
+FIRST_VERSION_OF_BROKERS = 4
+#: Transaction protocols of the clients for whom the request is made: KIP-890's, and the one before.
+NEWER, OLDER = 2, 0
+
+
+@handles(ADD_PARTITIONS_TO_TXN)
+def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
+    if ctx.api_version >= FIRST_VERSION_OF_BROKERS:
+        return ADD_PARTITIONS_TO_TXN.response(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id,
+                    topic_results=results(
+                        each.topics,
+                        decide(
+                            ctx,
+                            each.transactional_id,
+                            Producer(each.producer_id, each.producer_epoch),
+                            each.topics,
+                            verify_only=each.verify_only,
+                        ),
+                    ),
+                )
+                for each in request.transactions
+            ]
+        )
+    codes = decide(
+        ctx,
+        request.v3_and_below_transactional_id,
+        Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
+        request.v3_and_below_topics,
+        verify_only=False,
+    )
+
+    def response(codes: Mapping[TopicPartition, ErrorCode]) -> Struct:
+        return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results(request.v3_and_below_topics, codes))
+
+    return ctx.broker.transactions.when_forced(response(codes), lambda code: response(dict.fromkeys(codes, code)))
+
+
+def decide(
+    ctx: RequestContext, transactional_id: str, producer: Producer, topics: Sequence[Struct], *, verify_only: bool
+) -> Mapping[TopicPartition, ErrorCode]:
+    """What is to be said of each partition."""
+    hosted = ctx.broker.partitions
+    places = frozenset(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions)
+    missing = {place for place in places if hosted.get(*place) is None}
+    if missing:
+        return {
+            place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if place in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
+            for place in places
+        }
+    transactions = ctx.broker.transactions
+    if verify_only:
+        return transactions.verify(transactional_id, producer, places)
+    client_version = NEWER if ctx.api_version >= FIRST_VERSION_OF_BROKERS else OLDER
+    code = transactions.join(transactional_id, producer, places, client_version)
+    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    return dict.fromkeys(places, code)
+
+
+def results(topics: Sequence[Struct], codes: Mapping[TopicPartition, ErrorCode]) -> list[Struct]:
+    """The codes in the order of the request."""
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=codes[TopicPartition(topic.name, index)]
+                )
+                for index in dict.fromkeys(topic.partitions)
+            ],
+        )
+        for topic in topics
+    ]

@@ -1,0 +1,23 @@
+"""AddRaftVoter v0-v1: another voter for the quorum that keeps the metadata (KIP-853).
+
+Versions: v1 may be answered before the change is committed (KIP-1186). Not served: other voters, as there is no
+replication yet; the answer is that of a Kafka which cannot reach the new one.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.quorum import Voter
+from metadata.decision import Refused
+from protocol.messages.add_raft_voter import ADD_RAFT_VOTER
+from protocol.schema import Struct
+
+
+@handles(ADD_RAFT_VOTER)
+def add_raft_voter(ctx: RequestContext, request: Struct) -> Reply:
+    listeners = tuple((each.name, each.host, each.port) for each in request.listeners)
+    voter = Voter(request.voter_id, request.voter_directory_id, listeners)
+    try:
+        ctx.broker.quorum.add_voter(request.cluster_id, voter)
+    except Refused as refused:
+        return ADD_RAFT_VOTER.response(error_code=refused.error_code, error_message=refused.message)

@@ -1,0 +1,33 @@
+"""AlterReplicaLogDirs v0-v2: move partitions between log directories (KIP-113).
+
+Versions: v2 flexible. Kafka 4 has dropped v0. The answer comes when moves have begun; how far they are, DescribeLogDirs
+tells. Of a partition that is not there yet it is remembered where it is to be made, and UNKNOWN_TOPIC_OR_PARTITION
+answered.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from protocol.messages.alter_replica_log_dirs import (
+    ALTER_REPLICA_LOG_DIRS,
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirTopicResult,
+)
+from protocol.schema import Struct
+
+
+@handles(ALTER_REPLICA_LOG_DIRS)
+def alter_replica_log_dirs(ctx: RequestContext, request: Struct) -> Reply:
+    wanted = {
+        (topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    results: dict[str, list[Struct]] = {}
+    for (name, index), path in wanted.items():
+        code = ctx.broker.moves.alter(name, index, path)
+        results.setdefault(name, []).append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+    return ALTER_REPLICA_LOG_DIRS.response(
+        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=each) for name, each in results.items()]
+    )

@@ -1,0 +1,89 @@
+"""AlterShareGroupOffsets v0: have an empty share group start elsewhere (KIP-932).
+
+A group that is not there is made.
+"""
+
+from __future__ import annotations
+
+from broker import share_groups
+from broker.dispatch import Reply, RequestContext, handles
+from broker.handlers.describe_share_group_offsets import topic_id_of
+from broker.handlers.share_group_heartbeat import is_served
+from coordinator.group.refused import Refused
+from protocol.errors import ErrorCode
+from protocol.messages.alter_share_group_offsets import (
+    ALTER_SHARE_GROUP_OFFSETS,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+
+@handles(ALTER_SHARE_GROUP_OFFSETS)
+def alter_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
+    if not is_served(ctx):
+        return refused(ErrorCode.UNSUPPORTED_VERSION)
+    if not request.group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID)
+    broker = ctx.broker
+
+    def serve() -> Reply:
+        shard = broker.groups.at(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return refused(shard)
+        offsets = known_offsets(ctx, request)
+        try:
+            failed = share_groups.alter_offsets(broker, shard, request.group_id, offsets)
+        except Refused as refusal:
+            return refused(refusal.code, refusal.message)
+        for topic_id, (_, wanted) in offsets.items():
+            broker.share_partitions.forget(request.group_id, topic_id, wanted)
+        return broker.share_states.when_forced(answer(ctx, request, offsets, failed), refused)
+
+    return broker.groups.with_topic(lambda: broker.share_states.with_topic(serve))
+
+
+def refused(code: ErrorCode, message: str | None = None) -> Struct:
+    return ALTER_SHARE_GROUP_OFFSETS.response(error_code=code, error_message=message or share_groups.words(code))
+
+
+def known_offsets(ctx: RequestContext, request: Struct) -> dict[bytes, tuple[str, dict[int, int]]]:
+    """What is asked for partitions that exist; of one that is named twice the last counts."""
+    offsets: dict[bytes, tuple[str, dict[int, int]]] = {}
+    for topic in request.topics:
+        found = ctx.broker.controller.image.topic(topic.topic_name)
+        if found is None:
+            continue
+        for each in topic.partitions:
+            if each.partition_index in found.partitions:
+                offsets.setdefault(found.topic_id, (found.name, {}))[1][each.partition_index] = each.start_offset
+    return offsets
+
+
+def answer(
+    ctx: RequestContext,
+    request: Struct,
+    offsets: dict[bytes, tuple[str, dict[int, int]]],
+    failed: dict[tuple[bytes, int], Refused],
+) -> Struct:
+    """What became of each; topics that do not exist come first, as in Kafka."""
+    by_topic: dict[str, list[Struct]] = {}
+    for topic in sorted(request.topics, key=lambda topic: topic_id_of(ctx, topic.topic_name) != ZERO_UUID):
+        topic_id = topic_id_of(ctx, topic.topic_name)
+        for each in topic.partitions:
+            result = AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
+            known = offsets.get(topic_id, ("", {}))[1]
+            refusal = failed.get((topic_id, each.partition_index))
+            if each.partition_index not in known:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                refusal = Refused(code, share_groups.words(code))
+            if refusal is not None:
+                result.error_code, result.error_message = refusal.code, refusal.message
+            by_topic.setdefault(topic.topic_name, []).append(result)
+    return ALTER_SHARE_GROUP_OFFSETS.response(
+        responses=[
+            AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id_of(ctx, name), partitions=partitions)
+            for name, partitions in by_topic.items()
+        ]
+    )

@@ -1,0 +1,54 @@
+"""ConsumerGroupHeartbeat v0-v1: join, stay in and leave a consumer group (KIP-848).
+
+Versions: v1 regular expressions, and member ids that clients make themselves (KIP-1082).
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from uuid import uuid4
+
+from broker.coordinators.client_address import java_address
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.group.consumer.heartbeat import Caller, new_response
+from coordinator.group.consumer.heartbeat import heartbeat as decide
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects
+from metadata.features import GROUP_VERSION
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from protocol.schema import Struct
+
+
+@handles(CONSUMER_GROUP_HEARTBEAT)
+def consumer_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
+    if not is_served(ctx):
+        return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    groups = ctx.broker.groups
+
+    def serve() -> Reply:
+        shard = groups.at(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return new_response(error_code=shard)
+        client_host = java_address(ctx.connection.client_host)
+        fresh_id = "" if request.member_id else urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        caller = Caller(ctx.client_id or "", client_host, fresh_id)
+        effects: GroupEffects = Effects()
+        try:
+            response = decide(shard, request, ctx.api_version, caller, groups.now(), effects)
+        except Refused as refusal:
+            return new_response(error_code=refusal.code, error_message=refusal.message)
+        code = groups.run(shard, effects)
+        if code is not ErrorCode.NONE:
+            return new_response(error_code=code)
+        return groups.when_forced(response, lambda code: new_response(error_code=code))
+
+    return groups.with_topic(serve)
+
+
+def is_served(ctx: RequestContext) -> bool:
+    """Whether this broker has consumer groups: by its configuration, and by the cluster's features."""
+    broker = ctx.broker
+    has_protocol = "consumer" in broker.config.get_list("group.coordinator.rebalance.protocols")
+    return has_protocol and broker.controller.image.features.get(GROUP_VERSION, 0) > 0

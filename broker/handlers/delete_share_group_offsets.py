@@ -1,0 +1,64 @@
+"""DeleteShareGroupOffsets v0: have an empty share group forget topics (KIP-932)."""
+
+from __future__ import annotations
+
+from broker import share_groups
+from broker.dispatch import Reply, RequestContext, handles
+from broker.handlers.share_group_heartbeat import is_served
+from coordinator.group.refused import Refused
+from coordinator.group.share.checks import existing_group
+from coordinator.group.share.offsets import check_empty, topics_of
+from protocol.errors import ErrorCode
+from protocol.messages.delete_share_group_offsets import (
+    DELETE_SHARE_GROUP_OFFSETS,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from protocol.schema import Struct
+
+
+@handles(DELETE_SHARE_GROUP_OFFSETS)
+def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
+    if not is_served(ctx):
+        return refused(ErrorCode.UNSUPPORTED_VERSION)
+    group_id = request.group_id
+    if not group_id:
+        return refused(ErrorCode.INVALID_GROUP_ID)
+    broker = ctx.broker
+    shard = broker.groups.at(group_id)
+    if isinstance(shard, ErrorCode):
+        return refused(shard)
+    results: dict[str, Struct] = {}
+    errors: list[Struct] = []
+    known: dict[bytes, str] = {}
+    try:
+        group = existing_group(shard, group_id)
+        check_empty(group)
+        names = topics_of(group)
+        for name in dict.fromkeys(topic.topic_name for topic in request.topics):
+            topic = broker.controller.image.topic(name)
+            if topic is None:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                errors.append(result_of(name, code, share_groups.words(code)))
+            elif topic.topic_id not in names:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                errors.append(result_of(name, code, "There is no offset information to delete."))
+            else:
+                known[topic.topic_id] = name
+        failed = share_groups.delete_offsets(broker, shard, group_id, known) if known else {}
+    except Refused as refusal:
+        return refused(refusal.code, refusal.message)
+    for topic_id, name in known.items():
+        results[name] = DeleteShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id)
+        if topic_id in failed:
+            results[name].error_code, results[name].error_message = failed[topic_id].code, failed[topic_id].message
+        broker.share_partitions.forget(group_id, topic_id)
+    response = DELETE_SHARE_GROUP_OFFSETS.response(responses=[*results.values(), *errors])
+    return broker.share_states.when_forced(response, refused)
+
+
+def refused(code: ErrorCode, message: str | None = None) -> Struct:
+    return DELETE_SHARE_GROUP_OFFSETS.response(error_code=code, error_message=message or share_groups.words(code))
+
+
+def result_of(name: str, code: ErrorCode, message: str) -> Struct:
+    return DeleteShareGroupOffsetsResponseTopic(topic_name=name, error_code=code, error_message=message)

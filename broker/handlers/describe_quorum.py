@@ -1,0 +1,64 @@
+"""DescribeQuorum v0-v2: who keeps the metadata, who leads, and how far each has got (KIP-595).
+
+Versions: v1 times of the last fetch (KIP-836); v2 ids of directories, where voters listen, error messages (KIP-853).
+There is one voter, this node. Nobody listens at the address that is told of it: no controller listener is opened.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.metadata_log import TOPIC
+from protocol.errors import ErrorCode
+from protocol.messages.describe_quorum import (
+    DESCRIBE_QUORUM,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+_NOT_HOSTED = "This server does not host this topic-partition."
+
+
+@handles(DESCRIBE_QUORUM)
+def describe_quorum(ctx: RequestContext, request: Struct) -> Reply:
+    asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
+    if asked != [(TOPIC, [0])]:
+        return DESCRIBE_QUORUM.response(error_message="", topics=[_refused(*each) for each in asked])
+    quorum = ctx.broker.quorum
+    voter = quorum.voter
+    now_ms = ctx.broker.clock.now_ms()
+    replica = ReplicaState(
+        replica_id=voter.node_id,
+        replica_directory_id=voter.directory_id if ctx.api_version >= 2 else ZERO_UUID,
+        log_end_offset=quorum.end_offset,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    partition = ResponsePartitionData(
+        error_message="",
+        leader_id=voter.node_id,
+        leader_epoch=quorum.epoch,
+        high_watermark=quorum.end_offset,
+        current_voters=[replica],
+    )
+    nodes = []
+    if ctx.api_version >= 2:
+        listeners = [Listener(name=name, host=host, port=port) for name, host, port in voter.listeners]
+        nodes = [Node(node_id=voter.node_id, listeners=listeners)]
+    return DESCRIBE_QUORUM.response(
+        error_message="",
+        topics=[ResponseTopicData(topic_name=TOPIC, partitions=[partition])],
+        nodes=nodes,
+    )
+
+
+def _refused(name: str, indexes: list[int]) -> Struct:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    partitions = [
+        ResponsePartitionData(partition_index=index, error_code=code, error_message=_NOT_HOSTED) for index in indexes
+    ]
+    return ResponseTopicData(topic_name=name, partitions=partitions)

@@ -1,0 +1,93 @@
+"""DescribeShareGroupOffsets v0-v1: where share groups start in their partitions (KIP-932).
+
+Versions: v1 lag (KIP-1226): records behind the start offset that nobody is done with. What a group has no state of has
+start offset -1, whether there is such a partition or not.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import error_code_of
+from broker.handlers.share_group_heartbeat import is_served
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupShard
+from coordinator.group.share.states import partitions_of
+from coordinator.share.state import UNINITIALIZED, UNKNOWN_COUNT, ShareKey
+from protocol.errors import ErrorCode
+from protocol.messages.describe_share_group_offsets import (
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+
+@handles(DESCRIBE_SHARE_GROUP_OFFSETS)
+def describe_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
+    return DESCRIBE_SHARE_GROUP_OFFSETS.response(groups=[describe_group(ctx, asked) for asked in request.groups])
+
+
+def describe_group(ctx: RequestContext, asked: Struct) -> Struct:
+    """The topics asked for, or all that the group has."""
+    group_id = asked.group_id
+    if not is_served(ctx):
+        return refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
+    shard = ctx.broker.groups.at(group_id)
+    if isinstance(shard, ErrorCode):
+        return refused(group_id, shard)
+    wanted = all_of(shard, group_id) if asked.topics is None else {t.topic_name: t.partitions for t in asked.topics}
+    topics = [
+        DescribeShareGroupOffsetsResponseTopic(
+            topic_name=name,
+            topic_id=topic_id_of(ctx, name),
+            partitions=[describe_partition(ctx, group_id, name, index) for index in partitions],
+        )
+        for name, partitions in wanted.items()
+    ]
+    return DescribeShareGroupOffsetsResponseGroup(group_id=group_id, topics=topics)
+
+
+def refused(group_id: str, code: ErrorCode) -> Struct:
+    return DescribeShareGroupOffsetsResponseGroup(group_id=group_id, error_code=code, error_message=code.text)
+
+
+def all_of(shard: GroupShard, group_id: str) -> dict[str, list[int]]:
+    """The partitions that the group has a state of; none for another kind of group."""
+    group = shard.share(group_id)
+    if group is None:
+        return {}
+    return {
+        topic.name: sorted(partitions_of(group.states, topic_id))
+        for topic_id, topic in group.states.initialized.items()
+    }
+
+
+def topic_id_of(ctx: RequestContext, name: str) -> bytes:
+    topic = ctx.broker.controller.image.topic(name)
+    return ZERO_UUID if topic is None else topic.topic_id
+
+
+def describe_partition(ctx: RequestContext, group_id: str, name: str, index: int) -> Struct:
+    """One partition's start offset and lag."""
+    answer = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=UNINITIALIZED)
+    partition = ctx.broker.partitions.get(name, index)
+    if partition is None:
+        return answer
+    try:
+        state = ctx.broker.share_states.summarize(ShareKey(group_id, partition.topic_id, index))
+    except Refused as refusal:
+        if refusal.code is not ErrorCode.NOT_COORDINATOR:  # then there is no state of anything yet
+            answer.error_code, answer.error_message = refusal.code, refusal.message
+        return answer
+    answer.start_offset = state.start_offset
+    answer.leader_epoch = state.leader_epoch
+    if ctx.api_version >= 1 and state.start_offset != UNINITIALIZED:
+        try:
+            if state.delivery_complete_count != UNKNOWN_COUNT:
+                answer.lag = partition.high_watermark - state.start_offset - state.delivery_complete_count
+        except Exception as error:
+            code = error_code_of(error)
+            answer.error_code, answer.error_message = code, code.text
+    return answer

@@ -1,0 +1,23 @@
+"""DescribeTransactions v0: how far the transactions of some transactional ids are (KIP-664)."""
+
+from __future__ import annotations
+
+from broker.dispatch import RequestContext, handles
+from coordinator.transaction.admin import describe_transaction
+from protocol.errors import ErrorCode
+from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TransactionState
+from protocol.schema import Struct
+
+
+@handles(DESCRIBE_TRANSACTIONS)
+def describe_transactions(ctx: RequestContext, request: Struct) -> Struct:
+    return DESCRIBE_TRANSACTIONS.response(
+        transaction_states=[_describe(ctx, each) for each in dict.fromkeys(request.transactional_ids)]
+    )
+
+
+def _describe(ctx: RequestContext, transactional_id: str) -> Struct:
+    shard = ctx.broker.transactions.at(transactional_id) if transactional_id else ErrorCode.INVALID_REQUEST
+    if isinstance(shard, ErrorCode):
+        return TransactionState(transactional_id=transactional_id, error_code=shard)
+    return describe_transaction(shard, transactional_id)

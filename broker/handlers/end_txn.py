@@ -1,0 +1,59 @@
+"""EndTxn v0-v5: a producer commits or aborts its transaction (KIP-98).
+
+Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 TRANSACTION_ABORTABLE; v5 ends
+with the next epoch, which the answer has (KIP-890). The answer comes as soon as the decision is written; the partitions
+are told after it.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.shard import Producer
+from coordinator.transaction.end_txn import Ended, end_transaction
+from coordinator.transaction.shard import TransactionEffects
+from protocol.errors import ErrorCode
+from protocol.messages.end_txn import END_TXN
+from protocol.schema import Struct
+
+FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
+FIRST_VERSION_WITH_EPOCH_BUMP = 5
+NEWER, OLDER = 2, 0
+
+
+@handles(END_TXN)
+def end_txn(ctx: RequestContext, request: Struct) -> Reply:
+    if ctx.api_version < FIRST_VERSION_WITH_EPOCH_BUMP:
+        return _end(ctx, request)
+    # There has to be an id to give where epochs are used up: a decision does not wait.
+    return ctx.broker.producer_ids.with_ids(lambda: _end(ctx, request))
+
+
+def _end(ctx: RequestContext, request: Struct) -> Reply:
+    transactions = ctx.broker.transactions
+    if not request.transactional_id:
+        return _response(ctx, Ended(ErrorCode.INVALID_REQUEST))
+    shard = transactions.at(request.transactional_id)
+    if isinstance(shard, ErrorCode):
+        return _response(ctx, Ended(shard))
+    effects: TransactionEffects = Effects()
+    ended = end_transaction(
+        shard,
+        request.transactional_id,
+        Producer(request.producer_id, request.producer_epoch),
+        request.committed,
+        NEWER if ctx.api_version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLDER,
+        ctx.broker.producer_ids.next,
+        transactions.now(),
+        effects,
+    )
+    code = transactions.run(shard, effects)
+    answer = _response(ctx, Ended(code) if code is not ErrorCode.NONE else ended)
+    return transactions.when_forced(answer, lambda code: _response(ctx, Ended(code)))
+
+
+def _response(ctx: RequestContext, ended: Ended) -> Struct:
+    code = ended.code
+    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    return END_TXN.response(error_code=code, producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

@@ -1,0 +1,32 @@
+"""InitializeShareGroupState v0: begin the state of share-partitions anew (KIP-932)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.share_state_requests import answer_states, check_exists
+from coordinator.share.state import ShareKey
+from protocol.messages.initialize_share_group_state import (
+    INITIALIZE_SHARE_GROUP_STATE,
+    InitializeStateResult,
+    PartitionResult,
+)
+from protocol.schema import Struct
+
+
+@handles(INITIALIZE_SHARE_GROUP_STATE)
+def initialize_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
+    states = ctx.broker.share_states
+
+    def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
+        check_exists(ctx, share)
+        states.initialize(share, asked.state_epoch, asked.start_offset)
+
+    return answer_states(
+        ctx,
+        INITIALIZE_SHARE_GROUP_STATE,
+        request,
+        "initialize share group state",
+        InitializeStateResult,
+        PartitionResult,
+        serve,
+    )

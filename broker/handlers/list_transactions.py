@@ -1,0 +1,53 @@
+"""ListTransactions v0-v2: the transactional ids of this broker (KIP-664).
+
+Versions: v1 a filter by duration (KIP-994); v2 one by a regular expression that the whole id has to match (KIP-1152).
+Names of states are told apart by case; unknown ones let nothing pass, and are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from broker.dispatch import RequestContext, handles
+from coordinator.transaction.admin import Filters
+from coordinator.transaction.admin import list_transactions as list_shard
+from coordinator.transaction.state import BY_TEXT
+from protocol.errors import ErrorCode
+from protocol.messages.list_transactions import LIST_TRANSACTIONS
+from protocol.schema import Struct
+
+
+@handles(LIST_TRANSACTIONS)
+def list_transactions(ctx: RequestContext, request: Struct) -> Struct:
+    try:
+        matches = compiled(request.transactional_id_pattern) if request.transactional_id_pattern else None
+    except ValueError:
+        return LIST_TRANSACTIONS.response(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    shards = ctx.broker.transactions.shards()
+    if isinstance(shards, ErrorCode):
+        return LIST_TRANSACTIONS.response(error_code=shards)
+    names = dict.fromkeys(request.state_filters)
+    filters = Filters(
+        states=frozenset(BY_TEXT[name] for name in names if name in BY_TEXT) if names else None,
+        producer_ids=frozenset(request.producer_id_filters),
+        duration_ms=request.duration_filter,
+        matches=matches,
+    )
+    now_ms = ctx.broker.clock.now_ms()
+    return LIST_TRANSACTIONS.response(
+        unknown_state_filters=[name for name in names if name not in BY_TEXT],
+        transaction_states=[each for shard in shards for each in list_shard(shard, filters, now_ms)],
+    )
+
+
+def compiled(pattern: str) -> Callable[[str], bool]:
+    """Whether a text matches as a whole, by the rules of RE2, which Kafka has. ValueError for what is no pattern."""
+    import re2  # loaded when first asked for
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found = re2.compile(pattern, options)
+    except re2.error as error:
+        raise ValueError(str(error)) from error
+    return lambda text: found.fullmatch(text) is not None

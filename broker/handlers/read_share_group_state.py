@@ -1,0 +1,24 @@
+"""ReadShareGroupState v0: the state of share-partitions, for their partitions' leader (KIP-932)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.share_state_requests import answer_states
+from coordinator.share.state import ShareKey
+from protocol.messages.read_share_group_state import READ_SHARE_GROUP_STATE, PartitionResult, ReadStateResult
+from protocol.messages.read_share_group_state import StateBatch as StateBatchStruct
+from protocol.schema import Struct
+
+
+@handles(READ_SHARE_GROUP_STATE)
+def read_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
+    states = ctx.broker.share_states
+
+    def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
+        found = states.read(share, asked.leader_epoch)
+        answered.state_epoch, answered.start_offset = found.state_epoch, found.start_offset
+        answered.state_batches = [StateBatchStruct(**batch._asdict()) for batch in found.batches]
+
+    return answer_states(
+        ctx, READ_SHARE_GROUP_STATE, request, "read share group state", ReadStateResult, PartitionResult, serve
+    )

@@ -1,0 +1,39 @@
+"""ReadShareGroupStateSummary v0-v1: where share-partitions start (KIP-932).
+
+Versions: v1 the number of records that are done with (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.share_state_requests import answer_states, check_exists
+from coordinator.share.state import ShareKey
+from protocol.messages.read_share_group_state_summary import (
+    READ_SHARE_GROUP_STATE_SUMMARY,
+    PartitionResult,
+    ReadStateSummaryResult,
+)
+from protocol.schema import Struct
+
+
+@handles(READ_SHARE_GROUP_STATE_SUMMARY)
+def read_share_group_state_summary(ctx: RequestContext, request: Struct) -> Reply:
+    states = ctx.broker.share_states
+
+    def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
+        check_exists(ctx, share)
+        found = states.summarize(share)
+        answered.state_epoch, answered.leader_epoch = found.state_epoch, found.leader_epoch
+        answered.start_offset = found.start_offset
+        if ctx.api_version >= 1:
+            answered.delivery_complete_count = found.delivery_complete_count
+
+    return answer_states(
+        ctx,
+        READ_SHARE_GROUP_STATE_SUMMARY,
+        request,
+        "read share group state summary",
+        ReadStateSummaryResult,
+        PartitionResult,
+        serve,
+    )

@@ -1,0 +1,21 @@
+"""RemoveRaftVoter v0: one voter fewer for the quorum that keeps the metadata (KIP-853).
+
+There is one, and the last one stays.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.quorum import Voter
+from metadata.decision import Refused
+from protocol.messages.remove_raft_voter import REMOVE_RAFT_VOTER
+from protocol.schema import Struct
+
+
+@handles(REMOVE_RAFT_VOTER)
+def remove_raft_voter(ctx: RequestContext, request: Struct) -> Reply:
+    voter = Voter(request.voter_id, request.voter_directory_id, ())
+    try:
+        ctx.broker.quorum.remove_voter(request.cluster_id, voter)
+    except Refused as refused:
+        return REMOVE_RAFT_VOTER.response(error_code=refused.error_code, error_message=refused.message)

@@ -1,0 +1,163 @@
+"""ShareFetch v1-v2: acquire records of share-partitions, and acknowledge those that were acquired before (KIP-932).
+
+Versions: v2 no more records than asked for (KIP-1206, acquire mode 1), and locks that last longer (KIP-1222).
+
+A request acknowledges first, then fetches; one that renews locks does not fetch. What was acknowledged is in the share
+coordinator's log before the answer says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.deferred import Deferred
+from broker.dispatch import Reply, RequestContext, handles
+from broker.share_requests import acknowledge, check_caller, is_served, settings_of
+from broker.shares.acknowledgement import Acknowledged
+from broker.shares.acquisition import Wanted
+from broker.shares.fetching import Fetched, ShareFetchAttempt
+from broker.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, SessionKey, ShareSession
+from coordinator.group.refused import Refused
+from protocol.errors import ErrorCode
+from protocol.messages.share_fetch import (
+    SHARE_FETCH,
+    AcquiredRecords,
+    PartitionData,
+    ShareFetchableTopicResponse,
+)
+from protocol.schema import Struct
+
+_BATCH_OPTIMIZED, _RECORD_LIMIT = 0, 1
+
+
+@handles(SHARE_FETCH)
+def share_fetch(ctx: RequestContext, request: Struct) -> Reply:
+    try:
+        return fetch(ctx, request)
+    except Refused as refusal:
+        return failed(refusal.code)
+
+
+def failed(code: ErrorCode) -> Struct:
+    return SHARE_FETCH.response(error_code=code)
+
+
+def fetch(ctx: RequestContext, request: Struct) -> Reply:
+    """Acknowledge and fetch. Raises Refused where nothing of it is done."""
+    if not is_served(ctx):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+    check_caller(request)
+    batches = acknowledged_of(request)
+    check_request(request)
+    broker = ctx.broker
+    key = SessionKey(request.group_id, request.member_id)
+    session = broker.share_partitions.sessions.fetch(
+        key,
+        request.share_session_epoch,
+        (Place(topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions),
+        (Place(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions),
+        ctx.connection,
+        acknowledges=bool(batches),
+    )
+    epoch = session.epoch
+    results = acknowledge(ctx, key, batches, may_renew=request.is_renew_ack)
+    if request.share_session_epoch == FINAL_EPOCH:
+        broker.share_partitions.sessions.end(session)
+        return answer(ctx, request, results, [], ())
+    if request.max_records <= 0 or request.max_bytes <= 0:
+        return answer(ctx, request, results, [], ())
+    is_first = request.share_session_epoch == INITIAL_EPOCH
+    told = list(session.places) if is_first else ()
+    attempt = ShareFetchAttempt(
+        broker,
+        request.group_id,
+        in_turn(session, epoch),
+        Wanted(request.member_id, request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT),
+        settings_of(ctx, request.group_id),
+        min_bytes=request.min_bytes,
+        max_bytes=min(request.max_bytes, broker.config.get_int("fetch.max.bytes")),
+    )
+    found = attempt.run(0 if batches else request.max_wait_ms)
+    if isinstance(found, Deferred):
+        return found.then(lambda fetched: respond(ctx, request, results, fetched, told))
+    return answer(ctx, request, results, found, told)
+
+
+def acknowledged_of(request: Struct) -> dict[Place, list[Acknowledged]]:
+    """What the request says of records that its member has."""
+    return {
+        Place(topic.topic_id, each.partition_index): [
+            Acknowledged(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+            for batch in each.acknowledgement_batches
+        ]
+        for topic in request.topics
+        for each in topic.partitions
+        if each.acknowledgement_batches
+    }
+
+
+def check_request(request: Struct) -> None:
+    """Raises Refused: INVALID_REQUEST for a renewal that fetches; and for a mode that is none, as Kafka, another."""
+    if request.is_renew_ack and (
+        request.share_session_epoch == INITIAL_EPOCH
+        or request.max_wait_ms
+        or request.min_bytes
+        or request.max_bytes
+        or request.max_records
+    ):
+        raise Refused(ErrorCode.INVALID_REQUEST)
+    if request.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def in_turn(session: ShareSession, epoch: int) -> list[Place]:
+    """The session's partitions, another one first each time."""
+    places = list(session.places)
+    if not places:
+        return places
+    first = epoch % len(places)
+    return places[first:] + places[:first]
+
+
+def answer(
+    ctx: RequestContext,
+    request: Struct,
+    results: dict[Place, Refused | None],
+    fetched: list[Fetched],
+    told: Iterable[Place],
+) -> Reply:
+    """The answer, once what was acknowledged is as safe as flush.messages says."""
+    return ctx.broker.share_states.when_forced(respond(ctx, request, results, fetched, told), failed)
+
+
+def respond(
+    ctx: RequestContext,
+    request: Struct,
+    results: dict[Place, Refused | None],
+    fetched: list[Fetched],
+    told: Iterable[Place],
+) -> Struct:
+    """What became of acknowledgements and of fetches, by partition; `told`: those of which something is said anyway."""
+    by_place: dict[Place, Struct] = {}
+    for each in sorted(fetched, key=lambda each: not each.error_code):  # errors come first, as in Kafka
+        data = by_place[each.place] = PartitionData(partition_index=each.place.partition)
+        data.error_code, data.error_message = each.error_code, each.error_message
+        data.records = each.records
+        data.acquired_records = [AcquiredRecords(**one._asdict()) for one in each.acquired]
+    for place in (*results, *told):
+        if place not in by_place:
+            by_place[place] = PartitionData(partition_index=place.partition, records=b"")
+    for place, refusal in results.items():
+        if refusal is not None:
+            data = by_place[place]
+            data.acknowledge_error_code, data.acknowledge_error_message = refusal.code, refusal.message
+    topics: dict[bytes, list[Struct]] = {}
+    for place, data in by_place.items():
+        topics.setdefault(place.topic_id, []).append(data)
+    return SHARE_FETCH.response(
+        acquisition_lock_timeout_ms=settings_of(ctx, request.group_id).limits.lock_duration_ms,
+        responses=[
+            ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in topics.items()
+        ],
+    )

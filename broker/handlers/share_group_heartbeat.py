@@ -1,0 +1,48 @@
+"""ShareGroupHeartbeat v1: join, stay in and leave a share group (KIP-932)."""
+
+from __future__ import annotations
+
+from broker.coordinators.client_address import java_address
+from broker.dispatch import Reply, RequestContext, handles
+from coordinator.effects import Effects
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects
+from coordinator.group.share.checks import check_request
+from coordinator.group.share.heartbeat import Caller, new_response
+from coordinator.group.share.heartbeat import heartbeat as decide
+from metadata.features import SHARE_VERSION
+from protocol.errors import ErrorCode
+from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from protocol.schema import Struct
+
+
+@handles(SHARE_GROUP_HEARTBEAT)
+def share_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
+    if not is_served(ctx):
+        return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    groups = ctx.broker.groups
+
+    def serve() -> Reply:
+        effects: GroupEffects = Effects()
+        try:
+            check_request(request)
+            shard = groups.at(request.group_id)
+            if isinstance(shard, ErrorCode):
+                return new_response(error_code=shard)
+            caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host))
+            response = decide(shard, request, caller, groups.now(), effects)
+        except Refused as refusal:
+            return new_response(error_code=refusal.code, error_message=refusal.message)
+        code = groups.run(shard, effects)
+        if code is not ErrorCode.NONE:
+            return new_response(error_code=code)
+        return groups.when_forced(response, lambda code: new_response(error_code=code))
+
+    return groups.with_topic(serve)
+
+
+def is_served(ctx: RequestContext) -> bool:
+    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
+    broker = ctx.broker
+    is_configured = "share" in broker.config.get_list("group.coordinator.rebalance.protocols")
+    return is_configured or broker.controller.image.features.get(SHARE_VERSION, 0) > 0

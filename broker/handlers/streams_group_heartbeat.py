@@ -1,0 +1,88 @@
+"""StreamsGroupHeartbeat v0: join, stay in and leave a streams group (KIP-1071).
+
+Not served, as in Apache Kafka 4.3: static members, warm-up tasks, offsets of tasks, other topologies than the first,
+regular expressions for source topics.
+"""
+
+from __future__ import annotations
+
+from broker.coordinators.client_address import java_address
+from broker.dispatch import Reply, RequestContext, handles
+from broker.streams_topics import told
+from coordinator.effects import Effects
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects
+from coordinator.group.streams.configured import Status
+from coordinator.group.streams.heartbeat import Caller, Outcome, new_response
+from coordinator.group.streams.heartbeat import heartbeat as decide
+from metadata.features import STREAMS_VERSION
+from metadata.topic_names import is_internal, name_problem
+from protocol.errors import ErrorCode
+from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
+from protocol.schema import Struct
+
+
+@handles(STREAMS_GROUP_HEARTBEAT)
+def streams_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
+    if not is_served(ctx):
+        return refused(ErrorCode.UNSUPPORTED_VERSION)
+    problem = topology_problem(request.topology)
+    if problem is not None:
+        return refused(ErrorCode.STREAMS_INVALID_TOPOLOGY, problem)
+    groups = ctx.broker.groups
+
+    def serve() -> Reply:
+        shard = groups.at(request.group_id)
+        if isinstance(shard, ErrorCode):
+            return refused(shard)
+        caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host))
+        effects: GroupEffects = Effects()
+        try:
+            outcome = decide(shard, request, caller, groups.now(), effects)
+        except Refused as refusal:
+            return refused(refusal.code, refusal.message)
+        code = groups.run(shard, effects)
+        if code is not ErrorCode.NONE:
+            return refused(code)
+        if outcome.missing:
+            make_topics(ctx, outcome)
+        return groups.when_forced(outcome.response, refused)
+
+    return groups.with_topic(serve)
+
+
+def refused(code: ErrorCode, message: str | None = None) -> Struct:
+    """The answer to a heartbeat that is not taken."""
+    return new_response(error_code=code, error_message=message)
+
+
+def make_topics(ctx: RequestContext, outcome: Outcome) -> None:
+    """Make the internal topics that are missing. What failed before is added to the answer."""
+    topics = ctx.broker.groups.streams_topics
+    failures = topics.failures(outcome.missing)
+    for status in outcome.response.status:
+        if status.status_code == Status.MISSING_INTERNAL_TOPICS and failures:
+            status.status_detail += f"; Creation failed: {told(failures)}."
+    topics.create(outcome.missing, 2 * outcome.response.heartbeat_interval_ms)
+
+
+def topology_problem(topology: Struct | None) -> str | None:
+    """What is wrong with the names of a topology's topics; None if nothing is."""
+    names: dict[str, None] = {}
+    for each in () if topology is None else topology.subtopologies:
+        names.update(dict.fromkeys(each.source_topics))
+        names.update(dict.fromkeys(each.repartition_sink_topics))
+        names.update(dict.fromkeys(topic.name for topic in each.repartition_source_topics))
+        names.update(dict.fromkeys(topic.name for topic in each.state_changelog_topics))
+    internal = [name for name in names if is_internal(name)]
+    if internal:
+        return f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
+    strange = [name for name in names if name_problem(name) is not None]
+    return f"Topic names {','.join(strange)} are not valid topic names." if strange else None
+
+
+def is_served(ctx: RequestContext) -> bool:
+    """Whether this broker has streams groups: by its configuration, and by the cluster's features."""
+    broker = ctx.broker
+    has_protocol = "streams" in broker.config.get_list("group.coordinator.rebalance.protocols")
+    return has_protocol and broker.controller.image.features.get(STREAMS_VERSION, 0) > 0

@@ -1,0 +1,124 @@
+"""TxnOffsetCommit v0-v5: offsets of a group that are committed with a transaction (KIP-98).
+
+Versions: v2 leader epochs (KIP-320); v3 flexible, the member and its generation (KIP-447); v4 TRANSACTION_ABORTABLE,
+before INVALID_TXN_STATE; v5 lets the group's partition join the transaction by that (KIP-890).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.partition import Partition
+from broker.produce_verification import is_open
+from coordinator.effects import Effects
+from coordinator.group.shard import GroupEffects
+from coordinator.group.txn_offset_commit import check_transactional_commit, commit_in_transaction
+from coordinator.shard import Producer
+from coordinator.transaction.transaction import TopicPartition
+from metadata.image import MetadataImage
+from protocol.errors import ErrorCode
+from protocol.messages.txn_offset_commit import (
+    TXN_OFFSET_COMMIT,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from protocol.schema import Struct
+
+FIRST_VERSION_SURE_OF_LOADING = 2
+FIRST_VERSION_KNOWING_ABORTABLE = 4
+FIRST_VERSION_THAT_JOINS = 5
+NEWER = 2
+
+
+@handles(TXN_OFFSET_COMMIT)
+def txn_offset_commit(ctx: RequestContext, request: Struct) -> Reply:
+    refused = refuse_unknown(ctx.broker.controller.image, request)
+    if not request.topics:
+        return response(refused)
+    return ctx.broker.groups.with_topic(lambda: commit(ctx, request, refused))
+
+
+def commit(ctx: RequestContext, request: Struct, refused: list[Struct]) -> Reply:
+    """Answer for the topics that there are."""
+    groups = ctx.broker.groups
+
+    def refusal(code: ErrorCode) -> Struct:
+        if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < FIRST_VERSION_SURE_OF_LOADING:
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # those clients did not expect the other
+        return response(refused + [failed(topic, code) for topic in request.topics])
+
+    if not request.group_id:
+        return refusal(ErrorCode.INVALID_GROUP_ID)
+    shard = groups.at(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return refusal(shard)
+    found = groups.log_at(shard.partition)
+    code = found if isinstance(found, ErrorCode) else verify(ctx, request, found.partition)
+    if code is ErrorCode.NONE:
+        code = check_transactional_commit(shard, request)
+    if code is not ErrorCode.NONE:
+        return refusal(code)
+    effects: GroupEffects = Effects()
+    topics = commit_in_transaction(shard, request, groups.now(), effects)
+    code = groups.run(shard, effects)
+    if code is not ErrorCode.NONE:
+        return refusal(code)
+    return groups.when_forced(response(refused + topics), refusal)
+
+
+def verify(ctx: RequestContext, request: Struct, partition: Partition) -> ErrorCode:
+    """Whether the group's partition takes part in the transaction; from v5 on it joins."""
+    producer = Producer(request.producer_id, request.producer_epoch)
+    if is_open(partition, producer):
+        return ErrorCode.NONE
+    transactions, place = ctx.broker.transactions, TopicPartition(partition.topic, partition.index)
+    if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
+        code = transactions.join(request.transactional_id, producer, frozenset({place}), NEWER)
+    elif ctx.broker.config.get_bool("transaction.partition.verification.enable"):
+        code = transactions.verify(request.transactional_id, producer, frozenset({place}))[place]
+    else:
+        code = ErrorCode.NONE
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and ctx.api_version < FIRST_VERSION_KNOWING_ABORTABLE:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def refuse_unknown(image: MetadataImage, request: Struct) -> list[Struct]:
+    """Take out of the request what does not exist; gives the answers for that."""
+    refused, known = [], []
+    for topic in request.topics:
+        found = image.topic(topic.name)
+        partitions = found.partitions if found is not None else {}
+        strange = [each for each in topic.partitions if each.partition_index not in partitions]
+        rest = [each for each in topic.partitions if each.partition_index in partitions]
+        if strange:
+            strange_topic = TxnOffsetCommitRequestTopic(name=topic.name, partitions=strange)
+            refused.append(failed(strange_topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if rest:
+            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=rest))
+    request.topics = known
+    return refused
+
+
+def failed(topic: Struct, code: ErrorCode) -> Struct:
+    """A topic of which all partitions have the same error."""
+    return TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ],
+    )
+
+
+def response(topics: list[Struct]) -> Struct:
+    """The answer; a topic that is there twice, refused in part, becomes one."""
+    by_name: dict[str, Struct] = {}
+    for topic in topics:
+        if topic.name in by_name:
+            by_name[topic.name].partitions += topic.partitions
+        else:
+            by_name[topic.name] = topic
+    return TXN_OFFSET_COMMIT.response(topics=list(by_name.values()))

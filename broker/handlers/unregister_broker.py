@@ -1,0 +1,22 @@
+"""UnregisterBroker v0: forget a broker (KIP-631).
+
+This one too, as with Kafka: it is then told to no client any more, leads nothing, and registers again when it starts.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.decision import Refused
+from metadata.lifecycle import unregister_broker as decide
+from protocol.messages.unregister_broker import UNREGISTER_BROKER
+from protocol.schema import Struct
+
+
+@handles(UNREGISTER_BROKER)
+def unregister_broker(ctx: RequestContext, request: Struct) -> Reply:
+    controller = ctx.broker.controller
+    try:
+        records = decide(controller.image, request.broker_id)
+    except Refused as refused:
+        return UNREGISTER_BROKER.response(error_code=refused.error_code, error_message=refused.message)
+    return controller.submit(records).then(lambda _: UNREGISTER_BROKER.response(error_message=""))

@@ -1,0 +1,33 @@
+"""UpdateFeatures v0-v2: raise or lower feature levels (KIP-584), or only say whether they could be.
+
+Versions: v0 only raises, whatever its flag for going down says, as with Kafka 4; v1 kinds of upgrade, validate only
+(KIP-778); v2 no result for each feature, as they are granted all or none (KIP-1022).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.decision import Refused
+from metadata.feature_updates import FeatureUpdate
+from protocol.errors import ErrorCode
+from protocol.messages.update_features import UPDATE_FEATURES, UpdatableFeatureResult
+from protocol.schema import Struct
+
+_FAILED = "The update failed for all features since the following feature had an error: "
+
+
+@handles(UPDATE_FEATURES)
+def update_features(ctx: RequestContext, request: Struct) -> Reply:
+    updates = [
+        FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type) for each in request.feature_updates
+    ]
+    try:
+        updated = ctx.broker.quorum.update_features(updates, validate_only=request.validate_only)
+    except Refused as refused:
+        return UPDATE_FEATURES.response(error_code=refused.error_code, error_message=f"{_FAILED}{refused.message}")
+    granted = [
+        UpdatableFeatureResult(feature=each.name, error_code=ErrorCode.NONE, error_message="NONE") for each in updates
+    ]
+    return updated.then(
+        lambda _: UPDATE_FEATURES.response(error_message=None, results=granted if ctx.api_version < 2 else [])
+    )

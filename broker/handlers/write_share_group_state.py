@@ -1,0 +1,34 @@
+"""WriteShareGroupState v0-v1: what has changed in share-partitions (KIP-932).
+
+Versions: v1 the number of records that are done with (KIP-1226).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.share_state_requests import answer_states
+from coordinator.share.state import ShareKey, StateBatch
+from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE, PartitionResult, WriteStateResult
+from protocol.schema import Struct
+
+
+@handles(WRITE_SHARE_GROUP_STATE)
+def write_share_group_state(ctx: RequestContext, request: Struct) -> Reply:
+    states = ctx.broker.share_states
+
+    def serve(share: ShareKey, asked: Struct, answered: Struct) -> None:
+        states.write(
+            share,
+            state_epoch=asked.state_epoch,
+            leader_epoch=asked.leader_epoch,
+            start_offset=asked.start_offset,
+            delivery_complete_count=asked.delivery_complete_count,
+            batches=tuple(
+                StateBatch(each.first_offset, each.last_offset, each.delivery_state, each.delivery_count)
+                for each in asked.state_batches
+            ),
+        )
+
+    return answer_states(
+        ctx, WRITE_SHARE_GROUP_STATE, request, "write share group state", WriteStateResult, PartitionResult, serve
+    )

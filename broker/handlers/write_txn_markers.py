@@ -1,0 +1,66 @@
+"""WriteTxnMarkers v1-v2: write the end of transactions into partitions; also how hanging ones are aborted (KIP-664).
+
+Versions: v1 flexible; v2 the transaction.version of each (KIP-1228). This broker's own coordinator needs no request.
+"""
+
+from __future__ import annotations
+
+from broker.coordinators.markers import Marker, append_marker
+from broker.deferred import Deferred, settled
+from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import error_code_of
+from coordinator.shard import Producer
+from protocol.errors import ErrorCode
+from protocol.messages.write_txn_markers import (
+    WRITE_TXN_MARKERS,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+)
+from protocol.schema import Struct
+
+
+@handles(WRITE_TXN_MARKERS)
+def write_txn_markers(ctx: RequestContext, request: Struct) -> Reply:
+    waiting: list[Deferred[ErrorCode]] = []
+    response = WRITE_TXN_MARKERS.response(
+        markers=[
+            WritableTxnMarkerResult(
+                producer_id=each.producer_id,
+                topics=[
+                    WritableTxnMarkerTopicResult(
+                        name=topic.name,
+                        partitions=[_write(ctx, each, topic.name, index, waiting) for index in topic.partition_indexes],
+                    )
+                    for topic in each.topics
+                ],
+            )
+            for each in request.markers
+        ]
+    )
+    return settled(waiting).then(lambda _: response) if waiting else response
+
+
+def _write(ctx: RequestContext, asked: Struct, topic: str, index: int, waiting: list[Deferred[ErrorCode]]) -> Struct:
+    """The answer for one partition; of those in `waiting` it is complete once they are done."""
+    answer = WritableTxnMarkerPartitionResult(partition_index=index)
+    marker = Marker(
+        Producer(asked.producer_id, asked.producer_epoch),
+        asked.transaction_result,
+        asked.coordinator_epoch,
+        asked.transaction_version,
+    )
+    code = append_marker(ctx.broker, marker, topic, index)
+    if not isinstance(code, Deferred):
+        answer.error_code = code
+        return answer
+
+    def tell(done: Deferred[ErrorCode]) -> None:
+        try:
+            answer.error_code = done.result()
+        except Exception as error:
+            answer.error_code = error_code_of(error)
+
+    code.add_done_callback(tell)
+    waiting.append(code)
+    return answer

@@ -1,0 +1,202 @@
+"""Whether partitions take part in the transaction whose records they are to get (KIP-890).
+
+Asked before the first batch of a transaction in a partition is offered to the log: after it the log itself knows that a
+transaction is open. From Produce v12 on a partition joins by being written to; before, it must have been added by a
+request, or the batch would leave a transaction open that nobody ends.
+
+A producer may begin its next transaction as soon as EndTxn is answered, and the markers of the last one may still be on
+their way then: so from v12 on CONCURRENT_TRANSACTIONS is not told at once, but asked again for a little while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from struct import Struct as Layout
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.deferred import Deferred, after
+from broker.dispatch import Reply, RequestContext
+from broker.partition import OfflineLog, Partition
+from coordinator.shard import Producer
+from coordinator.transaction.transaction import TopicPartition
+from protocol.errors import ErrorCode
+from protocol.records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
+from protocol.schema import Struct
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+#: length, magic, attributes (the low byte), producer id, its epoch, first sequence.
+_peek = Layout(">8xi4xb5xB20xqhi").unpack_from
+_PEEKED_BYTES = 57
+_MAGIC = 2
+
+FIRST_VERSION_THAT_JOINS = 12
+FIRST_VERSION_KNOWING_ABORTABLE = 11
+#: The transaction protocol of clients whose partitions join by being written to.
+NEWER = 2
+
+#: What clients that do not know these codes are to try again after; it does not make them ask for metadata.
+_TRY_AGAIN = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+class Verdict(NamedTuple):
+    """Why a partition's batch is refused."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+NO_VERDICTS: Mapping[TopicPartition, Verdict] = MappingProxyType({})
+
+
+class FirstBatch(NamedTuple):
+    """A batch of a transaction that is not open in its partition."""
+
+    place: TopicPartition
+    producer: Producer
+    sequence: int
+    is_known: bool  # whether the log knows the producer
+    is_fenced: bool = False  # whether the log has had a later epoch of it
+
+
+def is_too_early(ctx: RequestContext, found: Mapping[TopicPartition, Verdict]) -> bool:
+    """Whether the transaction before is still being ended, so that the coordinator may say something else soon."""
+    return (
+        bool(found)
+        and ctx.api_version >= FIRST_VERSION_THAT_JOINS
+        and any(each.code is ErrorCode.CONCURRENT_TRANSACTIONS for each in found.values())
+    )
+
+
+def when_not_too_early(
+    ctx: RequestContext,
+    request: Struct,
+    found: Mapping[TopicPartition, Verdict],
+    serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
+) -> Reply:
+    """What `serve(verdicts)` answers once the coordinator does not say CONCURRENT_TRANSACTIONS any more.
+
+    It is asked every add.partitions.to.txn.retry.backoff.ms; after add.partitions.to.txn.retry.backoff.max.ms, or
+    request.timeout.ms, its word stands. `found`: what it says now.
+    """
+    broker = ctx.broker
+    get_int = broker.config.get_int
+    backoff_ms = get_int("add.partitions.to.txn.retry.backoff.ms")
+    most_ms = min(get_int("add.partitions.to.txn.retry.backoff.max.ms"), get_int("request.timeout.ms"))
+    if most_ms <= 0:
+        return serve(found)
+    until_ms = broker.clock.monotonic_ms() + most_ms
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))  # what waits, copies
+    verified: Deferred[Mapping[TopicPartition, Verdict]] = Deferred()
+
+    def ask_again() -> None:
+        try:
+            answer = verdicts(ctx, request)
+        except Exception as error:
+            verified.fail(error)
+            return
+        if is_too_early(ctx, answer) and broker.clock.monotonic_ms() < until_ms:
+            broker.timers.call_later(backoff_ms, ask_again)
+        else:
+            verified.resolve(answer)
+
+    broker.timers.call_later(backoff_ms, ask_again)
+    return after(verified, lambda: serve(verified.result()))
+
+
+def verdicts(ctx: RequestContext, request: Struct) -> Mapping[TopicPartition, Verdict]:
+    """Of a Produce with a transactional id: the partitions whose records are refused, mostly none.
+
+    Records of more than one producer refuse all of them: INVALID_PRODUCER_ID_MAPPING.
+    """
+    found = list(_batches(ctx, request))
+    if not found:
+        return {}
+    producers = {batch.producer for batch in found}
+    if len(producers) > 1:
+        refused = Verdict(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        return {batch.place: refused for batch in found}
+    fenced = Verdict(ErrorCode.INVALID_PRODUCER_EPOCH)
+    answer = {batch.place: fenced for batch in found if batch.is_fenced}
+    first = [batch for batch in found if batch.sequence >= 0 and not batch.is_fenced]
+    codes = ask(ctx.broker, request.transactional_id, first, ctx.api_version) if first else {}
+    answer |= {place: told(code, ctx.api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
+    if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
+        for batch in first:
+            if batch.sequence and not batch.is_known:
+                answer.setdefault(batch.place, Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    return answer
+
+
+def ask(
+    broker: Broker, transactional_id: str, first: list[FirstBatch], api_version: int
+) -> dict[TopicPartition, ErrorCode]:
+    """What the coordinator says of the partitions, joined now or before."""
+    places = frozenset(batch.place for batch in first)
+    producer = first[0].producer
+    if api_version >= FIRST_VERSION_THAT_JOINS:
+        return dict.fromkeys(places, broker.transactions.join(transactional_id, producer, places, NEWER))
+    if not broker.config.get_bool("transaction.partition.verification.enable"):
+        return {}
+    return broker.transactions.verify(transactional_id, producer, places)
+
+
+def told(code: ErrorCode, api_version: int) -> Verdict:
+    """The coordinator's code in words that the producer knows."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return Verdict(ErrorCode.INVALID_PRODUCER_EPOCH)
+    if code is ErrorCode.TRANSACTION_ABORTABLE and api_version < FIRST_VERSION_KNOWING_ABORTABLE:
+        return Verdict(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
+    if code in _TRY_AGAIN or (code is ErrorCode.CONCURRENT_TRANSACTIONS and api_version < FIRST_VERSION_THAT_JOINS):
+        message = f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
+        return Verdict(ErrorCode.NOT_ENOUGH_REPLICAS, message)
+    return Verdict(code)
+
+
+def _batches(ctx: RequestContext, request: Struct) -> Iterator[FirstBatch]:
+    """The transactional batches; those of a transaction that is open in their partition with a sequence below 0."""
+    partitions = ctx.broker.partitions
+    for topic in request.topic_data:
+        name = topic.name if ctx.api_version < 13 else partitions.topic_name(topic.topic_id)
+        for data in topic.partition_data:
+            records = data.records
+            partition = None if name is None else partitions.get(name, data.index)
+            if partition is None or records is None or len(records) < _PEEKED_BYTES:
+                continue
+            length, magic, attributes, producer_id, epoch, sequence = _peek(records)
+            is_whole = magic == _MAGIC and length + LOG_OVERHEAD <= len(records)
+            if is_whole and attributes & TRANSACTIONAL_BIT and producer_id >= 0:
+                place, producer = TopicPartition(partition.topic, partition.index), Producer(producer_id, epoch)
+                yield _first_batch(partition, place, producer, max(sequence, 0))
+
+
+def _first_batch(partition: Partition, place: TopicPartition, producer: Producer, sequence: int) -> FirstBatch:
+    if isinstance(partition.log, OfflineLog):
+        return FirstBatch(place, producer, -1, False)  # the log will say so
+    entry = partition.log.producer_state.producers.get(producer.producer_id)
+    is_fenced = entry is not None and producer.producer_epoch < entry.producer_epoch
+    sequence = -1 if is_open(partition, producer) else sequence
+    return FirstBatch(place, producer, sequence, entry is not None, is_fenced)
+
+
+def is_open(partition: Partition, producer: Producer) -> bool:
+    """Whether the partition has a transaction of this producer, and of this epoch, open.
+
+    Not so sure while something waits there for its turn: it may be the marker that ends it.
+    """
+    entry = partition.log.producer_state.producers.get(producer.producer_id)
+    return (
+        entry is not None
+        and entry.transaction_offset >= 0
+        and entry.producer_epoch == producer.producer_epoch
+        and partition.queue is None
+    )

@@ -1,0 +1,62 @@
+"""How far something long is: a bar on a terminal, else a line in the log every few seconds."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two lines of the log.
+LINE_S = 5.0
+_BAR_WIDTH = 30
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Of `parts` parts with `total_bytes` bytes. Nothing is shown for what is over at once."""
+
+    def __init__(
+        self,
+        name: str,
+        parts: int,
+        total_bytes: int,
+        *,
+        stream: TextIO = sys.stderr,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._name = name
+        self._parts = parts
+        self._total_bytes = total_bytes
+        self._stream = stream
+        self._now = now
+        self._began = self._told = now()
+        self._on_terminal = stream.isatty()
+
+    def show(self, parts: int, done_bytes: int) -> None:
+        """So much is done. What was counted too often counts as all."""
+        done_bytes = min(done_bytes, self._total_bytes)
+        if self._on_terminal:
+            share = done_bytes / self._total_bytes if self._total_bytes else 1.0
+            bar = ("#" * round(share * _BAR_WIDTH)).ljust(_BAR_WIDTH, ".")
+            self._stream.write(f"{_CLEAR}{self._name} [{bar}] {self._text(parts, done_bytes)}")
+            self._stream.flush()
+        elif self._now() - self._told >= LINE_S:
+            self._told = self._now()
+            log.info("%s: %s", self._name, self._text(parts, done_bytes))
+
+    def end(self) -> None:
+        """It is over: the bar goes."""
+        if self._on_terminal:
+            self._stream.write(_CLEAR)
+            self._stream.flush()
+
+    def _text(self, parts: int, done_bytes: int) -> str:
+        text = f"{parts} of {self._parts} partitions, {done_bytes >> 20} of {self._total_bytes >> 20} MB"
+        if done_bytes:
+            left_s = (self._now() - self._began) * (self._total_bytes - done_bytes) / done_bytes
+            text += f", about {left_s:.0f} s left"
+        return text

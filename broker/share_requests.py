@@ -1,0 +1,68 @@
+"""What ShareFetch and ShareAcknowledge have in common: who asks, and the acknowledgements (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from broker.dispatch import RequestContext
+from broker.shares.acknowledgement import Acknowledged, check_acknowledgements
+from broker.shares.partitions import ShareSettings
+from broker.shares.sessions import Place, SessionKey
+from coordinator.group.refused import Refused
+from coordinator.group.share.checks import LONGEST_MEMBER_ID
+from metadata.features import SHARE_VERSION
+from protocol.errors import ErrorCode
+from protocol.schema import Struct
+
+
+def is_served(ctx: RequestContext) -> bool:
+    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
+    broker = ctx.broker
+    is_configured = "share" in broker.config.get_list("group.coordinator.rebalance.protocols")
+    return is_configured or broker.controller.image.features.get(SHARE_VERSION, 0) > 0
+
+
+def check_caller(request: Struct) -> None:
+    """Raises Refused: INVALID_REQUEST for a group or a member that is none."""
+    if request.group_id is None or not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
+        raise Refused(ErrorCode.INVALID_REQUEST)
+
+
+def settings_of(ctx: RequestContext, group_id: str) -> ShareSettings:
+    """The group's settings."""
+    return ctx.broker.share_partitions.settings(group_id)
+
+
+def acknowledge(
+    ctx: RequestContext, key: SessionKey, batches: Mapping[Place, Sequence[Acknowledged]], *, may_renew: bool
+) -> dict[Place, Refused | None]:
+    """Take acknowledgements; why those of a partition are not taken, None where they are."""
+    settings = settings_of(ctx, key.group_id)
+    results: dict[Place, Refused | None] = {}
+    for place, acknowledged in batches.items():
+        try:
+            check_acknowledgements(acknowledged, may_renew=may_renew and settings.may_renew)
+            _acknowledge_one(ctx, key, place, acknowledged, settings)
+        except Refused as refusal:
+            results[place] = refusal
+        else:
+            results[place] = None
+    return results
+
+
+def _acknowledge_one(
+    ctx: RequestContext, key: SessionKey, place: Place, acknowledged: Sequence[Acknowledged], settings: ShareSettings
+) -> None:
+    """Raises Refused: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises."""
+    broker = ctx.broker
+    name = broker.partitions.topic_name(place.topic_id)
+    if name is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+    partition = broker.partitions.get(name, place.partition)
+    if partition is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    share = broker.share_partitions.known(key.group_id, place)
+    if share is None:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        raise Refused(code, code.text)
+    broker.share_partitions.acknowledge(share, key.member_id, acknowledged, settings)

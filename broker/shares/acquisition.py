@@ -1,0 +1,116 @@
+"""Acquiring records for a member: what is available again of a batch, and what is new of the log.
+
+Records that keep failing come in ever smaller portions, so that a bad one among them holds up few others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.shares.limits import Limits
+from broker.shares.runs import Batch, RecordState, Run
+
+#: Deliveries after which records that keep failing are handed out in ever smaller portions, at least.
+_FEWEST_BEFORE_THROTTLING = 2
+
+
+class Acquired(NamedTuple):
+    """Records given to a member; `delivery_count`: this time included."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a member asks for. `exact`: no more than `max_records` (record_limit); else whole batches of the log."""
+
+    member_id: str
+    max_records: int
+    batch_size: int
+    exact: bool = False
+
+
+def acquire_again(
+    batch: Batch, first: int, last: int, left: int, wanted: Wanted, limits: Limits, deadline_ms: float
+) -> tuple[list[Acquired], bool]:
+    """What is available of a batch. Whether to stop there: it has failed so often that it comes in portions."""
+    taken: list[Acquired] = []
+    threshold = max(_FEWEST_BEFORE_THROTTLING, -(-limits.delivery_count // 2))
+    for run in batch.between(first, last):
+        if run.state is not RecordState.AVAILABLE:
+            continue
+        begin, end = max(run.first, first), min(run.last, last)
+        is_throttled = run.count >= threshold
+        if is_throttled:
+            if taken:
+                return taken, True
+            end = min(end, begin + _portion(run, threshold, limits) - 1)
+        if wanted.exact:
+            end = min(end, begin + left - 1)
+        if end < begin:
+            break
+        batch.cut(begin)
+        batch.cut(end + 1)
+        [each] = batch.between(begin, end)
+        each.state, each.member_id, each.deadline_ms = RecordState.ACQUIRED, wanted.member_id, deadline_ms
+        each.count += 1
+        taken.append(Acquired(each.first, each.last, each.count))
+        left -= end - begin + 1
+        if is_throttled:
+            return taken, True
+        if left <= 0:
+            break
+    return _joined(taken), False
+
+
+def acquire_new(
+    log_batches: Sequence[tuple[int, int]], end_offset: int, left: int, room: int, wanted: Wanted
+) -> list[Acquired]:
+    """Records from `end_offset` on, split into batches where those of the log end.
+
+    `left`: records the member still asks for; `room`: records that may still be locked.
+    """
+    taken: list[Acquired] = []
+    begin: int | None = None
+    end = -1
+    total = 0
+    for log_first, log_last in log_batches:
+        first, last = max(log_first, end_offset), log_last
+        if last < first:
+            continue
+        if total >= left or total >= room:
+            break
+        if wanted.exact:
+            last = min(last, first + min(left, room) - total - 1)
+        if begin is None:
+            begin = first
+        end = last
+        total = end - taken[0].first_offset + 1 if taken else end - begin + 1
+        if end - begin + 1 >= wanted.batch_size:
+            taken.append(Acquired(begin, end, 1))
+            begin = None
+    if begin is not None:
+        taken.append(Acquired(begin, end, 1))
+    return taken
+
+
+def _portion(run: Run, threshold: int, limits: Limits) -> int:
+    """How many of records that keep failing are given at a time: half as many each time, and one by one in the end."""
+    if run.count >= limits.delivery_count - 1:
+        return 1
+    return max(1, (run.last - run.first + 1) >> (run.count - threshold + 1))
+
+
+def _joined(taken: list[Acquired]) -> list[Acquired]:
+    joined: list[Acquired] = []
+    for each in taken:
+        last = joined[-1] if joined else None
+        if last is not None and last.last_offset + 1 == each.first_offset and last[2] == each[2]:
+            joined[-1] = last._replace(last_offset=each.last_offset)
+        else:
+            joined.append(each)
+    return joined

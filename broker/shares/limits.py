@@ -1,0 +1,14 @@
+"""What a share group allows of its share-partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """A share group's own settings; names and defaults are Kafka's."""
+
+    lock_duration_ms: int = 30_000  # share.record.lock.duration.ms
+    delivery_count: int = 5  # share.delivery.count.limit
+    record_locks: int = 2_000  # share.partition.max.record.locks

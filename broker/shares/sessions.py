@@ -1,0 +1,148 @@
+"""Share sessions (KIP-932): what a member of a share group fetches is remembered between its requests.
+
+A session belongs to a group's member and to the connection that it was opened on. A fetch of epoch 0 opens it, one of
+epoch -1 ends it; in between each request has the next epoch. When it ends, however that comes, what its member had
+acquired is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator.group.refused import Refused
+from protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from broker.network.connection import Connection
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_LAST_EPOCH = 0x7FFFFFFF
+
+
+class SessionKey(NamedTuple):
+    """Whose session it is."""
+
+    group_id: str
+    member_id: str
+
+
+class Place(NamedTuple):
+    """A partition that is fetched."""
+
+    topic_id: bytes
+    partition: int
+
+
+class ShareSession:
+    """One member's. `places` in the order in which they were asked for; `epoch` is that of the next request."""
+
+    __slots__ = ("connection", "epoch", "key", "places")
+
+    def __init__(self, key: SessionKey, connection: Connection) -> None:
+        self.key = key
+        self.connection = connection
+        self.epoch = 1
+        self.places: dict[Place, None] = {}
+
+    def advance(self) -> None:
+        self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
+
+
+class ShareSessions:
+    """All open sessions. `on_end(session)` is called when one has ended.
+
+    Args:
+        slots: how many there may be.
+    """
+
+    def __init__(self, slots: int, on_end: Callable[[ShareSession], None]) -> None:
+        self._slots = slots
+        self._on_end = on_end
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._of_connections: dict[Connection, dict[SessionKey, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def fetch(
+        self,
+        key: SessionKey,
+        epoch: int,
+        added: Iterable[Place],
+        forgotten: Iterable[Place],
+        connection: Connection,
+        *,
+        acknowledges: bool,
+    ) -> ShareSession:
+        """The session of a fetch, which counts as one from now on. After a fetch of epoch -1 it is to be ended.
+
+        Raises Refused: INVALID_REQUEST, SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH,
+        SHARE_SESSION_LIMIT_REACHED.
+        """
+        if epoch == INITIAL_EPOCH:
+            if acknowledges:
+                raise _refused(ErrorCode.INVALID_REQUEST)
+            session = self._open(key, connection)
+        else:
+            session = self.at(key, epoch)
+        for place in added:
+            session.places[place] = None
+        for place in forgotten:
+            session.places.pop(place, None)
+        return session
+
+    def acknowledge(self, key: SessionKey, epoch: int) -> ShareSession:
+        """The session of acknowledgements alone; errors as of `fetch`."""
+        if epoch == INITIAL_EPOCH:
+            raise _refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        return self.at(key, epoch)
+
+    def at(self, key: SessionKey, epoch: int) -> ShareSession:
+        """An open session, a step further."""
+        session = self._sessions.get(key)
+        if session is None:
+            raise _refused(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        if epoch != FINAL_EPOCH:
+            if epoch != session.epoch:
+                raise _refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+            session.advance()
+        return session
+
+    def end(self, session: ShareSession) -> None:
+        """The member has said goodbye, or is gone."""
+        if self._remove(session):
+            self._on_end(session)
+
+    def _open(self, key: SessionKey, connection: Connection) -> ShareSession:
+        """Begin anew; what the member has acquired stays with it."""
+        known = self._sessions.get(key)
+        if known is not None:
+            self._remove(known)
+        if len(self._sessions) >= self._slots:
+            raise _refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        session = self._sessions[key] = ShareSession(key, connection)
+        of_connection = self._of_connections.get(connection)
+        if of_connection is None:
+            of_connection = self._of_connections[connection] = {}
+            connection.on_close = lambda: self._lost(connection)
+        of_connection[key] = None
+        return session
+
+    def _remove(self, session: ShareSession) -> bool:
+        if self._sessions.get(session.key) is not session:
+            return False
+        del self._sessions[session.key]
+        of_connection = self._of_connections.get(session.connection)
+        if of_connection is not None:
+            of_connection.pop(session.key, None)
+        return True
+
+    def _lost(self, connection: Connection) -> None:
+        for key in list(self._of_connections.pop(connection, ())):
+            self.end(self._sessions[key])
+
+
+def _refused(code: ErrorCode) -> Refused:
+    return Refused(code)

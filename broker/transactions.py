@@ -1,0 +1,193 @@
+"""Transactions: the transaction coordinator of this broker, as its handlers and its timers see it.
+
+It runs the pure decisions of `coordinator.transaction` on `__transaction_state` (broker/coordinators/runtime.py). Once
+a decision is written, and answered, its markers are written into the partitions in a later turn of the loop, and then
+that it is complete. What is decided but not complete is part of the state: so a restart goes on with it, and writes
+all of its markers again, which changes nothing where they are there already.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from broker.coordinators.ending import Ending
+from broker.coordinators.markers import Marker
+from broker.coordinators.runtime import CoordinatorRuntime
+from broker.coordinators.shard_log import ShardLog
+from coordinator.clock import Now
+from coordinator.effects import Effects
+from coordinator.shard import Producer
+from coordinator.transaction.add_partitions import add_partitions, verify_partitions
+from coordinator.transaction.end_txn import abort_timed_out, complete
+from coordinator.transaction.expiry import expired_records
+from coordinator.transaction.records import TransactionRecord
+from coordinator.transaction.settings import TransactionSettings
+from coordinator.transaction.shard import TransactionEffects, TransactionShard
+from coordinator.transaction.state import TransactionState
+from coordinator.transaction.transaction import TopicPartition, Transaction
+from metadata.features import TRANSACTION_VERSION
+from metadata.topic_names import TRANSACTION_STATE
+from protocol.errors import ErrorCode
+from protocol.records.compression import Codec
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+
+log = logging.getLogger(__name__)
+
+TransactionLog = ShardLog[TransactionShard, TransactionRecord]
+
+
+def read_settings(config: BrokerConfig) -> TransactionSettings:
+    """The settings of the transaction coordinator out of the broker's."""
+    return TransactionSettings(
+        max_timeout_ms=config.get_int("transaction.max.timeout.ms"),
+        id_expiration_ms=config.get_int("transactional.id.expiration.ms"),
+    )
+
+
+class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str]):
+    """The coordinator. `at(transactional_id)` gives the shard to decide on, `run` carries a decision out."""
+
+    def __init__(self, broker: Broker) -> None:
+        config = broker.config
+        super().__init__(
+            broker,
+            TRANSACTION_STATE,
+            noun="transactional id",
+            codec=Codec.NONE,
+            load_buffer_bytes=config.get_int("transaction.state.log.load.buffer.size"),
+        )
+        self.settings = read_settings(config)
+        #: Decided transactions whose markers are on the way, by partition and transactional id.
+        self._ending: dict[tuple[int, str], Ending] = {}
+        self._end_scheduled = False
+
+    def start(self) -> None:
+        super().start()
+        config = self._broker.config
+        self.repeat(
+            config.get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self._abort_timed_out
+        )
+        self.repeat(config.get_int("transaction.remove.expired.transaction.cleanup.interval.ms"), self._remove_expired)
+
+    def level(self) -> int:
+        """The transaction.version in force."""
+        return self._broker.controller.image.features.get(TRANSACTION_VERSION, 0)
+
+    # -- what the runtime asks for ----------------------------------------------------------------------------------
+
+    def new_shard(self, index: int) -> TransactionShard:
+        return TransactionShard(index, self.settings, self.level)
+
+    def on_loaded(self, shard: TransactionShard, now: Now, effects: TransactionEffects) -> None:
+        if shard.prepared:
+            log.info("Ending %d transactions of %s-%d again", len(shard.prepared), self.topic, shard.partition)
+
+    def on_deadline(self, key: str, now: Now) -> None:
+        """None are set: transactions time out by a look at all of them, as in Kafka."""
+
+    def on_unload(self, shard: TransactionShard, now: Now, effects: TransactionEffects) -> None:
+        for transactional_id in shard.prepared:
+            ending = self._ending.pop((shard.partition, transactional_id), None)
+            if ending is not None:
+                ending.cancel()
+
+    def run(self, shard: TransactionShard, effects: TransactionEffects) -> ErrorCode:
+        code = super().run(shard, effects)
+        if shard.prepared and not self._end_scheduled and not self._stopped:
+            self._end_scheduled = True
+            self._broker.loop.call_soon(self._end_prepared)
+        return code
+
+    # -- partitions that join ---------------------------------------------------------------------------------------
+
+    def join(
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition], client_version: int
+    ) -> ErrorCode:
+        """Have partitions take part in a transaction; errors as of `at` and `add_partitions`, and of the log."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        shard = self.at(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        effects: TransactionEffects = Effects()
+        code = add_partitions(shard, transactional_id, producer, partitions, client_version, self.now(), effects)
+        return (self.run(shard, effects) if effects.writes else ErrorCode.NONE) or code
+
+    def verify(
+        self, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether partitions take part; errors as of `at` and `verify_partitions`."""
+        shard = self.at(transactional_id) if transactional_id else ErrorCode.INVALID_REQUEST
+        if isinstance(shard, ErrorCode):
+            return dict.fromkeys(partitions, shard)
+        return verify_partitions(shard, transactional_id, producer, partitions)
+
+    # -- markers ----------------------------------------------------------------------------------------------------
+
+    def _end_prepared(self) -> None:
+        """Begin to write the markers of all that is decided."""
+        self._end_scheduled = False
+        if self._stopped:
+            return
+        for found in self.loaded_logs():
+            shard = found.shard
+            for transactional_id in list(shard.prepared):
+                if (shard.partition, transactional_id) not in self._ending:
+                    self._end(found, shard.transactions[transactional_id])
+
+    def _end(self, found: TransactionLog, transaction: Transaction) -> None:
+        marker = Marker(
+            Producer(transaction.producer_id, transaction.producer_epoch),
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            found.partition.leader_epoch,
+            transaction.client_version,
+        )
+        key = found.shard.partition, transaction.transactional_id
+        ending = self._ending[key] = Ending(
+            self._broker,
+            transaction.transactional_id,
+            marker,
+            transaction.partitions,
+            lambda: self._complete(found, *key),
+        )
+        ending.write()
+
+    def _complete(self, found: TransactionLog, partition: int, transactional_id: str) -> None:
+        """All markers are written."""
+        effects: TransactionEffects = Effects()
+        complete(found.shard, transactional_id, self.now(), effects)
+        ending = self._ending.pop((partition, transactional_id))
+        if self.run(found.shard, effects) is not ErrorCode.NONE:
+            self._ending[partition, transactional_id] = ending
+            ending.again()
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def _abort_timed_out(self) -> None:
+        now = self.now()
+        for found in self.loaded_logs():
+            effects: TransactionEffects = Effects()
+            for transactional_id in abort_timed_out(found.shard, self._new_producer_id, now, effects):
+                effects.note("The transaction of %s is aborted: it was open for too long", transactional_id)
+            if effects.writes:
+                self.run(found.shard, effects)
+
+    def _new_producer_id(self) -> int | None:
+        """An id, if there is one; else there will be the next time."""
+        producer_ids = self._broker.producer_ids
+        if producer_ids.available:
+            return producer_ids.next()
+        producer_ids.replenish()
+        return None
+
+    def _remove_expired(self) -> None:
+        now_ms = self._broker.clock.now_ms()
+        for found in self.loaded_logs():
+            records = expired_records(found.shard, now_ms)
+            if records:
+                found.write(records)
+                log.info("Removed %d expired transactional ids from %s", len(records), found.partition)

@@ -1,0 +1,84 @@
+"""The order in which Java's hash tables give their keys out.
+
+Assignors break ties by it, and an assignment must not change when a group moves between a Kafka broker and this one:
+members would swap partitions for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from coordinator.placement import java_hash
+
+K = TypeVar("K")
+
+_LEAST_BUCKETS = 16
+_MASK = 0xFFFFFFFF
+
+
+def uuid_hash(uuid: bytes) -> int:
+    """`Uuid.hashCode()`: all four words folded together."""
+    high, low = int.from_bytes(uuid[:8], "big"), int.from_bytes(uuid[8:], "big")
+    both = high ^ low
+    return (both >> 32) ^ (both & _MASK)
+
+
+def uuid_rank(uuid: bytes) -> tuple[int, int]:
+    """`Uuid.compareTo()` as a key: both halves as signed numbers."""
+    return int.from_bytes(uuid[:8], "big", signed=True), int.from_bytes(uuid[8:], "big", signed=True)
+
+
+def string_rank(text: str) -> bytes:
+    """`String.compareTo()` as a key: by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def grown(count: int) -> int:
+    """Buckets of a table that has grown to so many keys: it doubles beyond three quarters."""
+    buckets = _LEAST_BUCKETS
+    while count * 4 > buckets * 3:
+        buckets *= 2
+    return buckets
+
+
+def copied(count: int) -> int:
+    """Buckets of a set that was made out of a collection of so many."""
+    wanted = max(int(count / 0.75) + 1, _LEAST_BUCKETS)
+    return 1 << (wanted - 1).bit_length()
+
+
+def hash_order(keys: Collection[K], hash_of: Callable[[K], int], buckets: int | None = None) -> list[K]:
+    """The keys by bucket; within one as they were put in. `buckets` None: of a table that grew."""
+    mask = (grown(len(keys)) if buckets is None else buckets) - 1
+
+    def bucket(key: K) -> int:
+        value = hash_of(key) & _MASK
+        return (value ^ (value >> 16)) & mask
+
+    return sorted(keys, key=bucket)
+
+
+def member_order(member_ids: Collection[str]) -> list[str]:
+    """Member ids as keys of a table."""
+    return hash_order(member_ids, java_hash)
+
+
+def topic_order(topic_ids: Collection[bytes]) -> list[bytes]:
+    """Topic ids as keys of a table."""
+    return hash_order(topic_ids, uuid_hash)
+
+
+def name_set_order(names: Collection[str]) -> list[str]:
+    """Texts of a set that was copied from an ascending list."""
+    return hash_order(sorted(names), java_hash, copied(len(names)))
+
+
+def topic_set_order(topic_ids: Collection[bytes]) -> list[bytes]:
+    """Topic ids of a set that was copied."""
+    return hash_order(topic_ids, uuid_hash, copied(len(topic_ids)))
+
+
+def partition_set_order(partitions: Collection[int]) -> list[int]:
+    """Partitions of a set that was copied from an ascending list."""
+    return hash_order(sorted(partitions), int, copied(len(partitions)))

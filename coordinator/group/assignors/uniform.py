@@ -1,0 +1,84 @@
+"""The uniform assignor: everyone gets as many partitions, and keeps as many of the last ones as that allows.
+
+Where all members read the same topics each gets total // members, and some one more. Where they read different ones,
+see mixed.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from coordinator.group.assignors import mixed
+from coordinator.group.assignors.java_order import partition_set_order, topic_order, topic_set_order
+from coordinator.group.assignors.spec import GroupSpec, MemberSpec, Targets
+
+NAME = "uniform"
+
+
+def assign(group: GroupSpec) -> Targets:
+    """The next target of each member."""
+    if not group.members:
+        return {}
+    return assign_evenly(group) if group.is_homogeneous else mixed.assign(group)
+
+
+def assign_evenly(group: GroupSpec) -> Targets:
+    """For members that all read what the first one reads."""
+    member_ids = group.member_ids
+    topics = group.members[member_ids[0]].topics
+    if not topics:
+        return {}
+    assigned = {
+        (topic_id, partition)
+        for member in group.members.values()
+        for topic_id, partitions in member.target.items()
+        for partition in partitions
+    }
+    free: list[tuple[bytes, int]] = []
+    total = 0
+    for topic_id in topic_set_order(topics):
+        count = topics[topic_id]
+        free += [(topic_id, index) for index in range(count) if (topic_id, index) not in assigned]
+        total += count
+    quota, extras = divmod(total, len(member_ids))
+
+    kept: dict[str, dict[bytes, set[int]]] = {}
+    unfilled: list[tuple[str, int]] = []
+    for place, member_id in enumerate(member_ids):
+        takes_extra = extras > 0
+        kept[member_id], room = keep(group.members[member_id], topics, quota + takes_extra, free)
+        if room and takes_extra and len(member_ids) - place > extras:
+            # Members to come may have more than the quota already: let one of them have the extra partition.
+            room -= 1
+            takes_extra = False
+        if room:
+            unfilled.append((member_id, room))
+        extras -= takes_extra
+    supply = iter(free)
+    for member_id, room in unfilled:
+        for _, (topic_id, partition) in zip(range(room), supply, strict=False):  # in this order: none is lost
+            kept[member_id].setdefault(topic_id, set()).add(partition)
+    return {
+        member_id: {topic_id: frozenset(partitions) for topic_id, partitions in each.items() if partitions}
+        for member_id, each in kept.items()
+    }
+
+
+def keep(
+    member: MemberSpec, topics: Container[bytes], quota: int, free: list[tuple[bytes, int]]
+) -> tuple[dict[bytes, set[int]], int]:
+    """What a member keeps of its last target, up to the quota, and how much room is left; the rest goes to `free`."""
+    kept: dict[bytes, set[int]] = {}
+    for topic_id in topic_order(member.target):
+        if topic_id not in topics:
+            continue
+        partitions = member.target[topic_id]
+        if len(partitions) <= quota:
+            kept[topic_id] = set(partitions)
+            quota -= len(partitions)
+            continue
+        in_order = partition_set_order(partitions)
+        kept[topic_id] = set(in_order[:quota])
+        free += [(topic_id, partition) for partition in in_order[quota:]]
+        quota = 0
+    return kept, quota

@@ -1,0 +1,128 @@
+"""What a ConsumerGroupHeartbeat must be like, before its group is looked at and then against its member.
+
+The words are Kafka's, since clients show them to people.
+"""
+
+from __future__ import annotations
+
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, Owned
+from coordinator.group.refused import Refused
+from coordinator.group.settings import ConsumerSettings
+from protocol.errors import ErrorCode
+from protocol.schema import Struct
+
+#: From this version on members make their ids themselves (KIP-1082).
+FIRST_VERSION_WITH_CLIENT_IDS = 1
+ABANDON = "The member must abandon all its partitions and rejoin."
+
+
+def check_request(request: Struct, api_version: int, settings: ConsumerSettings) -> None:
+    """Raises Refused: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    epoch = request.member_epoch
+    if api_version >= FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVING_EPOCH:
+        _not_blank(request.member_id, "MemberId")
+    _not_blank(request.group_id, "GroupId")
+    _not_blank(request.instance_id, "InstanceId")
+    _not_blank(request.rack_id, "RackId")
+    if epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        if request.topic_partitions is None or request.topic_partitions:
+            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+            raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+    elif epoch == AWAY_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < AWAY_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    assignor = request.server_assignor
+    if assignor is not None and assignor not in settings.assignors:
+        known = ", ".join(settings.assignors)
+        message = f"ServerAssignor {assignor} is not supported. Supported assignors: {known}."
+        raise Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
+
+
+def _not_blank(text: str | None, field: str) -> None:
+    if text is not None and not text.strip(_JAVA_BLANKS):
+        raise _invalid(f"{field} can't be empty.")
+
+
+#: What Java's trim takes away: all characters up to the space.
+_JAVA_BLANKS = "".join(map(chr, range(33)))
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, message)
+
+
+def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
+    """GROUP_MAX_SIZE_REACHED for one member more."""
+    if len(group.members) >= max_size and member_id not in group.members:
+        message = f"The consumer group has reached its maximum capacity of {max_size} members."
+        raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+
+
+def member_of(group: ConsumerGroup, member_id: str) -> ConsumerMember:
+    """The member of that id, or UNKNOWN_MEMBER_ID."""
+    member = group.members.get(member_id)
+    if member is None:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return member
+
+
+def check_epoch(member: ConsumerMember, epoch: int, reported: list[Struct] | None) -> None:
+    """FENCED_MEMBER_EPOCH unless the epoch is the member's.
+
+    The one before will do from a member that reports no more than it was given: the answer that told the new one was
+    lost. Joining again is always possible.
+    """
+    if epoch == JOINING_EPOCH or epoch == member.epoch:
+        return
+    if epoch > member.epoch:
+        comparison = "greater"
+    elif epoch == member.previous_epoch and reported is not None and is_within(reported, member.assigned):
+        return
+    else:
+        comparison = "smaller"
+    raise Refused(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {comparison} member epoch ({epoch}) than the one known by the group"
+        f" coordinator ({member.epoch}). {ABANDON}",
+    )
+
+
+def is_within(reported: list[Struct], owned: Owned) -> bool:
+    """Whether a member owns all that it reports."""
+    return all(
+        topic.topic_id in owned and all(partition in owned[topic.topic_id] for partition in topic.partitions)
+        for topic in reported
+    )
+
+
+def check_instance_is_known(member: ConsumerMember | None, instance_id: str) -> ConsumerMember:
+    """UNKNOWN_MEMBER_ID for an instance that is not there."""
+    if member is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    return member
+
+
+def check_instance_is_free(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
+    """UNRELEASED_INSTANCE_ID unless whoever has the instance id said that it goes away for a while."""
+    if holder.epoch != AWAY_EPOCH:
+        raise Refused(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is"
+            f" owned by {holder.member_id} member.",
+        )
+
+
+def check_instance_is_ours(holder: ConsumerMember, member_id: str, instance_id: str) -> None:
+    """FENCED_INSTANCE_ID for a member whose instance id belongs to another now."""
+    if holder.member_id != member_id:
+        raise Refused(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+        )

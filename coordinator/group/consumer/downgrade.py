@@ -1,0 +1,116 @@
+"""A consumer group becomes a classic group, because only members of the classic protocol are left in it.
+
+The other way of the migration: an application is rolled back. The members keep the partitions of their targets; where
+these are stale, or somebody left, they rebalance at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from coordinator.group import rebalance
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.consumer import records as stored
+from coordinator.group.consumer.draft import Draft
+from coordinator.group.consumer.embedded import version_of, write_assignment
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.member import Member
+from coordinator.group.records import GroupRecord, StoredRecord
+from coordinator.group.settings import MigrationPolicy
+from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.state import GroupState
+from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
+
+
+def can_downgrade(shard: GroupShard, group: ConsumerGroup, without: Collection[ConsumerMember]) -> bool:
+    """Whether the group may become classic without these members: there are others, and all speak classic."""
+    left = len(group.members) - len(without)
+    classic_left = group.classic_member_count - sum(member.speaks_classic for member in without)
+    return 0 < left == classic_left and is_allowed(shard, left)
+
+
+def can_downgrade_by_replacing(shard: GroupShard, group: ConsumerGroup, holder: ConsumerMember | None) -> bool:
+    """Whether the group becomes classic when a static member, the last of the consumer protocol, comes back as one of
+    the classic protocol.
+    """
+    if holder is None or holder.speaks_classic:
+        return False
+    return group.classic_member_count == len(group.members) - 1 and is_allowed(shard, len(group.members))
+
+
+def is_allowed(shard: GroupShard, size: int) -> bool:
+    """Whether the settings let a group of this size become classic."""
+    settings = shard.settings
+    return MigrationPolicy.DOWNGRADE in settings.consumer.migration and size <= settings.max_size
+
+
+def downgrade(
+    draft: Draft,
+    leaving: Collection[ConsumerMember],
+    effects: GroupEffects,
+    *,
+    joining: ConsumerMember | None = None,
+    reason: str | None,
+) -> None:
+    """Write the group down as a classic one and carry the draft out. `joining` takes its static member's place.
+
+    `reason` None: nothing has to be rebalanced.
+    """
+    shard, group, now = draft.shard, draft.group, draft.now
+    gone = {member.member_id for member in leaving}
+    holder = None if joining is None else group.static_member(joining.instance_id)
+    members = [each for each in group.members.values() if each.member_id not in gone and each is not holder]
+    if joining is not None:
+        members.append(joining)
+    classic = ClassicGroup(group.group_id, now.wall_ms)
+    for each in members:
+        classic.add(as_classic(each), None, CONSUMER_PROTOCOL_TYPE)
+    classic.state, classic.generation = GroupState.STABLE, draft.epoch
+    classic.protocol_name = classic.select_protocol()
+    assignments = {}
+    for each in members:
+        target = group.target_of(each.member_id, each.instance_id)
+        version = version_of(classic.members[each.member_id].metadata_for(classic.protocol_name))
+        assignments[each.member_id] = write_assignment(version, target, shard.cluster)
+    draft.records += tombstones(group, holder, joining)
+    draft.records.append(GroupRecord(group.group_id, classic.metadata(assignments)))
+
+    def begin(effects: GroupEffects) -> None:
+        live = shard.classic(group.group_id)
+        if live is None:
+            return
+        for made in classic.members.values():
+            member = live.members[made.member_id]
+            live.update(member, made.protocols, made.rebalance_timeout_ms, made.session_timeout_ms)
+            rebalance.extend_session(shard, live, member, now)
+        effects.note("group %s is a classic group now", group.group_id)
+        if reason is not None:
+            rebalance.prepare(shard, live, reason, now, effects)
+
+    draft.after.append(begin)
+    draft.carry_out(effects)
+
+
+def as_classic(member: ConsumerMember) -> Member:
+    """The member as it goes on."""
+    assert member.classic is not None
+    return Member(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.classic.session_timeout_ms,
+        member.classic.protocols,
+    )
+
+
+def tombstones(
+    group: ConsumerGroup, holder: ConsumerMember | None, joining: ConsumerMember | None
+) -> list[StoredRecord]:
+    """What removes the consumer group, and what the draft has written for a member that joins in another's place."""
+    records: list[StoredRecord] = []
+    if holder is not None and joining is not None and holder.member_id != joining.member_id:
+        records += stored.member_tombstones(group.group_id, joining.member_id)
+    return [*records, *group.tombstones()]

@@ -1,0 +1,204 @@
+"""ConsumerGroupHeartbeat: the one request by which a member joins, lives, moves to its target, and leaves.
+
+Each heartbeat goes the same way: find the group and the member; take over what the member says of itself; bump the
+group's epoch if that or the topics have changed; compute the targets if the group is ahead of them; move the member a
+step towards its own. Most change nothing, and write nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from coordinator.clock import Now
+from coordinator.group.consumer import checks
+from coordinator.group.consumer.draft import Draft
+from coordinator.group.consumer.group import ConsumerGroup, Subscription
+from coordinator.group.consumer.leave import leave
+from coordinator.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, Owned, Reported
+from coordinator.group.consumer.membership import find_group, subscribe_dynamic, subscribe_static
+from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.consumer.reconcile import Reconciliation
+from coordinator.group.consumer.records import PARTITION_METADATA, current_record, member_record, tombstone
+from coordinator.group.consumer.regex import RegexChange, update_regexes
+from coordinator.group.consumer.target import MemberTarget, next_target
+from coordinator.group.shard import GroupEffects, GroupShard
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
+from protocol.schema import Struct
+
+new_response = CONSUMER_GROUP_HEARTBEAT.response.new
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request, and an id for whoever has none."""
+
+    client_id: str
+    client_host: str
+    fresh_id: str
+
+
+def heartbeat(
+    shard: GroupShard, request: Struct, api_version: int, caller: Caller, now: Now, effects: GroupEffects
+) -> Struct:
+    """The answer, good once the effects are in the log.
+
+    Raises Refused, and wants nothing then: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION,
+    GROUP_ID_NOT_FOUND (also for a group of another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
+    FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID.
+    """
+    checks.check_request(request, api_version, shard.settings.consumer)
+    if request.member_epoch in (LEAVING_EPOCH, AWAY_EPOCH):
+        return leave(shard, request, now, effects)
+    is_joining = request.member_epoch == JOINING_EPOCH
+    draft = find_group(shard, request.group_id, is_joining, now)
+    group = draft.group
+    checks.check_room(group, request.member_id, shard.settings.consumer.max_size)
+    member_id = request.member_id or caller.fresh_id
+    if request.instance_id is None:
+        old = subscribe_dynamic(group, member_id, is_joining)
+        checks.check_epoch(old, request.member_epoch, request.topic_partitions)
+    else:
+        old = subscribe_static(draft, member_id, request.instance_id, is_joining)
+        if not is_joining:
+            checks.check_epoch(old, request.member_epoch, request.topic_partitions)
+    member = take_over(old, request, caller)
+    member = settle(draft, old, member, reported_by(request), names_bump_only=True)
+    if member.member_id not in group.members:
+        effects.note("group %s: member %s joins, epoch %s", group.group_id, member.member_id, draft.epoch)
+    draft.after.append(lambda _: draft.extend_session(member.member_id))
+    draft.carry_out(effects)
+
+    is_full = (
+        request.rebalance_timeout_ms != -1
+        and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
+        and request.topic_partitions is not None
+    )
+    is_told = is_joining or is_full or member.assigned != old.assigned
+    return new_response(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=shard.cluster.consumer_config(group.group_id).heartbeat_interval_ms,
+        assignment=assignment(member.assigned) if is_told else None,
+    )
+
+
+def take_over(old: ConsumerMember, request: Struct, caller: Caller) -> ConsumerMember:
+    """The member with what its heartbeat says; what it leaves out stays as it was."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    is_same_client = old.client_id == caller.client_id and old.client_host == caller.client_host
+    if (
+        is_same_client
+        and old.classic is None
+        and timeout_ms == -1
+        and names is regex is request.instance_id is request.rack_id is request.server_assignor is None
+    ):
+        return old  # it says no more than that it lives, as nearly always
+    return replace(
+        old,
+        instance_id=old.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=old.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        server_assignor=old.server_assignor if request.server_assignor is None else request.server_assignor,
+        topic_names=old.topic_names if names is None else frozenset(names),
+        topic_regex=old.topic_regex if regex is None else regex,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        classic=None,
+    )
+
+
+def reported_by(request: Struct) -> Reported | None:
+    """What the member says it has; None if it does not say."""
+    if request.topic_partitions is None:
+        return None
+    return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
+
+
+def settle(
+    draft: Draft,
+    old: ConsumerMember,
+    member: ConsumerMember,
+    reported: Reported | None,
+    *,
+    names_bump_only: bool,
+) -> ConsumerMember:
+    """Bring the group and the member forward: epoch, targets, and the member's next step.
+
+    `names_bump_only`: a new regular expression bumps the epoch only once its topics are known, which a consumer's does.
+    """
+    has_new_subscription = update_subscription(draft, old, member, names_bump_only=names_bump_only)
+    target = next_target(draft, old, member, subscription_after(draft.group, member).is_homogeneous)
+    return reconcile(draft, member, target, reported, has_new_subscription)
+
+
+def update_subscription(draft: Draft, old: ConsumerMember, member: ConsumerMember, *, names_bump_only: bool) -> bool:
+    """Write the member down if it has changed, and bump the group's epoch if it has to. Returns whether the member
+    reads other topics now.
+    """
+    group, cluster = draft.group, draft.shard.cluster
+    has_new_names = False
+    if member is not old and member != old:
+        draft.records.append(member_record(group.group_id, member))
+        has_new_names = member.topic_names != old.topic_names
+    change, resolves = update_regexes(draft.shard, group, old, member, draft.now, draft.records)
+    if resolves:
+        draft.after.append(lambda _: draft.resolve_regexes_soon())
+    has_new_subscription = has_new_names or change is not RegexChange.NONE
+    bumps = has_new_names or change is RegexChange.RESOLVED if names_bump_only else has_new_subscription
+    if bumps or group.checked_version != cluster.topics_version:
+        value = metadata_hash(cluster, subscription_after(group, member).topics)
+        if bumps or value != group.metadata_hash:
+            draft.bump(value)
+        if group.has_partition_metadata:
+            draft.records.append(tombstone(group.group_id, PARTITION_METADATA))
+        version = cluster.topics_version
+        draft.after.append(lambda _: remember_check(draft, version))
+    return has_new_subscription
+
+
+def remember_check(draft: Draft, version: int) -> None:
+    """The group's hash is that of these topics."""
+    group = draft.shard.consumer(draft.group.group_id)
+    if group is not None:
+        group.checked_version = version
+
+
+def subscription_after(group: ConsumerGroup, member: ConsumerMember) -> Subscription:
+    """What the group reads once the member has changed."""
+    known = group.members.get(member.member_id) or group.static_member(member.instance_id)
+    if known is not None and known.topic_names == member.topic_names and known.topic_regex == member.topic_regex:
+        return group.subscription()
+    return group.subscription([] if known is None else [known], [member])
+
+
+def reconcile(
+    draft: Draft, member: ConsumerMember, target: MemberTarget, reported: Reported | None, has_new_subscription: bool
+) -> ConsumerMember:
+    """The member after its next step, written down if that changed it."""
+    if not has_new_subscription and member.is_reconciled_to(target.epoch):
+        return member
+    by_id = draft.shard.cluster.topic_by_id
+    readable = frozenset(
+        topic_id
+        for topic_id in {**target.target, **member.assigned}
+        if (topic := by_id(topic_id)) is not None and draft.group.reads(member, topic.name)
+    )
+    step = Reconciliation(
+        target.epoch, target.target, has_new_subscription, reported, readable, draft.group.owner_epoch
+    ).step(member)
+    if step != member:
+        draft.records.append(current_record(draft.group.group_id, step))
+        if not step.speaks_classic:
+            draft.after.append(lambda _: draft.watch_revocation(step))
+    return step
+
+
+def assignment(assigned: Owned) -> Struct:
+    """What a member may read, for its answer."""
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in assigned.items()
+        ]
+    )

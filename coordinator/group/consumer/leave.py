@@ -1,0 +1,79 @@
+"""Members that go: by themselves, for a while (static ones), or because they were not heard of in time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from coordinator.clock import Now
+from coordinator.group.consumer import checks
+from coordinator.group.consumer import records as stored
+from coordinator.group.consumer.downgrade import can_downgrade, downgrade
+from coordinator.group.consumer.draft import Draft
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import AWAY_EPOCH, NOTHING, ConsumerMember
+from coordinator.group.consumer.membership import existing_group
+from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from protocol.schema import Struct
+
+#: After which a deadline comes again that could not be acted on.
+RETRY_MS = 500
+
+
+def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
+    """A heartbeat that says goodbye. Raises Refused as `heartbeat` does."""
+    group_id, instance_id = request.group_id, request.instance_id
+    group = existing_group(shard, group_id)
+    if instance_id is None:
+        member = checks.member_of(group, request.member_id)
+    else:
+        member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
+        checks.check_instance_is_ours(member, request.member_id, instance_id)
+    draft = Draft(shard, group, now)
+    if request.member_epoch == AWAY_EPOCH and instance_id is not None:
+        effects.note("group %s: static member %s (%s) is away for a while", group_id, member.member_id, instance_id)
+        draft.records.append(stored.current_record(group_id, away(member)))
+        draft.carry_out(effects)
+        return CONSUMER_GROUP_HEARTBEAT.response(member_id=member.member_id, member_epoch=AWAY_EPOCH)
+    effects.note("group %s: member %s left", group_id, member.member_id)
+    remove_members(draft, [member], effects)
+    return CONSUMER_GROUP_HEARTBEAT.response(member_id=request.member_id, member_epoch=request.member_epoch)
+
+
+def away(member: ConsumerMember) -> ConsumerMember:
+    """A static member that will be back: it keeps what it has, as if given anew, but for what it was to give up."""
+    assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
+    return replace(member, epoch=AWAY_EPOCH, assigned=assigned, revoking=NOTHING)
+
+
+def remove_members(draft: Draft, members: Collection[ConsumerMember], effects: GroupEffects) -> None:
+    """Take members out and bump the epoch; when only members of the classic protocol are left, become classic."""
+    group = draft.group
+    if not members:
+        return
+    if can_downgrade(draft.shard, group, members):
+        downgrade(draft, members, effects, reason="the last member of the consumer protocol left")
+        return
+    group_id = group.group_id
+    for member in members:
+        draft.records += stored.member_tombstones(group_id, member.member_id)
+    after = group.subscription(members)
+    draft.records += [
+        stored.tombstone(group_id, stored.REGEX, expression)
+        for expression in group.subscribed_regexes
+        if expression not in after.regexes
+    ]
+    draft.bump(metadata_hash(draft.shard.cluster, after.topics))
+    draft.carry_out(effects)
+
+
+def fence(shard: GroupShard, group: ConsumerGroup, key: TimerKey, why: str, now: Now, effects: GroupEffects) -> None:
+    """Take out the member of a deadline that has passed, if it is still there; soon again if that cannot be written."""
+    member = group.members.get(key.member_id)
+    if member is not None:
+        again_ms = now.tick_ms + RETRY_MS
+        draft = Draft(shard, group, now, on_failed=lambda _: shard.timers.schedule(key, again_ms))
+        effects.note("group %s: member %s is fenced: %s", group.group_id, key.member_id, why)
+        remove_members(draft, [member], effects)

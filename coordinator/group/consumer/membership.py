@@ -1,0 +1,86 @@
+"""Finding the group and the member that a heartbeat is about, or making them for one that joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator.clock import Now
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.consumer import checks
+from coordinator.group.consumer.draft import Draft
+from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.member import JOINING_EPOCH, ConsumerMember
+from coordinator.group.consumer.records import current_record, member_record, member_tombstones, target_record
+from coordinator.group.consumer.upgrade import upgrade
+from coordinator.group.records import GroupRecord
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupShard
+from coordinator.group.state import GroupState
+from protocol.errors import ErrorCode
+
+
+def existing_group(shard: GroupShard, group_id: str) -> ConsumerGroup:
+    """The consumer group of that id, or GROUP_ID_NOT_FOUND."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    if group is None:
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    raise not_a_consumer_group(group_id)
+
+
+def not_a_consumer_group(group_id: str) -> Refused:
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+
+
+def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> Draft:
+    """The group to decide about. Who joins makes a new one, also in place of an empty classic one, or turns one with
+    members into a consumer group (see upgrade.py).
+
+    Raises Refused: GROUP_ID_NOT_FOUND.
+    """
+    group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return Draft(shard, group, now)
+    if group is None:
+        if not is_joining:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        return Draft(shard, ConsumerGroup(group_id), now)
+    if not is_joining or not isinstance(group, ClassicGroup):
+        raise not_a_consumer_group(group_id)
+    if group.state is GroupState.EMPTY:
+        return Draft(shard, ConsumerGroup(group_id), now, [GroupRecord(group_id, None)])
+    return upgrade(shard, group, now)
+
+
+def subscribe_dynamic(group: ConsumerGroup, member_id: str, is_joining: bool) -> ConsumerMember:
+    """The member, or a blank one for who joins. Raises Refused: UNKNOWN_MEMBER_ID."""
+    if is_joining:
+        return group.members.get(member_id) or ConsumerMember(member_id)
+    return checks.member_of(group, member_id)
+
+
+def subscribe_static(
+    draft: Draft, member_id: str, instance_id: str, is_joining: bool, *, speaks_classic: bool = False
+) -> ConsumerMember:
+    """The member of an instance id; who joins takes it over, with all that belongs to it, from a member that is away.
+
+    Of members that speak the classic protocol it can be taken at any time, and by them.
+    Raises Refused: UNRELEASED_INSTANCE_ID, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    group = draft.group
+    holder = group.static_member(instance_id)
+    if not is_joining:
+        holder = checks.check_instance_is_known(holder, instance_id)
+        checks.check_instance_is_ours(holder, member_id, instance_id)
+        return holder
+    if holder is None:
+        return group.members.get(member_id) or ConsumerMember(member_id)
+    if not speaks_classic and not holder.speaks_classic:
+        checks.check_instance_is_free(holder, member_id, instance_id)
+    heir = replace(holder, member_id=member_id, epoch=JOINING_EPOCH, previous_epoch=0)
+    draft.records += member_tombstones(group.group_id, holder.member_id)
+    draft.records.append(member_record(group.group_id, heir))
+    draft.records.append(target_record(group.group_id, member_id, group.target_of(holder.member_id)))
+    draft.records.append(current_record(group.group_id, heir))
+    return heir

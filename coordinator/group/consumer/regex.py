@@ -1,0 +1,105 @@
+"""Subscriptions by regular expression: which topics an expression stands for.
+
+Expressions (see expressions.py) are looked at anew when topics have been created, and at times because rights may have
+changed; not in the request that brings them but soon after, for all of a group at once, and the group goes on to its
+next epoch when that changes what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from coordinator.clock import Now
+from coordinator.group.consumer import records as stored
+from coordinator.group.consumer.expressions import compile_expression
+from coordinator.group.consumer.group import ConsumerGroup, regex_of
+from coordinator.group.consumer.member import ConsumerMember
+from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.consumer.records import ResolvedRegex, group_record, regex_record
+from coordinator.group.records import StoredRecord
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+
+#: The least time between two looks at a group's expressions, whatever happens.
+LEAST_PAUSE_MS = 10_000
+NOT_YET = ResolvedRegex(frozenset(), -1, -1)
+
+
+class RegexChange(Enum):
+    """What a member's heartbeat did to its expression."""
+
+    NONE = "none"
+    CHANGED = "changed"
+    """It has another one now, whose topics are not known yet."""
+    RESOLVED = "resolved"
+    """It has another one, or none, and what it reads is known: the group changes at once."""
+
+
+def update_regexes(
+    shard: GroupShard,
+    group: ConsumerGroup,
+    old: ConsumerMember | None,
+    member: ConsumerMember,
+    now: Now,
+    records: list[StoredRecord],
+) -> tuple[RegexChange, bool]:
+    """What a member's change means for the group's expressions, and whether they are to be resolved soon."""
+    before, after = regex_of(old), regex_of(member)
+    change, is_new = RegexChange.NONE, False
+    if before != after:
+        change = RegexChange.CHANGED
+        if before is not None and group.regex_subscribers(before) == 1:
+            records.append(stored.tombstone(group.group_id, stored.REGEX, before))
+        if after is None:
+            change = RegexChange.RESOLVED
+        elif not group.regex_subscribers(after):
+            compile_expression(after)
+            is_new = True
+        elif after in group.regexes:
+            change = RegexChange.RESOLVED
+    if not is_new and not group.subscribed_regexes:
+        return change, False
+    key = TimerKey("regex", group.group_id)
+    last = next(iter(group.regexes.values()), None)
+    if key in shard.timers or (last is not None and now.wall_ms <= last.timestamp_ms + LEAST_PAUSE_MS):
+        return change, False
+    expressions = group.subscription([] if old is None else [old], [member]).regexes
+    is_due = (
+        is_new
+        or len(expressions) != len(group.regexes)
+        or last is None
+        or last.version < shard.cluster.new_topics_version
+        or now.wall_ms > last.timestamp_ms + shard.settings.consumer.regex_refresh_interval_ms
+    )
+    return change, is_due and bool(expressions)
+
+
+def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: GroupEffects) -> None:
+    """Find the topics of all of a group's expressions; a group that reads others now goes on to its next epoch."""
+    cluster = shard.cluster
+    names = list(cluster.topic_names())
+    records: list[StoredRecord] = []
+    topics = {*group.subscription().by_name}
+    has_changed = False
+    for expression in group.subscribed_regexes:
+        found = ResolvedRegex(matching(expression, names), cluster.version, now.wall_ms)
+        topics |= found.topics
+        has_changed = has_changed or found.topics != group.regexes.get(expression, NOT_YET).topics
+        records.append(regex_record(group.group_id, expression, found))
+    value = metadata_hash(cluster, topics)
+    if has_changed or value != group.metadata_hash:
+        records.append(group_record(group.group_id, group.epoch + 1, value))
+        effects.note("group %s is at epoch %s: its expressions stand for other topics", group.group_id, group.epoch + 1)
+        group.checked_version = cluster.topics_version
+    if records:
+        effects.write(records)
+
+
+def matching(expression: str, names: Iterable[str]) -> frozenset[str]:
+    """Those of the topics that an expression stands for; none for one that another broker took and RE2 does not."""
+    try:
+        pattern = compile_expression(expression)
+    except Refused:
+        return frozenset()
+    return frozenset(name for name in names if pattern.fullmatch(name))

@@ -1,0 +1,100 @@
+"""What a ShareGroupHeartbeat must be like, before its group is looked at and then against its member.
+
+The words are Kafka's, since clients show them to people.
+"""
+
+from __future__ import annotations
+
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupShard
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.member import JOINING_EPOCH, LEAVING_EPOCH, ShareMember
+from protocol.errors import ErrorCode
+from protocol.schema import Struct
+
+#: What members have for an id: clients make them themselves.
+LONGEST_MEMBER_ID = 36
+ABANDON = "The member must abandon all its partitions and rejoin."
+
+#: What Java's trim takes away: all characters up to the space.
+_JAVA_BLANKS = "".join(map(chr, range(33)))
+
+
+def check_request(request: Struct) -> None:
+    """Raises Refused: INVALID_REQUEST."""
+    if not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
+        raise Refused(ErrorCode.INVALID_REQUEST)
+    _not_blank(request.member_id, "MemberId")
+    _not_blank(request.group_id, "GroupId")
+    _not_blank(request.rack_id, "RackId")
+    if request.member_epoch == JOINING_EPOCH and not request.subscribed_topic_names:
+        raise _invalid("SubscribedTopicNames must be set in first request.")
+    if request.member_epoch < LEAVING_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+
+
+def _not_blank(text: str | None, field: str) -> None:
+    if text is not None and not text.strip(_JAVA_BLANKS):
+        raise _invalid(f"{field} can't be empty.")
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, message)
+
+
+def existing_group(shard: GroupShard, group_id: str) -> ShareGroup:
+    """The share group of that id, or GROUP_ID_NOT_FOUND."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ShareGroup):
+        return group
+    if group is None:
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    raise not_a_share_group(group_id)
+
+
+def not_a_share_group(group_id: str) -> Refused:
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+
+
+def find_group(shard: GroupShard, group_id: str, is_joining: bool) -> ShareGroup:
+    """The group, or a new one for who joins. Raises Refused: GROUP_ID_NOT_FOUND."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ShareGroup):
+        return group
+    if group is not None:
+        raise not_a_share_group(group_id)
+    if not is_joining:
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Share group {group_id} not found.")
+    return ShareGroup(group_id)
+
+
+def check_room(group: ShareGroup, member_id: str, max_size: int) -> None:
+    """GROUP_MAX_SIZE_REACHED for one member more."""
+    if len(group.members) >= max_size and member_id not in group.members:
+        message = f"The share group has reached its maximum capacity of {max_size} members."
+        raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+
+
+def member_of(group: ShareGroup, member_id: str) -> ShareMember:
+    """The member of that id, or UNKNOWN_MEMBER_ID."""
+    member = group.members.get(member_id)
+    if member is None:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return member
+
+
+def check_epoch(member: ShareMember, epoch: int) -> None:
+    """FENCED_MEMBER_EPOCH unless the epoch is the member's, or the one before: an answer may be lost. Joining again
+    is always possible.
+    """
+    if epoch in (JOINING_EPOCH, member.epoch, member.previous_epoch):
+        return
+    if epoch > member.epoch:
+        known = f"a greater member epoch ({epoch}) than the one known by the group coordinator ({member.epoch})."
+    else:
+        known = (
+            f"a smaller member epoch ({epoch}) than the one known by the group coordinator ({member.epoch}), and it"
+            f" does not match the previous member epoch ({member.previous_epoch})."
+        )
+    raise Refused(ErrorCode.FENCED_MEMBER_EPOCH, f"The share group member has {known} {ABANDON}")

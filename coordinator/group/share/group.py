@@ -1,0 +1,155 @@
+"""A share group (KIP-932) as its records tell it.
+
+Refused: changing anything but by `replay`. (`checked_version` is soft, and gone with a restart.)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from enum import Enum
+
+from coordinator.group.assignors.spec import Target
+from coordinator.group.share import records as stored
+from coordinator.group.share.member import NOTHING, ShareMember
+from coordinator.group.share.records import Current, GroupEpoch, ShareGroupRecord, States, TargetEpoch
+
+#: Where a new group begins; its first members bump it.
+FIRST_EPOCH = 1
+
+
+class ShareGroupState(Enum):
+    """States of a share group. The values are the names that clients see."""
+
+    EMPTY = "Empty"
+    STABLE = "Stable"
+
+
+class ShareGroup:
+    """The group. `targets` are those of `target_epoch`; a member without one has nothing to get.
+
+    `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
+    """
+
+    __slots__ = (
+        "checked_version",
+        "epoch",
+        "group_id",
+        "members",
+        "metadata_hash",
+        "states",
+        "subscribers",
+        "target_epoch",
+        "target_timestamp_ms",
+        "targets",
+    )
+
+    group_type = protocol_type = "share"
+    #: A share group stays one until it is deleted.
+    may_become_classic = False
+
+    def __init__(self, group_id: str, records: Iterable[ShareGroupRecord] = ()) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.target_epoch = FIRST_EPOCH
+        self.target_timestamp_ms = 0
+        self.members: dict[str, ShareMember] = {}
+        self.targets: dict[str, Target] = {}
+        self.states = States()
+        #: Topic -> members that read it.
+        self.subscribers: Counter[str] = Counter()
+        self.checked_version: int | None = None
+        for record in records:
+            self.replay(record)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def state(self) -> ShareGroupState:
+        return ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether any member reads the topic."""
+        return topic in self.subscribers
+
+    def target_of(self, member_id: str) -> Target:
+        return self.targets.get(member_id, NOTHING)
+
+    def topics_with(self, old: ShareMember | None, new: ShareMember) -> set[str]:
+        """The topics that are read once a member has changed."""
+        counts = self.subscribers.copy()
+        counts.subtract(() if old is None else old.topic_names)
+        counts.update(new.topic_names)
+        return {name for name, count in counts.items() if count > 0}
+
+    def share_partitions(self) -> Iterator[tuple[bytes, int]]:
+        """All partitions with a state, or on the way to one."""
+        for topics in (self.states.initialized, self.states.initializing):
+            for topic_id, topic in topics.items():
+                for partition in sorted(topic.partitions):
+                    yield topic_id, partition
+
+    # -- replay -----------------------------------------------------------------------------------------------------
+
+    def replay(self, record: ShareGroupRecord) -> None:
+        """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
+        content, member_id = record.content, record.member_id
+        if record.record_type == stored.MEMBER:
+            self._replay_member(member_id, content if isinstance(content, ShareMember) else None)
+        elif record.record_type == stored.CURRENT:
+            current = content if isinstance(content, Current) else Current(-1, -1, NOTHING)
+            self._replay_current(member_id, current, is_gone=content is None)
+        elif isinstance(content, GroupEpoch):
+            self.epoch, self.metadata_hash = content.epoch, content.metadata_hash
+        elif record.record_type == stored.TARGET_EPOCH:
+            target = content if isinstance(content, TargetEpoch) else TargetEpoch(-1, 0)
+            self.target_epoch, self.target_timestamp_ms = target.epoch, target.timestamp_ms
+        elif record.record_type == stored.STATES:
+            self.states = content if isinstance(content, States) else States()
+        elif record.record_type == stored.TARGET:
+            if content is None:
+                self.targets.pop(member_id, None)
+            else:
+                self.targets[member_id] = content  # type: ignore[assignment] # a Target, by the record's type
+
+    def _replay_member(self, member_id: str, told: ShareMember | None) -> None:
+        """Take over what a member says of itself; how far it is says another record."""
+        old = self.members.pop(member_id, None) if told is None else self.members.get(member_id)
+        if old is not None:
+            self.subscribers.subtract(old.topic_names)
+        if told is not None:
+            known = old or ShareMember(member_id)
+            self.members[member_id] = replace(
+                told,
+                member_id=member_id,
+                epoch=known.epoch,
+                previous_epoch=known.previous_epoch,
+                assigned=known.assigned,
+            )
+            self.subscribers.update(told.topic_names)
+        self.subscribers = +self.subscribers
+
+    def _replay_current(self, member_id: str, current: Current, *, is_gone: bool) -> None:
+        old = self.members.get(member_id)
+        if old is None and is_gone:
+            return
+        self.members[member_id] = replace(
+            old or ShareMember(member_id),
+            epoch=current.epoch,
+            previous_epoch=current.previous_epoch,
+            assigned=current.assigned,
+        )
+
+    # -- removal ----------------------------------------------------------------------------------------------------
+
+    def tombstones(self) -> list[ShareGroupRecord]:
+        """Records that remove the group, in the order in which they have to go."""
+        records = [each for member_id in self.members for each in stored.member_tombstones(self.group_id, member_id)]
+        records.append(stored.tombstone(self.group_id, stored.TARGET_EPOCH))
+        records.append(stored.tombstone(self.group_id, stored.STATES))
+        records.append(stored.tombstone(self.group_id, stored.GROUP))
+        return records

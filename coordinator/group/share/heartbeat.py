@@ -1,0 +1,190 @@
+"""ShareGroupHeartbeat: the one request by which a member joins, lives, is told its partitions, and leaves.
+
+As in consumer groups, but that a member goes to its target in one step: nobody has to give anything up first. A
+partition is given out once the share coordinator has a state for it; until then it is *initializing*.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from coordinator.clock import Now
+from coordinator.group.assignors.java_order import name_set_order
+from coordinator.group.assignors.spec import Target
+from coordinator.group.cluster import Cluster
+from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.share import assignor, checks
+from coordinator.group.share.draft import Draft
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.leave import leave
+from coordinator.group.share.member import JOINING_EPOCH, LEAVING_EPOCH, ShareMember
+from coordinator.group.share.records import (
+    current_record,
+    member_record,
+    states_record,
+    target_epoch_record,
+    target_record,
+)
+from coordinator.group.share.states import to_initialize
+from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT, Assignment, TopicPartitions
+from protocol.schema import Struct
+
+new_response = SHARE_GROUP_HEARTBEAT.response.new
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request."""
+
+    client_id: str
+    client_host: str
+
+
+def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effects: GroupEffects) -> Struct:
+    """The answer, good once the effects are in the log.
+
+    Raises Refused, and wants nothing then: INVALID_REQUEST, GROUP_ID_NOT_FOUND (also for a group of another type),
+    GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+    """
+    checks.check_request(request)
+    if request.member_epoch == LEAVING_EPOCH:
+        return leave(shard, request, now, effects)
+    is_joining = request.member_epoch == JOINING_EPOCH
+    group = checks.find_group(shard, request.group_id, is_joining)
+    checks.check_room(group, request.member_id, shard.settings.share.max_size)
+    old = group.members.get(request.member_id)
+    if not is_joining:
+        old = checks.member_of(group, request.member_id)
+        checks.check_epoch(old, request.member_epoch)
+    draft = Draft(shard, group, now)
+    member = take_over(old, request, caller)
+    has_new_subscription = update_subscription(draft, old, member)
+    member = assign(draft, old, member, has_new_subscription)
+    initialize(draft, old, member)
+    if old is None:
+        effects.note("group %s: member %s joins, epoch %s", group.group_id, member.member_id, draft.epoch)
+    draft.after.append(lambda: draft.extend_session(member.member_id))
+    draft.carry_out(effects)
+    is_told = is_joining or request.subscribed_topic_names is not None or old is None or member.assigned != old.assigned
+    return new_response(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=shard.cluster.share_config(group.group_id).heartbeat_interval_ms,
+        assignment=assignment(member.assigned) if is_told else None,
+    )
+
+
+def take_over(old: ShareMember | None, request: Struct, caller: Caller) -> ShareMember:
+    """The member with what its heartbeat says; what it leaves out stays as it was."""
+    member = old or ShareMember(request.member_id)
+    names = request.subscribed_topic_names
+    return replace(
+        member,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        topic_names=member.topic_names if names is None else frozenset(names),
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+    )
+
+
+def update_subscription(draft: Draft, old: ShareMember | None, member: ShareMember) -> bool:
+    """Write the member down if it has changed, and bump the group's epoch if it has to. Returns whether the member
+    reads other topics now.
+    """
+    group, cluster = draft.group, draft.shard.cluster
+    has_new_names = old is None or member.topic_names != old.topic_names
+    if member != old:
+        draft.records.append(member_record(group.group_id, member))
+    must_bump = has_new_names or has_unassigned(group, cluster)
+    if must_bump or group.checked_version != cluster.topics_version:
+        value = metadata_hash(cluster, group.topics_with(old, member))
+        if must_bump or value != group.metadata_hash:
+            draft.bump(value)
+        version, group_id = cluster.topics_version, group.group_id
+
+        def remember_check() -> None:
+            there = draft.shard.groups.get(group_id)
+            if isinstance(there, ShareGroup):
+                there.checked_version = version
+
+        draft.after.append(remember_check)
+    return has_new_names
+
+
+def has_unassigned(group: ShareGroup, cluster: Cluster) -> bool:
+    """Whether partitions have got their state since targets were computed."""
+    if not group.members or group.epoch > group.target_epoch:
+        return False
+    assigned: dict[bytes, set[int]] = {}
+    for target in group.targets.values():
+        for topic_id, partitions in target.items():
+            assigned.setdefault(topic_id, set()).update(partitions)
+    return any(
+        topic.name in group.subscribers
+        and cluster.topic_by_id(topic_id) is not None
+        and not topic.partitions <= assigned.get(topic_id, set())
+        for topic_id, topic in group.states.initialized.items()
+    )
+
+
+def assign(draft: Draft, old: ShareMember | None, member: ShareMember, has_new_subscription: bool) -> ShareMember:
+    """Compute the targets if the group is ahead of them, and take the member to its own, in the draft.
+
+    Targets are not computed more often than share.assignment.interval.ms says.
+    """
+    group, now_ms = draft.group, draft.now.wall_ms
+    group_id = group.group_id
+    epoch, target = group.target_epoch, group.target_of(member.member_id)
+    interval_ms = draft.shard.cluster.share_config(group_id).assignment_interval_ms
+    is_early = group.target_timestamp_ms and interval_ms and now_ms < group.target_timestamp_ms + interval_ms
+    if epoch < draft.epoch and not is_early:
+        members = {**group.members, member.member_id: member}
+        targets = assignor.assign({each.member_id: readable(draft, each) for each in members.values()}, group.targets)
+        for member_id, wanted in targets.items():
+            if wanted != group.targets.get(member_id):
+                draft.records.append(target_record(group_id, member_id, wanted))
+        draft.records.append(target_epoch_record(group_id, draft.epoch, now_ms))
+        epoch, target = draft.epoch, targets[member.member_id]
+    if old is not None and not has_new_subscription and old.epoch == epoch:
+        return member
+    topics = draft.shard.cluster.topic_by_id
+    assigned = {
+        topic_id: partitions
+        for topic_id, partitions in target.items()
+        if (topic := topics(topic_id)) is not None and topic.name in member.topic_names
+    }
+    previous_epoch = member.previous_epoch if member.epoch == epoch else member.epoch
+    following = replace(member, epoch=epoch, previous_epoch=previous_epoch, assigned=assigned)
+    if following != old:
+        draft.records.append(current_record(group_id, following))
+    return following
+
+
+def readable(draft: Draft, member: ShareMember) -> dict[bytes, list[int]]:
+    """The partitions that may be given to a member: of its topics those that have a state."""
+    initialized = draft.group.states.initialized
+    topics = {}
+    for name in name_set_order(member.topic_names):
+        topic = draft.shard.cluster.topic(name)
+        if topic is not None and topic.topic_id in initialized:
+            topics[topic.topic_id] = sorted(initialized[topic.topic_id].partitions)
+    return topics
+
+
+def initialize(draft: Draft, old: ShareMember | None, member: ShareMember) -> None:
+    """Note what is read and has no state yet."""
+    states = to_initialize(draft.group, draft.group.topics_with(old, member), draft.shard.cluster)
+    if states != draft.group.states:
+        draft.records.append(states_record(draft.group.group_id, states))
+        draft.after.append(draft.initialize_soon)
+
+
+def assignment(assigned: Target) -> Struct:
+    """What a member may read, for its answer."""
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
+            for topic_id, partitions in assigned.items()
+        ]
+    )

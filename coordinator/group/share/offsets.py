@@ -1,0 +1,66 @@
+"""What administrators do with the start offsets of a share group, as far as the group is concerned: each of these comes
+before, or after, what the share coordinator is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from coordinator.group.records import StoredRecord
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.share.checks import existing_group, not_a_share_group
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.records import TopicStates, group_record, states_record
+from coordinator.group.share.states import to_delete, with_initializing, without
+from protocol.errors import ErrorCode
+
+
+def alter(shard: GroupShard, group_id: str, topics: Mapping[bytes, TopicStates], effects: GroupEffects) -> None:
+    """Have these partitions begin anew; makes the group if there is none.
+
+    Raises Refused: GROUP_ID_NOT_FOUND for one of another type, NON_EMPTY_GROUP.
+    """
+    there = shard.groups.get(group_id)
+    group = ShareGroup(group_id) if there is None else there
+    if not isinstance(group, ShareGroup):
+        raise not_a_share_group(group_id)
+    check_empty(group)
+    if topics:
+        new = [] if there is not None else [group_record(group_id, group.epoch, group.metadata_hash)]
+        effects.write([*new, states_record(group_id, with_initializing(group.states, topics))])
+
+
+def begin_delete(shard: GroupShard, group_id: str, topic_ids: Collection[bytes], effects: GroupEffects) -> None:
+    """Note that the states of these topics are to go. Raises Refused: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
+    group = existing_group(shard, group_id)
+    check_empty(group)
+    if topic_ids:
+        effects.write([states_record(group_id, to_delete(group.states, topic_ids))])
+
+
+def finish_delete(group: ShareGroup, topic_ids: Collection[bytes], effects: GroupEffects) -> None:
+    """They are gone."""
+    effects.write([states_record(group.group_id, without(group.states, topic_ids))])
+
+
+def check_empty(group: ShareGroup) -> None:
+    """Raises Refused: NON_EMPTY_GROUP."""
+    if not group.is_empty:
+        raise Refused(ErrorCode.NON_EMPTY_GROUP)
+
+
+def topics_of(group: ShareGroup) -> dict[bytes, str]:
+    """The names of all topics that the group has states of, or had until just now."""
+    states = group.states
+    names = {topic_id: topic.name for topic_id, topic in (*states.initialized.items(), *states.initializing.items())}
+    return {**states.deleting, **names}
+
+
+def without_topic_records(shard: GroupShard, topic_id: bytes) -> list[StoredRecord]:
+    """That share groups have no states of a deleted topic any more."""
+    return [
+        states_record(group.group_id, without(group.states, [topic_id]))
+        for group in shard.groups.values()
+        if isinstance(group, ShareGroup) and topic_id in topics_of(group)
+    ]

@@ -1,0 +1,92 @@
+"""Which partitions of a share group have a state at the share coordinator, and how that changes.
+
+Each change is written down before the share coordinator is asked (*initializing*, *deleting*) and when it has answered:
+so nothing is forgotten when the broker dies in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from coordinator.group.cluster import Cluster
+from coordinator.group.share.group import ShareGroup
+from coordinator.group.share.records import ShareGroupRecord, States, TopicStates, states_record
+
+_NONE = TopicStates("", frozenset())
+
+
+def to_initialize(group: ShareGroup, names: Iterable[str], cluster: Cluster) -> States:
+    """The states with all partitions of these topics at least on the way."""
+    missing: dict[bytes, TopicStates] = {}
+    for name in sorted(names):
+        topic = cluster.topic(name)
+        if topic is None:
+            continue
+        known = partitions_of(group.states, topic.topic_id)
+        lacking = frozenset(range(topic.partition_count)) - known
+        if lacking:
+            missing[topic.topic_id] = TopicStates(name, lacking)
+    return with_initializing(group.states, missing) if missing else group.states
+
+
+def partitions_of(states: States, topic_id: bytes) -> frozenset[int]:
+    """Those that have a state or are on the way to one."""
+    initialized, initializing = states.initialized.get(topic_id, _NONE), states.initializing.get(topic_id, _NONE)
+    return initialized.partitions | initializing.partitions
+
+
+def with_initializing(states: States, added: Mapping[bytes, TopicStates]) -> States:
+    """The states once these partitions are on the way."""
+    deleting = {topic_id: name for topic_id, name in states.deleting.items() if topic_id not in added}
+    return replace(states, initializing=merged(states.initializing, added), deleting=deleting)
+
+
+def merged(old: Mapping[bytes, TopicStates], new: Mapping[bytes, TopicStates]) -> dict[bytes, TopicStates]:
+    """The partitions of both."""
+    result = dict(old)
+    for topic_id, topic in new.items():
+        result[topic_id] = TopicStates(topic.name, topic.partitions | result.get(topic_id, _NONE).partitions)
+    return result
+
+
+def initialized_record(group: ShareGroup, done: Mapping[bytes, Collection[int]]) -> ShareGroupRecord | None:
+    """That these partitions have their state now; None if none of them was on the way any more."""
+    initializing = dict(group.states.initializing)
+    found: dict[bytes, TopicStates] = {}
+    for topic_id, partitions in done.items():
+        topic = initializing.get(topic_id, _NONE)
+        ready = topic.partitions.intersection(partitions)
+        if not ready:
+            continue
+        found[topic_id] = TopicStates(topic.name, ready)
+        left = topic.partitions - ready
+        if left:
+            initializing[topic_id] = TopicStates(topic.name, left)
+        else:
+            del initializing[topic_id]
+    if not found:
+        return None
+    states = replace(group.states, initializing=initializing, initialized=merged(group.states.initialized, found))
+    return states_record(group.group_id, states)
+
+
+def without(states: States, topic_ids: Collection[bytes]) -> States:
+    """The states once these topics have none, and are not to lose any."""
+    return States(
+        {topic_id: topic for topic_id, topic in states.initializing.items() if topic_id not in topic_ids},
+        {topic_id: topic for topic_id, topic in states.initialized.items() if topic_id not in topic_ids},
+        {topic_id: name for topic_id, name in states.deleting.items() if topic_id not in topic_ids},
+    )
+
+
+def to_delete(states: States, topic_ids: Collection[bytes]) -> States:
+    """The states with these topics on the way out."""
+    names = {
+        topic_id: topic.name
+        for topics in (states.initializing, states.initialized)
+        for topic_id, topic in topics.items()
+        if topic_id in topic_ids
+    }
+    left = without(states, names.keys())
+    return replace(left, deleting={**states.deleting, **names})

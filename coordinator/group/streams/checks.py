@@ -1,0 +1,146 @@
+"""What a StreamsGroupHeartbeat must be like, before its group is looked at and then against its member.
+
+The words are Kafka's, since clients show them to people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from coordinator.group.refused import Refused
+from coordinator.group.streams.configured import ConfiguredSubtopology, invalid
+from coordinator.group.streams.group import StreamsGroup
+from coordinator.group.streams.member import AWAY_EPOCH, JOINING_EPOCH, StreamsMember
+from protocol.errors import ErrorCode
+from protocol.schema import Struct
+
+ABANDON = "The member must abandon all its partitions and rejoin."
+#: What Java's trim takes away: all characters up to the space.
+_JAVA_BLANKS = "".join(map(chr, range(33)))
+
+
+def check_request(request: Struct) -> None:
+    """Raises Refused: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY."""
+    _check_supported(request)
+    _not_blank(request.member_id, "MemberId")
+    _not_blank(request.group_id, "GroupId")
+    _not_blank(request.instance_id, "InstanceId")
+    _not_blank(request.rack_id, "RackId")
+    epoch, topology = request.member_epoch, request.topology
+    roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if epoch == JOINING_EPOCH:
+        if request.rebalance_timeout_ms == -1:
+            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        for role, tasks in zip(("Active", "Standby", "Warmup"), roles, strict=True):
+            if tasks is None or tasks:
+                raise _invalid(f"{role}Tasks must be empty when (re-)joining.")
+        if topology is None:
+            raise _invalid("Topology must be non-null when (re-)joining.")
+        _check_changelogs(topology)
+    elif epoch == AWAY_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < AWAY_EPOCH:
+        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+    if any(tasks is not None for tasks in roles) and any(tasks is None for tasks in roles):
+        raise _invalid("If one task-type is non-null, all must be non-null.")
+    if epoch != JOINING_EPOCH and topology is not None:
+        raise _invalid("Topology can only be provided when (re-)joining.")
+
+
+def _check_supported(request: Struct) -> None:
+    if request.instance_id is not None:
+        raise _invalid("Static membership is not yet supported.")
+    if request.task_offsets is not None:
+        raise _invalid("TaskOffsets are not supported yet.")
+    if request.task_end_offsets is not None:
+        raise _invalid("TaskEndOffsets are not supported yet.")
+    if request.warmup_tasks:
+        raise _invalid("WarmupTasks are not supported yet.")
+    if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
+        raise _invalid("Regular expressions for source topics are not supported yet.")
+
+
+def _check_changelogs(topology: Struct) -> None:
+    for subtopology in topology.subtopologies:
+        for topic in subtopology.state_changelog_topics:
+            if topic.partitions:
+                raise invalid(
+                    f"Changelog topic {topic.name} must have an undefined partition count, but it is set to"
+                    f" {topic.partitions}."
+                )
+
+
+def _not_blank(text: str | None, field: str) -> None:
+    if text is not None and not text.strip(_JAVA_BLANKS):
+        raise _invalid(f"{field} can't be empty.")
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, message)
+
+
+def check_room(group: StreamsGroup, max_size: int) -> None:
+    """GROUP_MAX_SIZE_REACHED for one who joins."""
+    if len(group.members) >= max_size:
+        message = f"The streams group has reached its maximum capacity of {max_size} members."
+        raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+
+
+def member_of(group: StreamsGroup, member_id: str) -> StreamsMember:
+    """The member of that id, or UNKNOWN_MEMBER_ID."""
+    member = group.members.get(member_id)
+    if member is None:
+        message = f"Member {member_id} is not a member of group {group.group_id}."
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
+    return member
+
+
+def check_epoch(member: StreamsMember, request: Struct) -> None:
+    """FENCED_MEMBER_EPOCH unless the epoch is the member's.
+
+    The one before will do from a member that reports no more than it was given: the answer that told the new one was
+    lost. Joining again is always possible.
+    """
+    epoch = request.member_epoch
+    if epoch in (JOINING_EPOCH, member.epoch):
+        return
+    has = member.assigned
+    if epoch > member.epoch:
+        comparison = "greater"
+    elif (
+        epoch == member.previous_epoch
+        and _is_within(request.active_tasks, has.active)
+        and _is_within(request.standby_tasks, has.standby)
+        and _is_within(request.warmup_tasks, has.warmup)
+    ):
+        return
+    else:
+        comparison = "smaller"
+    raise Refused(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The streams group member has a {comparison} member epoch ({epoch}) than the one known by the group"
+        f" coordinator ({member.epoch}). {ABANDON}",
+    )
+
+
+def _is_within(reported: list[Struct] | None, owned: Mapping[str, Collection[int]]) -> bool:
+    return reported is not None and all(
+        each.subtopology_id in owned and all(partition in owned[each.subtopology_id] for partition in each.partitions)
+        for each in reported
+    )
+
+
+def check_tasks(request: Struct, subtopologies: Mapping[str, ConfiguredSubtopology]) -> None:
+    """INVALID_REQUEST for tasks that the topology does not have."""
+    for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
+        for each in tasks or ():
+            subtopology = subtopologies.get(each.subtopology_id)
+            if subtopology is None:
+                raise _invalid(f"Subtopology {each.subtopology_id} does not exist in the topology.")
+            for partition in each.partitions:
+                if not 0 <= partition < subtopology.task_count:
+                    raise _invalid(
+                        f"Task {partition} for subtopology {each.subtopology_id} is invalid. Number of tasks for this"
+                        f" subtopology: {subtopology.task_count}"
+                    )

@@ -1,0 +1,130 @@
+"""StreamsGroupDescribe: a streams group with its topology and its members, what they have and what they are to have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from coordinator.group.assignors.java_order import hash_order, string_rank
+from coordinator.group.shard import GroupShard
+from coordinator.group.streams.group import StreamsGroup
+from coordinator.group.streams.leave import existing_group
+from coordinator.group.streams.member import StreamsMember
+from coordinator.group.streams.tasks import Tasks
+from coordinator.group.streams.topology import TopicInfo
+from coordinator.placement import java_hash
+from protocol.messages import streams_group_describe as messages
+from protocol.schema import Struct
+
+
+def describe(shard: GroupShard, group_id: str) -> Struct:
+    """The group. Raises Refused: GROUP_ID_NOT_FOUND, also for one of another type."""
+    group = existing_group(shard, group_id)
+    return messages.DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        topology=describe_topology(group),
+        members=[describe_member(member, group.targets.get(member.member_id)) for member in group.members.values()],
+    )
+
+
+def describe_topology(group: StreamsGroup) -> Struct | None:
+    """The topology with the partitions of its internal topics where it is configured; else as the application told
+    it.
+    """
+    configured = group.soft.configured
+    if configured is not None and configured.is_ready and configured.subtopologies is not None:
+        return messages.Topology(
+            epoch=configured.epoch,
+            subtopologies=[
+                _subtopology(
+                    each.subtopology_id,
+                    each.source_topics,
+                    each.repartition_sink_topics,
+                    each.repartition_source_topics.values(),
+                    each.state_changelog_topics.values(),
+                )
+                for each in configured.subtopologies.values()
+            ],
+        )
+    if group.topology is None:
+        return None
+    return messages.Topology(
+        epoch=group.topology.epoch,
+        subtopologies=[
+            _subtopology(
+                each.subtopology_id,
+                each.source_topics,
+                each.repartition_sink_topics,
+                each.repartition_source_topics,
+                each.state_changelog_topics,
+            )
+            for each in sorted(group.topology.subtopologies, key=lambda each: string_rank(each.subtopology_id))
+        ],
+    )
+
+
+def _subtopology(
+    subtopology_id: str,
+    sources: Collection[str],
+    sinks: Collection[str],
+    repartition_sources: Iterable[TopicInfo],
+    changelogs: Iterable[TopicInfo],
+) -> Struct:
+    return messages.Subtopology(
+        subtopology_id=subtopology_id,
+        source_topics=sorted(sources, key=string_rank),
+        repartition_sink_topics=sorted(sinks, key=string_rank),
+        repartition_source_topics=_topics(repartition_sources),
+        state_changelog_topics=_topics(changelogs),
+    )
+
+
+def _topics(topics: Iterable[TopicInfo]) -> list[Struct]:
+    return [
+        messages.TopicInfo(
+            name=topic.name,
+            partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            topic_configs=[messages.KeyValue(key=key, value=value) for key, value in topic.configs],
+        )
+        for topic in sorted(topics, key=lambda topic: string_rank(topic.name))
+    ]
+
+
+def describe_member(member: StreamsMember, target: Tasks | None) -> Struct:
+    """A member. What it has leaves out what it is to give up."""
+    endpoint, has = member.endpoint, member.assigned
+    wanted = target or Tasks()
+    return messages.Member(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else messages.Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=[
+            messages.KeyValue(key=key, value=member.client_tags[key])
+            for key in hash_order(list(member.client_tags), java_hash)
+        ],
+        assignment=messages.Assignment(
+            active_tasks=_task_ids(has.active),
+            standby_tasks=_task_ids(has.standby),
+            warmup_tasks=_task_ids(has.warmup),
+        ),
+        target_assignment=messages.Assignment(
+            active_tasks=_task_ids(wanted.active),
+            standby_tasks=_task_ids(wanted.standby),
+            warmup_tasks=_task_ids(wanted.warmup),
+        ),
+    )
+
+
+def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[Struct]:
+    return [
+        messages.TaskIds(subtopology_id=each, partitions=sorted(tasks[each])) for each in sorted(tasks, key=string_rank)
+    ]

@@ -1,0 +1,241 @@
+"""A streams group (KIP-1071) as its records tell it, and the books that its decisions go by.
+
+Refused: changing anything but by `replay`. (What is soft, and gone with a restart: `soft`, and deadlines, which the
+shard has.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from coordinator.group.streams import records as stored
+from coordinator.group.streams.configured import ConfiguredTopology
+from coordinator.group.streams.member import StreamsMember
+from coordinator.group.streams.records import Current, GroupEpoch, StreamsRecord, TargetEpoch
+from coordinator.group.streams.tasks import NO_TASKS, OWNS_NOTHING, OwnedTasks, Tasks, each_task
+from coordinator.group.streams.topology import Topology
+from protocol.schema import Struct
+
+#: Where a new group begins; its first member bumps it.
+FIRST_EPOCH = 1
+
+NOBODY: Collection[str] = ()
+
+
+class StreamsGroupState(Enum):
+    """States of a streams group. The values are the names that clients see."""
+
+    EMPTY = "Empty"
+    """No members."""
+    NOT_READY = "NotReady"
+    """Its topology has no tasks: topics are missing, or do not fit together."""
+    ASSIGNING = "Assigning"
+    """The group has changed since its targets were computed."""
+    RECONCILING = "Reconciling"
+    """Members are on the way to their targets."""
+    STABLE = "Stable"
+    """All members have their targets."""
+
+
+@dataclass(slots=True)
+class Soft:
+    """What a group knows but for its records.
+
+    `configured`: its topology in the cluster as of `checked_version` of the cluster's topics; `shutdown_by`: the member
+    that wants the whole application to end; `endpoints`: what each member's endpoint has, as of `endpoint_epoch`.
+    """
+
+    configured: ConfiguredTopology | None = None
+    checked_version: int | None = None
+    shutdown_by: str | None = None
+    endpoint_epoch: int = 0
+    endpoints: dict[str, Struct] = field(default_factory=dict)
+
+
+class StreamsGroup:
+    """The group. `targets` are those of `target_epoch`; a member without one has nothing to get."""
+
+    __slots__ = (
+        "_active",
+        "_standby",
+        "_warmup",
+        "assignment_configs",
+        "epoch",
+        "group_id",
+        "members",
+        "metadata_hash",
+        "soft",
+        "target_epoch",
+        "target_timestamp_ms",
+        "targets",
+        "topology",
+        "validated_topology_epoch",
+    )
+
+    group_type = protocol_type = "streams"
+
+    def __init__(self, group_id: str, records: Iterable[StreamsRecord] = ()) -> None:
+        self.group_id = group_id
+        self.epoch = FIRST_EPOCH
+        self.metadata_hash = 0
+        self.validated_topology_epoch = 0
+        self.assignment_configs: Mapping[str, str] = {}
+        self.target_epoch = FIRST_EPOCH
+        self.target_timestamp_ms = 0
+        self.topology: Topology | None = None
+        self.members: dict[str, StreamsMember] = {}
+        self.targets: dict[str, Tasks] = {}
+        self.soft = Soft()
+        # (subtopology id, partition) -> ids of processes
+        self._active: dict[tuple[str, int], str] = {}
+        self._standby: dict[tuple[str, int], set[str]] = {}
+        self._warmup: dict[tuple[str, int], set[str]] = {}
+        for record in records:
+            self.replay(record)
+
+    # -- what it is in ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def may_become_classic(self) -> bool:
+        """Whether a classic member may take the id over."""
+        return self.is_empty
+
+    @property
+    def state(self) -> StreamsGroupState:
+        """Looks at every member: for those who ask."""
+        if not self.members:
+            return StreamsGroupState.EMPTY
+        if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
+            return StreamsGroupState.NOT_READY
+        if self.epoch > self.target_epoch:
+            return StreamsGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return StreamsGroupState.STABLE
+        return StreamsGroupState.RECONCILING
+
+    def target_of(self, member_id: str) -> Tasks:
+        """A member's target."""
+        return self.targets.get(member_id, NO_TASKS)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether the application reads the topic, while it has members."""
+        return bool(self.members) and self.topology is not None and topic in self.topology.source_subtopologies
+
+    # -- who has what -----------------------------------------------------------------------------------------------
+
+    def active_process(self, subtopology_id: str, partition: int) -> str | None:
+        """The process that has the active task."""
+        return self._active.get((subtopology_id, partition))
+
+    def standby_processes(self, subtopology_id: str, partition: int) -> Collection[str]:
+        """The processes that have a standby of the task."""
+        return self._standby.get((subtopology_id, partition), NOBODY)
+
+    def warmup_processes(self, subtopology_id: str, partition: int) -> Collection[str]:
+        """The processes that warm the task up."""
+        return self._warmup.get((subtopology_id, partition), NOBODY)
+
+    # -- replay -----------------------------------------------------------------------------------------------------
+
+    def replay(self, record: StreamsRecord) -> None:
+        """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
+        content, member_id = record.content, record.member_id
+        if record.record_type == stored.MEMBER:
+            self._replay_member(member_id, content if isinstance(content, StreamsMember) else None)
+        elif record.record_type == stored.CURRENT:
+            self._replay_current(member_id, content if isinstance(content, Current) else None)
+        elif record.record_type == stored.TOPOLOGY:
+            self.topology = content if isinstance(content, Topology) else None
+            self.soft.configured = None
+        elif isinstance(content, GroupEpoch):
+            self.epoch, self.metadata_hash = content.epoch, content.metadata_hash
+            self.validated_topology_epoch = content.validated_topology_epoch
+            self.assignment_configs = content.assignment_configs
+        elif record.record_type == stored.TARGET_EPOCH:
+            target = content if isinstance(content, TargetEpoch) else TargetEpoch(-1, 0)
+            self.target_epoch, self.target_timestamp_ms = target.epoch, target.timestamp_ms
+        elif record.record_type == stored.TARGET:
+            if isinstance(content, Tasks):
+                self.targets[member_id] = content
+            else:
+                self.targets.pop(member_id, None)
+
+    def _replay_member(self, member_id: str, told: StreamsMember | None) -> None:
+        """Take over what a member says of itself; how far it is says another record."""
+        old = self.members.get(member_id)
+        if told is None:
+            if old is not None:
+                self._put(old, None)
+                self.soft.endpoints.pop(member_id, None)
+            if not self.members:
+                self.soft.shutdown_by = None
+            return
+        known = old or StreamsMember(member_id)
+        kept = {name: getattr(known, name) for name in ("epoch", "previous_epoch", "state", "assigned", "revoking")}
+        self._put(old, replace(told, member_id=member_id, **kept))
+
+    def _replay_current(self, member_id: str, current: Current | None) -> None:
+        old = self.members.get(member_id)
+        if current is None:
+            if old is not None:
+                gone = replace(old, epoch=-1, previous_epoch=-1, assigned=OWNS_NOTHING, revoking=OWNS_NOTHING)
+                self._put(old, gone)
+            return
+        new = replace(
+            old or StreamsMember(member_id),
+            epoch=current.epoch,
+            previous_epoch=current.previous_epoch,
+            state=current.state,
+            assigned=current.assigned,
+            revoking=current.revoking,
+        )
+        self._put(old, new)
+
+    def _put(self, old: StreamsMember | None, new: StreamsMember | None) -> None:
+        """Replace, add or remove a member, and keep the books."""
+        if old is not None:
+            self._release(old.assigned, old.process_id)
+            self._release(old.revoking, old.process_id)
+            if new is None:
+                del self.members[old.member_id]
+        if new is not None:
+            self._take(new.assigned, new.process_id)
+            self._take(new.revoking, new.process_id)
+            self.members[new.member_id] = new
+
+    def _take(self, tasks: OwnedTasks, process_id: str) -> None:
+        for task in each_task(tasks.active):
+            self._active[task] = process_id
+        for task in each_task(tasks.standby):
+            self._standby.setdefault(task, set()).add(process_id)
+        for task in each_task(tasks.warmup):
+            self._warmup.setdefault(task, set()).add(process_id)
+
+    def _release(self, tasks: OwnedTasks, process_id: str) -> None:
+        for task in each_task(tasks.active):
+            if self._active.get(task) == process_id:
+                del self._active[task]
+        for task in each_task(tasks.standby):
+            self._standby.get(task, set()).discard(process_id)
+        for task in each_task(tasks.warmup):
+            self._warmup.get(task, set()).discard(process_id)
+
+    # -- removal ----------------------------------------------------------------------------------------------------
+
+    def tombstones(self) -> list[StreamsRecord]:
+        """Records that remove the group, in the order in which they have to go."""
+        group_id = self.group_id
+        members = list(self.members)
+        records = [stored.tombstone(group_id, stored.CURRENT, member_id) for member_id in members]
+        records += [stored.tombstone(group_id, stored.TARGET, member_id) for member_id in members]
+        records.append(stored.tombstone(group_id, stored.TARGET_EPOCH))
+        records += [stored.tombstone(group_id, stored.MEMBER, member_id) for member_id in members]
+        records.append(stored.tombstone(group_id, stored.GROUP))
+        records.append(stored.tombstone(group_id, stored.TOPOLOGY))
+        return records

@@ -1,0 +1,281 @@
+"""StreamsGroupHeartbeat: the one request by which a member joins, lives, moves to its target, and leaves.
+
+Each heartbeat goes the same way: find the group and the member; take over what the member says of itself; look at the
+topology if topics have changed; bump the group's epoch if any of that has changed something; compute the targets if the
+group is ahead of them; move the member a step towards its own. Most change nothing, and write nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from coordinator.clock import Now
+from coordinator.group.assignors.java_order import string_rank
+from coordinator.group.classic import ClassicGroup
+from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.records import GroupRecord
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.state import GroupState
+from coordinator.group.streams import checks
+from coordinator.group.streams.configured import ConfiguredTopology, Status, configure
+from coordinator.group.streams.draft import Draft
+from coordinator.group.streams.endpoints import all_endpoints
+from coordinator.group.streams.group import Soft, StreamsGroup
+from coordinator.group.streams.leave import leave
+from coordinator.group.streams.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, Endpoint, StreamsMember
+from coordinator.group.streams.reconcile import Reconciliation
+from coordinator.group.streams.records import current_record, member_record, topology_record
+from coordinator.group.streams.target import MemberTarget, assignment_configs, next_target
+from coordinator.group.streams.tasks import Tasks, task_set
+from coordinator.group.streams.topology import TopicInfo, Topology, topology_of
+from protocol.errors import ErrorCode
+from protocol.messages import streams_group_heartbeat as messages
+from protocol.schema import Struct
+
+new_response = messages.STREAMS_GROUP_HEARTBEAT.response.new
+NOT_READY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who sent a request."""
+
+    client_id: str
+    client_host: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer, good once the effects are in the log, and the internal topics that are to be made."""
+
+    response: Struct
+    missing: Mapping[str, TopicInfo] = field(default_factory=dict)
+
+
+def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effects: GroupEffects) -> Outcome:
+    """Decide a heartbeat.
+
+    Raises Refused, and wants nothing then: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY, GROUP_ID_NOT_FOUND (also for a
+    group of another type), GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
+    """
+    checks.check_request(request)
+    if request.member_epoch in (LEAVING_EPOCH, AWAY_EPOCH):
+        return Outcome(leave(shard, request, now, effects))
+    is_joining = request.member_epoch == JOINING_EPOCH
+    draft = find_group(shard, request.group_id, is_joining, now)
+    group, member_id = draft.group, request.member_id
+    if is_joining:
+        checks.check_room(group, shard.settings.streams.max_size)
+        old = group.members.get(member_id) or StreamsMember(member_id)
+    else:
+        old = checks.member_of(group, member_id)
+    checks.check_epoch(old, request)
+    member = take_over(old, request, caller)
+    topology = update_topology(draft, old, member, request)
+    configured = update_configuration(draft, topology, request, is_changed=member != old)
+    configs = assignment_configs(shard, group.group_id)
+    target = next_target(draft, member, configured, configs)
+    member = reconcile(draft, member, target, request)
+    if member_id not in group.members:
+        effects.note("group %s: member %s joins, epoch %s", group.group_id, member_id, draft.epoch)
+    draft.after.append(lambda _: draft.extend_session(member_id))
+    response = answer(draft, old, member, request, configured)
+    response.status = statuses(draft, member, topology, configured, target, request)
+    draft.carry_out(effects)
+    return Outcome(response, configured.missing)
+
+
+def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> Draft:
+    """The group to decide about. Who joins makes a new one, also in place of an empty classic one.
+
+    Raises Refused: GROUP_ID_NOT_FOUND.
+    """
+    group = shard.groups.get(group_id)
+    if isinstance(group, StreamsGroup):
+        return Draft(shard, group, now)
+    if group is None:
+        if not is_joining:
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Streams group {group_id} not found.")
+        return Draft(shard, StreamsGroup(group_id), now)
+    if is_joining and isinstance(group, ClassicGroup) and group.state is GroupState.EMPTY:
+        return Draft(shard, StreamsGroup(group_id), now, [GroupRecord(group_id, None)])
+    raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
+
+
+# -- what has changed -------------------------------------------------------------------------------------------------
+
+
+def take_over(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMember:
+    """The member with what its heartbeat says; what it leaves out stays as it was."""
+    timeout_ms, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
+    return replace(
+        old,
+        instance_id=None,
+        rack_id=old.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        topology_epoch=old.topology_epoch if request.topology is None else request.topology.epoch,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        process_id=old.process_id if request.process_id is None else request.process_id,
+        client_tags=old.client_tags if tags is None else {tag.key: tag.value for tag in tags},
+        endpoint=old.endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+    )
+
+
+def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, request: Struct) -> Topology:
+    """Write down the member, if it has changed, and the topology of who comes first; gives the group's.
+
+    Raises Refused: INVALID_REQUEST for another topology than the group's.
+    """
+    group = draft.group
+    if member != old:
+        draft.records.append(member_record(group.group_id, member))
+    if request.topology is None:
+        if group.topology is None:
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return group.topology
+    told = topology_of(request.topology)
+    if group.topology is None:
+        draft.records.append(topology_record(group.group_id, told))
+        return told
+    if group.topology.epoch <= told.epoch and not group.topology.is_same_as(told):
+        raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+    return group.topology
+
+
+def update_configuration(draft: Draft, topology: Topology, request: Struct, *, is_changed: bool) -> ConfiguredTopology:
+    """See what the topology is in the cluster, if that is not known, and bump the group's epoch if that or anything
+    else has changed.
+
+    Raises Refused: STREAMS_INVALID_TOPOLOGY, INVALID_REQUEST for tasks that there are not.
+    """
+    group, cluster = draft.group, draft.shard.cluster
+    configured, value, version = group.soft.configured, group.metadata_hash, cluster.topics_version
+    if configured is None or group.topology is None or group.soft.checked_version != version:
+        value = metadata_hash(cluster, topology.required_topics)
+        if configured is None or group.topology is None or value != group.metadata_hash:
+            configured = configure(topology, cluster)
+        is_changed = is_changed or value != group.metadata_hash
+        known = configured
+
+        def remember(soft: Soft) -> None:
+            soft.configured, soft.checked_version = known, version
+
+        draft.remember(remember)
+    validated = topology.epoch if configured.is_ready else NOT_READY
+    if configured.is_ready:
+        checks.check_tasks(request, configured.subtopologies or {})
+    configs = assignment_configs(draft.shard, group.group_id)
+    if is_changed or validated != group.validated_topology_epoch or configs != group.assignment_configs:
+        draft.bump(value, validated, configs)
+    return configured
+
+
+def reconcile(draft: Draft, member: StreamsMember, target: MemberTarget, request: Struct) -> StreamsMember:
+    """The member after its next step, written down if that changed it."""
+    if member.is_reconciled_to(target.epoch):
+        return member
+    step = Reconciliation(target.epoch, target.target, reported_by(request), draft.group).step(member)
+    if step != member:
+        draft.records.append(current_record(draft.group.group_id, step))
+        draft.after.append(lambda _: draft.watch_revocation(step))
+    return step
+
+
+def reported_by(request: Struct) -> Tasks | None:
+    """What the member says it has; None if it does not say."""
+    if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
+        return None
+    return Tasks(
+        *(
+            task_set({each.subtopology_id: each.partitions for each in tasks})
+            for tasks in (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+        )
+    )
+
+
+# -- the answer -------------------------------------------------------------------------------------------------------
+
+
+def answer(
+    draft: Draft, old: StreamsMember, member: StreamsMember, request: Struct, configured: ConfiguredTopology
+) -> Struct:
+    """The answer but for its statuses. Tasks are told to who joins, and when they have changed."""
+    group, shard = draft.group, draft.shard
+    response = new_response(
+        member_id=member.member_id,
+        member_epoch=member.epoch,
+        heartbeat_interval_ms=shard.cluster.streams_config(group.group_id).heartbeat_interval_ms,
+    )
+    known, endpoint_epoch = dict(group.soft.endpoints), group.soft.endpoint_epoch
+    if request.member_epoch == JOINING_EPOCH or member.assigned != old.assigned:
+        response.active_tasks = task_ids(member.assigned.active)
+        response.standby_tasks = task_ids(member.assigned.standby)
+        response.warmup_tasks = task_ids(member.assigned.warmup)
+        known.pop(member.member_id, None)
+        if member.endpoint is not None:
+            endpoint_epoch += 1
+    if endpoint_epoch != request.endpoint_information_epoch:
+        known = all_endpoints(group, member, known, configured.subtopologies or {}, shard.cluster)
+        response.partitions_by_user_endpoint = list(known.values())
+    if group.group_id in shard.groups:
+        response.endpoint_information_epoch = endpoint_epoch
+
+    def remember(soft: Soft) -> None:
+        soft.endpoints, soft.endpoint_epoch = known, endpoint_epoch
+
+    draft.remember(remember)
+    return response
+
+
+def task_ids(tasks: Mapping[str, Mapping[int, int] | frozenset[int]]) -> list[Struct]:
+    """Tasks as answers have them."""
+    return [
+        messages.TaskIds(subtopology_id=each, partitions=sorted(tasks[each])) for each in sorted(tasks, key=string_rank)
+    ]
+
+
+def statuses(
+    draft: Draft,
+    member: StreamsMember,
+    topology: Topology,
+    configured: ConfiguredTopology,
+    target: MemberTarget,
+    request: Struct,
+) -> list[Struct]:
+    """What the member is told of the group."""
+    group = draft.group
+    told = []
+    if group.topology is not None and member.topology_epoch < topology.epoch:
+        detail = (
+            f"The member's topology epoch {member.topology_epoch} is behind the group's topology epoch"
+            f" {topology.epoch}."
+        )
+        told.append(status(Status.STALE_TOPOLOGY, detail))
+    if target.delayed_by is not None:
+        detail = f"Assignment delayed due to the configured {target.delayed_by}."
+        told.append(status(Status.ASSIGNMENT_DELAYED, detail))
+    if configured.problem is not None:
+        told.append(status(configured.problem.status, configured.problem.detail))
+    shutdown_by = group.soft.shutdown_by
+    if shutdown_by is None and request.shutdown_application:
+        shutdown_by = member.member_id
+        draft.remember(lambda soft: request_shutdown(soft, member.member_id))
+    if shutdown_by is not None:
+        detail = (
+            f"Streams group member {shutdown_by} encountered a fatal error and requested a shutdown for the entire"
+            " application."
+        )
+        told.append(status(Status.SHUTDOWN_APPLICATION, detail))
+    return told
+
+
+def request_shutdown(soft: Soft, member_id: str) -> None:
+    """All members of the application are to end; the first who asked is named."""
+    soft.shutdown_by = soft.shutdown_by or member_id
+
+
+def status(code: Status, detail: str) -> Struct:
+    return messages.Status(status_code=code, status_detail=detail)

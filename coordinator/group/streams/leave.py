@@ -1,0 +1,62 @@
+"""Members that go: by themselves, or because they were not heard of in time."""
+
+from __future__ import annotations
+
+from coordinator.clock import Now
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+from coordinator.group.streams import checks
+from coordinator.group.streams.draft import Draft
+from coordinator.group.streams.group import Soft, StreamsGroup
+from coordinator.group.streams.member import StreamsMember
+from coordinator.group.streams.records import member_tombstones
+from protocol.errors import ErrorCode
+from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
+from protocol.schema import Struct
+
+#: After which a deadline comes again that could not be acted on.
+RETRY_MS = 500
+
+
+def existing_group(shard: GroupShard, group_id: str) -> StreamsGroup:
+    """The streams group of that id, or GROUP_ID_NOT_FOUND."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, StreamsGroup):
+        return group
+    reason = "not found" if group is None else "is not a streams group"
+    raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {reason}.")
+
+
+def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
+    """A heartbeat that says goodbye; it may take the whole application along. Raises Refused as `heartbeat` does."""
+    group = existing_group(shard, request.group_id)
+    member = checks.member_of(group, request.member_id)
+    draft = Draft(shard, group, now)
+    if request.shutdown_application:
+
+        def shut_down(soft: Soft) -> None:
+            if group.members:  # nobody is left to be told
+                soft.shutdown_by = soft.shutdown_by or member.member_id
+
+        draft.remember(shut_down)
+    effects.note("group %s: member %s left", group.group_id, member.member_id)
+    remove_member(draft, member, effects)
+    return STREAMS_GROUP_HEARTBEAT.response(member_id=request.member_id, member_epoch=request.member_epoch, status=[])
+
+
+def remove_member(draft: Draft, member: StreamsMember, effects: GroupEffects) -> None:
+    """Take a member out and bump the epoch."""
+    group = draft.group
+    draft.records += member_tombstones(group.group_id, member.member_id)
+    draft.bump(group.metadata_hash, group.validated_topology_epoch, group.assignment_configs)
+    draft.carry_out(effects)
+
+
+def fence(shard: GroupShard, group: StreamsGroup, key: TimerKey, why: str, now: Now, effects: GroupEffects) -> None:
+    """Take out the member of a deadline that has passed, if it is still there; soon again if that cannot be written."""
+    member = group.members.get(key.member_id)
+    if member is not None:
+        again_ms = now.tick_ms + RETRY_MS
+        draft = Draft(shard, group, now, on_failed=lambda _: shard.timers.schedule(key, again_ms))
+        effects.note("group %s: member %s is fenced: %s", group.group_id, key.member_id, why)
+        remove_member(draft, member, effects)

@@ -1,0 +1,296 @@
+"""The records of a streams group in `__consumer_offsets` as values, and their bytes.
+
+| type | of a | says |
+|---|---|---|
+| 17 | group | epoch, hash of its topics, which topology has been found good, what the assignment was configured with |
+| 19 | member | who it is |
+| 20 | group | epoch and time of the target assignment |
+| 21 | member | its target |
+| 22 | member | its epoch and what it has |
+| 23 | group | its topology |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from struct import Struct as Layout
+from typing import TypeAlias
+
+from coordinator.group.assignors.java_order import string_rank
+from coordinator.group.streams.member import Endpoint, MemberState, StreamsMember
+from coordinator.group.streams.tasks import Epochs, OwnedTasks, Tasks, TaskSet
+from coordinator.group.streams.topology import Topology, topology_of, topology_struct
+from protocol.messages.coordinator import streams_group as messages
+from protocol.schema import Message, Struct
+
+GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY = 17, 19, 20, 21, 22, 23
+STREAMS_GROUP_TYPES = frozenset({GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY})
+
+_PREFIX = Layout(">h")
+_VALUE_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEpoch:
+    """A group's epoch, the hash of the topics that it is about, the epoch of the topology that these are good for (-1:
+    none), and the settings of its assignment.
+    """
+
+    epoch: int
+    metadata_hash: int
+    validated_topology_epoch: int
+    assignment_configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEpoch:
+    """The epoch that targets are of, and when they were computed (ms since 1970)."""
+
+    epoch: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """A member's epochs, state and tasks."""
+
+    epoch: int
+    previous_epoch: int
+    state: MemberState
+    assigned: OwnedTasks
+    revoking: OwnedTasks
+
+
+Content: TypeAlias = GroupEpoch | TargetEpoch | StreamsMember | Tasks | Current | Topology
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsRecord:
+    """A record of a streams group; `content` None deletes it. `member_id` is "" where it is of the group."""
+
+    group_id: str
+    record_type: int
+    member_id: str
+    content: Content | None
+
+    @property
+    def key(self) -> bytes:
+        key, has_member = _KEYS[self.record_type]
+        fields = {"group_id": self.group_id} | ({"member_id": self.member_id} if has_member else {})
+        return _PREFIX.pack(self.record_type) + key.encode(0, key(**fields))
+
+    @property
+    def value(self) -> bytes | None:
+        if self.content is None:
+            return None
+        message, to_struct, _ = _VALUES[self.record_type]
+        return _PREFIX.pack(_VALUE_VERSION) + message.encode(_VALUE_VERSION, to_struct(self.content))
+
+
+def parse_streams_record(record_type: int, key: bytes, value: bytes | None) -> StreamsRecord:
+    """The record of these bytes. Raises ProtocolError."""
+    message, has_member = _KEYS[record_type]
+    stored, _ = message.decode(0, key, _PREFIX.size)
+    content = None
+    if value is not None:
+        value_message, _, from_struct = _VALUES[record_type]
+        content = from_struct(value_message.decode(_PREFIX.unpack_from(value)[0], value, _PREFIX.size)[0])
+    return StreamsRecord(stored.group_id, record_type, stored.member_id if has_member else "", content)
+
+
+# -- what decisions write ---------------------------------------------------------------------------------------------
+
+
+def group_record(group_id: str, group: GroupEpoch) -> StreamsRecord:
+    return StreamsRecord(group_id, GROUP, "", group)
+
+
+def topology_record(group_id: str, topology: Topology) -> StreamsRecord:
+    return StreamsRecord(group_id, TOPOLOGY, "", topology)
+
+
+def member_record(group_id: str, member: StreamsMember) -> StreamsRecord:
+    return StreamsRecord(group_id, MEMBER, member.member_id, member)
+
+
+def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> StreamsRecord:
+    return StreamsRecord(group_id, TARGET_EPOCH, "", TargetEpoch(epoch, timestamp_ms))
+
+
+def target_record(group_id: str, member_id: str, target: Tasks) -> StreamsRecord:
+    return StreamsRecord(group_id, TARGET, member_id, target)
+
+
+def current_record(group_id: str, member: StreamsMember) -> StreamsRecord:
+    current = Current(member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
+    return StreamsRecord(group_id, CURRENT, member.member_id, current)
+
+
+def tombstone(group_id: str, record_type: int, member_id: str = "") -> StreamsRecord:
+    return StreamsRecord(group_id, record_type, member_id, None)
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[StreamsRecord]:
+    """All that is stored of a member, in the order in which it has to go."""
+    return [tombstone(group_id, record_type, member_id) for record_type in (CURRENT, TARGET, MEMBER)]
+
+
+# -- bytes ------------------------------------------------------------------------------------------------------------
+
+
+def _group_struct(group: GroupEpoch) -> Struct:
+    return messages.StreamsGroupMetadataValue(
+        epoch=group.epoch,
+        metadata_hash=group.metadata_hash,
+        validated_topology_epoch=group.validated_topology_epoch,
+        last_assignment_configs=[
+            messages.LastAssignmentConfig(key=key, value=group.assignment_configs[key])
+            for key in sorted(group.assignment_configs)
+        ],
+    )
+
+
+def _group(stored: Struct) -> GroupEpoch:
+    configs = {config.key: config.value for config in stored.last_assignment_configs or ()}
+    return GroupEpoch(stored.epoch, stored.metadata_hash, stored.validated_topology_epoch, configs)
+
+
+def _member_struct(member: StreamsMember) -> Struct:
+    endpoint = member.endpoint
+    return messages.StreamsGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None if endpoint is None else messages.Endpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=[
+            messages.KeyValue(key=key, value=member.client_tags[key])
+            for key in sorted(member.client_tags, key=string_rank)
+        ],
+    )
+
+
+def _member(stored: Struct) -> StreamsMember:
+    endpoint = stored.user_endpoint
+    return StreamsMember(
+        member_id="",
+        instance_id=stored.instance_id,
+        rack_id=stored.rack_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        rebalance_timeout_ms=stored.rebalance_timeout_ms,
+        topology_epoch=stored.topology_epoch,
+        process_id=stored.process_id,
+        endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        client_tags={tag.key: tag.value for tag in stored.client_tags},
+    )
+
+
+def _target_struct(target: Tasks) -> Struct:
+    def structs(tasks: TaskSet) -> list[Struct]:
+        return [
+            messages.StreamsGroupTargetAssignmentMemberTaskIds(subtopology_id=each, partitions=sorted(tasks[each]))
+            for each in sorted(tasks, key=string_rank)
+        ]
+
+    return messages.StreamsGroupTargetAssignmentMemberValue(
+        active_tasks=structs(target.active), standby_tasks=structs(target.standby), warmup_tasks=structs(target.warmup)
+    )
+
+
+def _target(stored: Struct) -> Tasks:
+    return Tasks(_tasks(stored.active_tasks), _tasks(stored.standby_tasks), _tasks(stored.warmup_tasks))
+
+
+def _tasks(stored: Collection[Struct]) -> TaskSet:
+    return {each.subtopology_id: frozenset(each.partitions) for each in stored}
+
+
+def _current_struct(current: Current) -> Struct:
+    has, revoking = current.assigned, current.revoking
+    return messages.StreamsGroupCurrentMemberAssignmentValue(
+        member_epoch=current.epoch,
+        previous_member_epoch=current.previous_epoch,
+        state=current.state,
+        active_tasks=_active_structs(has.active),
+        standby_tasks=_owned_structs(has.standby),
+        warmup_tasks=_owned_structs(has.warmup),
+        active_tasks_pending_revocation=_active_structs(revoking.active),
+        standby_tasks_pending_revocation=_owned_structs(revoking.standby),
+        warmup_tasks_pending_revocation=_owned_structs(revoking.warmup),
+    )
+
+
+def _owned_structs(tasks: TaskSet) -> list[Struct]:
+    return [
+        messages.StreamsGroupCurrentMemberAssignmentTaskIds(subtopology_id=each, partitions=sorted(tasks[each]))
+        for each in sorted(tasks, key=string_rank)
+    ]
+
+
+def _active_structs(tasks: Epochs) -> list[Struct]:
+    return [
+        messages.StreamsGroupCurrentMemberAssignmentTaskIds(
+            subtopology_id=each,
+            partitions=sorted(tasks[each]),
+            assignment_epochs=[tasks[each][partition] for partition in sorted(tasks[each])],
+        )
+        for each in sorted(tasks, key=string_rank)
+    ]
+
+
+def _current(stored: Struct) -> Current:
+    known = frozenset(MemberState)
+    epoch = stored.member_epoch
+    return Current(
+        epoch,
+        stored.previous_member_epoch,
+        MemberState(stored.state) if stored.state in known else MemberState.UNKNOWN,
+        OwnedTasks(_active(stored.active_tasks, epoch), _tasks(stored.standby_tasks), _tasks(stored.warmup_tasks)),
+        OwnedTasks(
+            _active(stored.active_tasks_pending_revocation, epoch),
+            _tasks(stored.standby_tasks_pending_revocation),
+            _tasks(stored.warmup_tasks_pending_revocation),
+        ),
+    )
+
+
+def _active(stored: Collection[Struct], member_epoch: int) -> Epochs:
+    """Brokers before 4.3 wrote no epochs of tasks: the member's serves for all."""
+    active: dict[str, Mapping[int, int]] = {}
+    for each in stored:
+        epochs = each.assignment_epochs
+        if epochs is None or len(epochs) != len(each.partitions):
+            epochs = [member_epoch] * len(each.partitions)
+        active[each.subtopology_id] = dict(zip(each.partitions, epochs, strict=True))
+    return active
+
+
+_KEYS: dict[int, tuple[Message, bool]] = {
+    GROUP: (messages.StreamsGroupMetadataKey, False),
+    MEMBER: (messages.StreamsGroupMemberMetadataKey, True),
+    TARGET_EPOCH: (messages.StreamsGroupTargetAssignmentMetadataKey, False),
+    TARGET: (messages.StreamsGroupTargetAssignmentMemberKey, True),
+    CURRENT: (messages.StreamsGroupCurrentMemberAssignmentKey, True),
+    TOPOLOGY: (messages.StreamsGroupTopologyKey, False),
+}
+
+#: Record type -> (message, content to struct, struct to content).
+_VALUES: dict[int, tuple[Message, Callable[..., Struct], Callable[[Struct], Content]]] = {
+    GROUP: (messages.StreamsGroupMetadataValue, _group_struct, _group),
+    MEMBER: (messages.StreamsGroupMemberMetadataValue, _member_struct, _member),
+    TARGET_EPOCH: (
+        messages.StreamsGroupTargetAssignmentMetadataValue,
+        lambda target: messages.StreamsGroupTargetAssignmentMetadataValue(
+            assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+        ),
+        lambda stored: TargetEpoch(stored.assignment_epoch, stored.assignment_timestamp),
+    ),
+    TARGET: (messages.StreamsGroupTargetAssignmentMemberValue, _target_struct, _target),
+    CURRENT: (messages.StreamsGroupCurrentMemberAssignmentValue, _current_struct, _current),
+    TOPOLOGY: (messages.StreamsGroupTopologyValue, topology_struct, topology_of),
+}

@@ -1,0 +1,96 @@
+"""The target of a group: what each member is to have at the group's epoch.
+
+An empty group waits a while for more members before its first one (group.streams.initial.rebalance.delay.ms); after
+that targets are not computed more often than the assignment interval says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
+from coordinator.group.streams.assignor import MemberSpec, SubtopologySpec, assign
+from coordinator.group.streams.configured import ConfiguredTopology
+from coordinator.group.streams.draft import Draft
+from coordinator.group.streams.group import StreamsGroup
+from coordinator.group.streams.member import StreamsMember
+from coordinator.group.streams.records import target_epoch_record, target_record
+from coordinator.group.streams.tasks import NO_TASKS, Tasks
+
+STANDBY_REPLICAS = "num.standby.replicas"
+
+
+class MemberTarget(NamedTuple):
+    """What one member is to have, and at which epoch. `delayed_by`: what the next targets wait for, if they do."""
+
+    epoch: int
+    target: Tasks
+    delayed_by: str | None = None
+
+
+def assignment_configs(shard: GroupShard, group_id: str) -> dict[str, str]:
+    """The settings that targets depend on."""
+    return {STANDBY_REPLICAS: str(shard.cluster.streams_config(group_id).num_standby_replicas)}
+
+
+def delay_first_target(draft: Draft) -> bool:
+    """Whether the group waits for more members; an empty one begins to."""
+    group_id, timers = draft.group.group_id, draft.shard.timers
+    key = TimerKey("delay", group_id)
+    if key in timers:
+        return True
+    delay_ms = draft.shard.cluster.streams_config(group_id).initial_rebalance_delay_ms
+    if not draft.group.is_empty or delay_ms <= 0:
+        return False
+    deadline_ms = draft.now.tick_ms + delay_ms
+    draft.after.append(lambda _: timers.schedule(key, deadline_ms))
+    return True
+
+
+def next_target(
+    draft: Draft, member: StreamsMember | None, configured: ConfiguredTopology, configs: Mapping[str, str]
+) -> MemberTarget:
+    """The target of a member that has just changed, if any has. Computes that of all, into the draft, if the group is
+    ahead of it.
+    """
+    group, now_ms = draft.group, draft.now.wall_ms
+    member_id = "" if member is None else member.member_id
+    if member is not None and delay_first_target(draft):
+        return MemberTarget(group.target_epoch, NO_TASKS, "initial rebalance delay")
+    last = MemberTarget(group.target_epoch, group.target_of(member_id))
+    if group.target_epoch >= draft.epoch:
+        return last
+    interval_ms = draft.shard.cluster.streams_config(group.group_id).assignment_interval_ms
+    if group.target_timestamp_ms and interval_ms and now_ms < group.target_timestamp_ms + interval_ms:
+        return last._replace(delayed_by="assignment interval")
+    targets = compute(group, member, configured, configs)
+    for each, target in targets.items():
+        if target != group.targets.get(each):
+            draft.records.append(target_record(group.group_id, each, target))
+    draft.records.append(target_epoch_record(group.group_id, draft.epoch, now_ms))
+    return MemberTarget(draft.epoch, targets.get(member_id, NO_TASKS))
+
+
+def compute(
+    group: StreamsGroup, member: StreamsMember | None, configured: ConfiguredTopology, configs: Mapping[str, str]
+) -> dict[str, Tasks]:
+    """The targets of all, with the changed member among them. Nobody gets anything while topics are missing."""
+    members = group.members if member is None else {**group.members, member.member_id: member}
+    if not configured.is_ready or configured.subtopologies is None:
+        return dict.fromkeys(members, NO_TASKS)
+    subtopologies = {
+        each: SubtopologySpec(subtopology.task_count, subtopology.is_stateful)
+        for each, subtopology in configured.subtopologies.items()
+    }
+    specs = {each: MemberSpec(known.process_id, group.target_of(each)) for each, known in members.items()}
+    return assign(subtopologies, specs, int(configs.get(STANDBY_REPLICAS, 0)))
+
+
+def first_target(draft: Draft, effects: GroupEffects) -> None:
+    """The group has waited long enough for members."""
+    group = draft.group
+    configured = group.soft.configured
+    if not group.is_empty and configured is not None:
+        next_target(draft, None, configured, group.assignment_configs)
+        draft.carry_out(effects)

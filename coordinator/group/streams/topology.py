@@ -1,0 +1,146 @@
+"""The topology of an application: its subtopologies, and the topics that each reads and keeps its state in.
+
+As the members told it, before anything is known of topics: see configured.py for what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from protocol.messages.coordinator import streams_group as messages
+from protocol.schema import Struct
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """An internal topic as the application wants it; 0 partitions or replicas: the broker finds out."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CopartitionGroup:
+    """Topics that need equally many partitions: indexes into the lists of their subtopology."""
+
+    source_topics: tuple[int, ...] = ()
+    source_topic_regex: tuple[int, ...] = ()
+    repartition_source_topics: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    """A part of the topology of which each partition is a task. It has state if it has changelogs."""
+
+    subtopology_id: str
+    source_topics: tuple[str, ...] = ()
+    source_topic_regex: tuple[str, ...] = ()
+    state_changelog_topics: tuple[TopicInfo, ...] = ()
+    repartition_sink_topics: tuple[str, ...] = ()
+    repartition_source_topics: tuple[TopicInfo, ...] = ()
+    copartition_groups: tuple[CopartitionGroup, ...] = ()
+
+    def inputs(self) -> Iterator[str]:
+        """Names of all topics that it reads."""
+        yield from self.source_topics
+        for topic in self.repartition_source_topics:
+            yield topic.name
+
+    def copartitioned(self) -> Iterator[frozenset[str]]:
+        """Names of the topics of each copartition group."""
+        for group in self.copartition_groups:
+            sources = {self.source_topics[index] for index in group.source_topics}
+            yield frozenset(sources | {self.repartition_source_topics[i].name for i in group.repartition_source_topics})
+
+
+@dataclass(frozen=True)
+class Topology:
+    """All of it. The order of subtopologies is that of the application."""
+
+    epoch: int
+    subtopologies: tuple[Subtopology, ...]
+
+    @cached_property
+    def required_topics(self) -> frozenset[str]:
+        """Every topic that it needs, its internal ones among them."""
+        names = set(self.source_subtopologies)
+        return frozenset(names.union(t.name for each in self.subtopologies for t in each.state_changelog_topics))
+
+    @cached_property
+    def source_subtopologies(self) -> dict[str, str]:
+        """Topic -> the subtopology that reads it; the last where there are several."""
+        return {topic: each.subtopology_id for each in self.subtopologies for topic in each.inputs()}
+
+    def is_same_as(self, other: Topology) -> bool:
+        """Whether they are equal but for the order of their subtopologies."""
+        return self.epoch == other.epoch and self._by_id == other._by_id
+
+    @cached_property
+    def _by_id(self) -> dict[str, Subtopology]:
+        return {each.subtopology_id: each for each in self.subtopologies}
+
+
+def topology_of(told: Struct) -> Topology:
+    """Of a heartbeat or of a record, which have the same fields."""
+    return Topology(told.epoch, tuple(map(_subtopology, told.subtopologies)))
+
+
+def topology_struct(topology: Topology) -> Struct:
+    """For its record."""
+    return messages.StreamsGroupTopologyValue(
+        epoch=topology.epoch,
+        subtopologies=[
+            messages.Subtopology(
+                subtopology_id=each.subtopology_id,
+                source_topics=list(each.source_topics),
+                source_topic_regex=list(each.source_topic_regex),
+                state_changelog_topics=[_topic_struct(topic) for topic in each.state_changelog_topics],
+                repartition_sink_topics=list(each.repartition_sink_topics),
+                repartition_source_topics=[_topic_struct(topic) for topic in each.repartition_source_topics],
+                copartition_groups=[
+                    messages.CopartitionGroup(
+                        source_topics=list(group.source_topics),
+                        source_topic_regex=list(group.source_topic_regex),
+                        repartition_source_topics=list(group.repartition_source_topics),
+                    )
+                    for group in each.copartition_groups
+                ],
+            )
+            for each in topology.subtopologies
+        ],
+    )
+
+
+def _subtopology(told: Struct) -> Subtopology:
+    return Subtopology(
+        told.subtopology_id,
+        tuple(told.source_topics),
+        tuple(told.source_topic_regex),
+        tuple(map(_topic, told.state_changelog_topics)),
+        tuple(told.repartition_sink_topics),
+        tuple(map(_topic, told.repartition_source_topics)),
+        tuple(
+            CopartitionGroup(
+                tuple(group.source_topics), tuple(group.source_topic_regex), tuple(group.repartition_source_topics)
+            )
+            for group in told.copartition_groups
+        ),
+    )
+
+
+def _topic(told: Struct) -> TopicInfo:
+    configs = tuple((config.key, config.value) for config in told.topic_configs)
+    return TopicInfo(told.name, told.partitions, told.replication_factor, configs)
+
+
+def _topic_struct(topic: TopicInfo) -> Struct:
+    return messages.TopicInfo(
+        name=topic.name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        topic_configs=[messages.TopicConfig(key=key, value=value) for key, value in topic.configs],
+    )

@@ -1,0 +1,86 @@
+"""TxnOffsetCommit: offsets that count once their transaction is committed.
+
+Older clients tell nothing of their membership, so what is not told is not looked at; what is told has to be right.
+"""
+
+from __future__ import annotations
+
+from coordinator.clock import Now
+from coordinator.group.offset_commit import check_commit, utf16_length
+from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
+from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.share.group import ShareGroup
+from coordinator.shard import Producer
+from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.txn_offset_commit import TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+
+#: Of OffsetCommit: the first that says all that can be wrong.
+_TELLING_VERSION = 9
+
+#: What OffsetCommit's codes are here. Offsets of a transaction may be committed while a group rebalances.
+_CODES = {
+    ErrorCode.GROUP_ID_NOT_FOUND: ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.STALE_MEMBER_EPOCH: ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.REBALANCE_IN_PROGRESS: ErrorCode.NONE,
+}
+
+
+def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
+    """Whether the sender may commit: INVALID_GROUP_ID, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    tells_nothing = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
+    if tells_nothing and not isinstance(shard.groups.get(request.group_id), ShareGroup):
+        return ErrorCode.NONE
+    code = check_commit(
+        shard,
+        OFFSET_COMMIT.request(
+            group_id=request.group_id,
+            generation_id_or_member_epoch=request.generation_id,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            topics=[with_id(shard, topic) for topic in request.topics],
+        ),
+        _TELLING_VERSION,
+    )
+    return _CODES.get(code, code)
+
+
+def with_id(shard: GroupShard, topic: Struct) -> Struct:
+    """The topic as OffsetCommit has it: members of consumer groups are asked what they have had since when, by id."""
+    known = shard.cluster.topic(topic.name)
+    return OffsetCommitRequestTopic(
+        name=topic.name,
+        topic_id=ZERO_UUID if known is None else known.topic_id,
+        partitions=[OffsetCommitRequestPartition(partition_index=each.partition_index) for each in topic.partitions],
+    )
+
+
+def commit_in_transaction(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> list[Struct]:
+    """Write the offsets of a commit that passed the check; gives the topics of the answer.
+
+    Of single partitions: OFFSET_METADATA_TOO_LARGE.
+    """
+    records: list[StoredRecord] = []
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for partition in topic.partitions:
+            metadata = partition.committed_metadata or ""
+            code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            if utf16_length(metadata) <= shard.settings.offset_metadata_max_length:
+                code = ErrorCode.NONE
+                committed = CommittedOffset(
+                    partition.committed_offset, partition.committed_leader_epoch, metadata, now.wall_ms
+                )
+                records.append(OffsetRecord(request.group_id, topic.name, partition.partition_index, committed))
+            partitions.append(
+                TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            )
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+    if records:
+        effects.write(records, producer=Producer(request.producer_id, request.producer_epoch))
+    return topics

@@ -1,0 +1,60 @@
+"""What all coordinators have in common: shards, which one partition of an internal topic stands for, and their records.
+
+A shard's state is what its records replay to; see README, rules 1 and 2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple, Protocol, TypeVar
+
+R = TypeVar("R", bound="LogRecord")
+
+NO_PRODUCER_ID = -1
+
+
+class LogRecord(Protocol):
+    """A record as a value that knows its bytes; `value` None deletes what the key names."""
+
+    @property
+    def key(self) -> bytes: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+
+class UnknownRecord(Exception):
+    """A record type or value version from a newer Kafka, or bytes that are none of its records."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Producer(NamedTuple):
+    """Who writes records that are part of a transaction."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Shard(Protocol[R]):
+    """The state of one partition of a coordinator's topic. `len` counts what it is full of: groups, ids."""
+
+    partition: int
+    #: Records that loading left alone, by what is strange about them.
+    unknown_records: Counter[str]
+
+    def parse(self, key: bytes | None, value: bytes | None) -> R:
+        """The record of these bytes. Raises UnknownRecord; the log keeps such records, the shard goes on without."""
+        ...
+
+    def replay(self, record: R, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply a record of the log; `producer_id` marks one that is part of a transaction."""
+        ...
+
+    def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
+        """Apply the marker that ends a producer's transaction."""
+        ...
+
+    def __len__(self) -> int: ...

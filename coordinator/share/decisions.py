@@ -1,0 +1,150 @@
+"""What may be asked of a share-partition's state: begin, read, write, delete, sum up (KIP-932), and snapshots of those
+that nobody writes to any more.
+
+The words are Kafka's, since clients show them to people.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from coordinator.clock import Now
+from coordinator.group.refused import Refused
+from coordinator.share.records import SnapshotRecord, UpdateRecord
+from coordinator.share.shard import ShareEffects, ShareShard
+from coordinator.share.state import (
+    NO_LEADER_EPOCH,
+    UNINITIALIZED,
+    UNKNOWN_COUNT,
+    ShareKey,
+    ShareState,
+    ShareUpdate,
+    StateBatch,
+    combined,
+    updated,
+)
+from protocol.errors import ErrorCode
+
+#: What is told of a share-partition that has no state.
+NO_STATE = ShareState(0, UNINITIALIZED)
+
+
+def initialize(
+    shard: ShareShard, share: ShareKey, state_epoch: int, start_offset: int, now: Now, effects: ShareEffects
+) -> None:
+    """Begin anew, at a start offset or at -1, none yet. Raises Refused: FENCED_STATE_EPOCH, INVALID_REQUEST."""
+    check_partition(share)
+    old = shard.states.get(share)
+    if old is not None:
+        check_state_epoch(old, state_epoch)
+    state = ShareState(
+        state_epoch,
+        start_offset,
+        snapshot_epoch=0 if old is None else old.snapshot_epoch + 1,
+        delivery_complete_count=UNKNOWN_COUNT if start_offset == UNINITIALIZED else 0,
+        create_timestamp_ms=now.wall_ms,
+        write_timestamp_ms=now.wall_ms,
+    )
+    effects.write([SnapshotRecord(share, state)])
+
+
+def read(shard: ShareShard, share: ShareKey, leader_epoch: int, effects: ShareEffects) -> ShareState:
+    """The state, for a leader of that epoch: from then on those of earlier ones are fenced.
+
+    Raises Refused: INVALID_REQUEST, FENCED_LEADER_EPOCH.
+    """
+    check_partition(share)
+    state = shard.states.get(share)
+    if state is None:
+        raise _invalid("Read operation on uninitialized share partition not allowed.")
+    check_leader_epoch(state, leader_epoch)
+    if leader_epoch > state.leader_epoch:
+        update = ShareUpdate(state.snapshot_epoch, leader_epoch, state.start_offset, state.delivery_complete_count)
+        effects.write([UpdateRecord(share, update)])
+    return state
+
+
+def write(
+    shard: ShareShard,
+    share: ShareKey,
+    *,
+    state_epoch: int,
+    leader_epoch: int,
+    start_offset: int,
+    delivery_complete_count: int,
+    batches: tuple[StateBatch, ...],
+    now: Now,
+    effects: ShareEffects,
+) -> None:
+    """Take changes over, and now and then write all of the state down.
+
+    Raises Refused: INVALID_REQUEST, FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH.
+    """
+    check_partition(share)
+    state = shard.states.get(share)
+    if state is None:
+        raise _invalid("Write operation on uninitialized share partition not allowed.")
+    check_leader_epoch(state, leader_epoch)
+    if state_epoch != -1:
+        check_state_epoch(state, state_epoch)
+    update = ShareUpdate(
+        state.snapshot_epoch,
+        state.leader_epoch,
+        start_offset,
+        delivery_complete_count,
+        combined((), batches, UNINITIALIZED),
+    )
+    if shard.update_counts[share] >= shard.settings.updates_per_snapshot:
+        effects.write([SnapshotRecord(share, folded(updated(state, update, now.wall_ms), now))])
+    else:
+        effects.write([UpdateRecord(share, update)])
+
+
+def delete(shard: ShareShard, share: ShareKey, effects: ShareEffects) -> None:
+    """Forget the state, if there is any. Raises Refused: INVALID_REQUEST."""
+    check_partition(share)
+    if share in shard.states:
+        effects.write([SnapshotRecord(share, None)])
+
+
+def summarize(shard: ShareShard, share: ShareKey) -> ShareState:
+    """The state without its batches being of interest; `NO_STATE` where there is none. Raises Refused."""
+    check_partition(share)
+    return shard.states.get(share, NO_STATE)
+
+
+def cold_snapshots(shard: ShareShard, now: Now) -> list[SnapshotRecord]:
+    """Snapshots of share-partitions with updates that were last written a while ago: so that the log can be cut."""
+    before_ms = now.wall_ms - shard.settings.cold_snapshot_interval_ms
+    return [
+        SnapshotRecord(share, folded(shard.states[share], now))
+        for share, count in shard.update_counts.items()
+        if count and shard.states[share].write_timestamp_ms <= before_ms
+    ]
+
+
+def folded(state: ShareState, now: Now) -> ShareState:
+    """The state as its next snapshot."""
+    return replace(state, snapshot_epoch=state.snapshot_epoch + 1, write_timestamp_ms=now.wall_ms)
+
+
+def check_partition(share: ShareKey) -> None:
+    """Raises Refused: INVALID_REQUEST."""
+    if share.partition < 0:
+        raise _invalid("The partition id cannot be a negative number.")
+
+
+def check_state_epoch(state: ShareState, epoch: int) -> None:
+    """The group's epoch never goes back. Raises Refused: FENCED_STATE_EPOCH."""
+    if epoch < state.state_epoch:
+        raise Refused(ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_STATE_EPOCH.text)
+
+
+def check_leader_epoch(state: ShareState, epoch: int) -> None:
+    """Nor that of the partition's leader. Raises Refused: FENCED_LEADER_EPOCH."""
+    if epoch != NO_LEADER_EPOCH and epoch < state.leader_epoch:
+        raise Refused(ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH.text)
+
+
+def _invalid(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_REQUEST, message)

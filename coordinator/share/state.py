@@ -1,0 +1,138 @@
+"""The state of a share-partition as the share coordinator keeps it: where it starts, and what became of records behind.
+
+Batches of records do not overlap and stand in order. Where a new batch meets old ones, each record keeps the higher
+delivery count, and at equal counts the higher state: neither ever goes back but by a new beginning. (KIP-932)
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+#: No start offset yet: the first who reads the share-partition finds it by share.auto.offset.reset.
+UNINITIALIZED = -1
+#: Nobody has counted, since an older broker wrote it.
+UNKNOWN_COUNT = -1
+NO_LEADER_EPOCH = -1
+
+
+class ShareKey(NamedTuple):
+    """A topic's partition as a share group reads it."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+    @property
+    def text(self) -> str:
+        """By which the share-partition has its place in the topic."""
+        return f"{self.group_id}:{urlsafe_b64encode(self.topic_id).decode().rstrip('=')}:{self.partition}"
+
+
+class StateBatch(NamedTuple):
+    """Records from `first_offset` to `last_offset`, both included, that are in the same state.
+
+    `delivery_state`: 0 available, 2 acknowledged, 4 archived; others are kept as they are.
+    """
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShareState:
+    """All of a share-partition's state. `snapshot_epoch` counts its snapshots; times are ms since 1970.
+
+    `delivery_complete_count`: records from the start on that are acknowledged or archived.
+    """
+
+    state_epoch: int
+    start_offset: int
+    snapshot_epoch: int = 0
+    leader_epoch: int = 0
+    delivery_complete_count: int = UNKNOWN_COUNT
+    create_timestamp_ms: int = 0
+    write_timestamp_ms: int = 0
+    batches: tuple[StateBatch, ...] = ()
+
+
+def combined(old: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
+    """Old and new batches as one list from `start_offset` on (-1: from anywhere on); neighbours that are alike are one.
+
+    An odd batch that ends before it begins is kept where it meets no other, as Kafka does.
+    """
+    merged: list[StateBatch] = []
+    for batch in _disjoint(sorted(_from(start_offset, (*old, *new)))):
+        last = merged[-1] if merged else None
+        if last is not None and last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
+            merged[-1] = StateBatch(last.first_offset, batch.last_offset, *batch[2:])
+        else:
+            merged.append(batch)
+    return tuple(merged)
+
+
+def _from(start_offset: int, batches: Iterable[StateBatch]) -> Iterable[StateBatch]:
+    for batch in batches:
+        if start_offset == UNINITIALIZED or batch.first_offset >= start_offset:
+            yield batch
+        elif batch.last_offset >= start_offset:
+            yield batch._replace(first_offset=start_offset)
+
+
+def _disjoint(batches: list[StateBatch]) -> Iterable[StateBatch]:
+    """Batches, sorted by where they begin, without overlaps: between any two bounds the strongest wins."""
+    waiting: list[StateBatch] = []  # overlap, or may
+    until = -1
+    for batch in batches:
+        if waiting and batch.first_offset > until:
+            yield from _resolved(waiting)
+            waiting = []
+        until = max(until, batch.last_offset) if waiting else batch.last_offset
+        waiting.append(batch)
+    yield from _resolved(waiting)
+
+
+def _resolved(batches: list[StateBatch]) -> Iterable[StateBatch]:
+    if len(batches) <= 1:
+        return batches
+    bounds = sorted({batch.first_offset for batch in batches} | {batch.last_offset + 1 for batch in batches})
+    found = []
+    for first, following in pairwise(bounds):
+        there = [batch for batch in batches if batch.first_offset <= first and batch.last_offset >= following - 1]
+        if there:
+            _, _, state, count = max(there, key=_strength)
+            found.append(StateBatch(first, following - 1, state, count))
+    return found
+
+
+def _strength(batch: StateBatch) -> tuple[int, int]:
+    return batch.delivery_count, batch.delivery_state
+
+
+def updated(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:
+    """The state after an update; one without a start offset leaves that where it is."""
+    start_offset = state.start_offset if update.start_offset == UNINITIALIZED else update.start_offset
+    return replace(
+        state,
+        start_offset=start_offset,
+        leader_epoch=update.leader_epoch,
+        delivery_complete_count=update.delivery_complete_count,
+        write_timestamp_ms=now_ms,
+        batches=combined(state.batches, update.batches, start_offset),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ShareUpdate:
+    """What has changed since the snapshot of that epoch."""
+
+    snapshot_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int = UNKNOWN_COUNT
+    batches: tuple[StateBatch, ...] = ()

@@ -1,0 +1,55 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: partitions join a transaction; or are only looked for in it (KIP-890)."""
+
+from __future__ import annotations
+
+from coordinator.clock import Now
+from coordinator.shard import Producer
+from coordinator.transaction.shard import TransactionEffects, TransactionShard
+from coordinator.transaction.state import PREPARED, TransactionState
+from coordinator.transaction.transaction import TopicPartition
+from protocol.errors import ErrorCode
+
+
+def check_producer(shard: TransactionShard, transactional_id: str, producer: Producer) -> ErrorCode:
+    """Whether a transaction may go on, or begin, with this producer.
+
+    Errors: INVALID_REQUEST for no id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED (also for epochs of the future),
+    CONCURRENT_TRANSACTIONS.
+    """
+    if not transactional_id:
+        return ErrorCode.INVALID_REQUEST
+    found = shard.transactions.get(transactional_id)
+    if found is None or found.producer_id != producer.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if found.producer_epoch != producer.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.CONCURRENT_TRANSACTIONS if found.state in PREPARED else ErrorCode.NONE
+
+
+def add_partitions(
+    shard: TransactionShard,
+    transactional_id: str,
+    producer: Producer,
+    partitions: frozenset[TopicPartition],
+    client_version: int,
+    now: Now,
+    effects: TransactionEffects,
+) -> ErrorCode:
+    """Have the partitions join; errors as of `check_producer`. Nothing is written when all take part already."""
+    code = check_producer(shard, transactional_id, producer)
+    if code is ErrorCode.NONE:
+        found = shard.transactions[transactional_id]
+        if found.state is not TransactionState.ONGOING or not partitions <= found.partitions:
+            shard.write(found.with_partitions(partitions, client_version, now), effects)
+    return code
+
+
+def verify_partitions(
+    shard: TransactionShard, transactional_id: str, producer: Producer, partitions: frozenset[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    """Whether each takes part: TRANSACTION_ABORTABLE where not, else as of `check_producer`."""
+    code = check_producer(shard, transactional_id, producer)
+    if code is not ErrorCode.NONE:
+        return dict.fromkeys(partitions, code)
+    members = shard.transactions[transactional_id].partitions
+    return {each: code if each in members else ErrorCode.TRANSACTION_ABORTABLE for each in partitions}

@@ -1,0 +1,158 @@
+"""EndTxn: a transaction is decided; and what ends one that its producer does not end.
+
+Two protocols stand side by side. In the older one (EndTxn up to v4) the epoch stays, and the same end may be asked for
+again. In the newer one (KIP-890) the decision has the next epoch, which is the producer's from then on. So a request
+with the epoch before is one that comes again, and one with the present epoch means the next transaction:
+
+| state | abort again | abort | commit again | commit |
+|---|---|---|---|---|
+| Empty | PRODUCER_FENCED | aborted | PRODUCER_FENCED | INVALID_TXN_STATE |
+| CompleteAbort | NONE | aborted | INVALID_TXN_STATE | INVALID_TXN_STATE |
+| CompleteCommit | INVALID_TXN_STATE | aborted | NONE | INVALID_TXN_STATE |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coordinator.clock import Now
+from coordinator.shard import Producer
+from coordinator.transaction.shard import TransactionEffects, TransactionShard
+from coordinator.transaction.state import PREPARED, TransactionState
+from coordinator.transaction.transaction import (
+    EPOCH_BUMP_VERSION,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    Transaction,
+    is_exhausted,
+)
+from protocol.errors import ErrorCode
+
+_S = TransactionState
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The answer; with NONE the producer that the next transaction belongs to."""
+
+    code: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+def end_transaction(
+    shard: TransactionShard,
+    transactional_id: str,
+    producer: Producer,
+    commit: bool,
+    client_version: int,
+    new_producer_id: Callable[[], int],
+    now: Now,
+    effects: TransactionEffects,
+) -> Ended:
+    """Decide a transaction as its producer wants. Once that is written its markers are due: `shard.prepared`.
+
+    Errors: INVALID_REQUEST for no id, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, INVALID_TXN_STATE,
+    CONCURRENT_TRANSACTIONS while the markers of the same end are being written.
+    """
+    if not transactional_id:
+        return Ended(ErrorCode.INVALID_REQUEST)
+    found = shard.transactions.get(transactional_id)
+    if found is None:
+        return Ended(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    judge = _judge_bumping if client_version >= EPOCH_BUMP_VERSION else _judge_older
+    code = judge(found, producer, commit)
+    if code is not None:
+        return Ended(code, found.producer_id, found.producer_epoch) if code is ErrorCode.NONE else Ended(code)
+    bumps = client_version >= EPOCH_BUMP_VERSION
+    next_producer_id = new_producer_id() if bumps and found.is_exhausted else NO_PRODUCER_ID
+    prepared = found.prepared(commit, client_version, now, next_producer_id)
+    shard.write(prepared, effects)
+    completed = prepared.completed(now)
+    return Ended(ErrorCode.NONE, completed.producer_id, completed.producer_epoch)
+
+
+def _judge_older(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:
+    """None: go on with it; else the answer."""
+    if found.producer_id != producer.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if found.producer_epoch != producer.producer_epoch:
+        return ErrorCode.PRODUCER_FENCED
+    if found.state is _S.ONGOING:
+        return None
+    if found.state is (_S.COMPLETE_COMMIT if commit else _S.COMPLETE_ABORT):
+        return ErrorCode.NONE
+    return _while_ending(found, commit)
+
+
+def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:
+    """The same for the protocol with epochs that are bumped."""
+    rotated = (
+        found.previous_producer_id == producer.producer_id
+        and found.producer_epoch == 0
+        and is_exhausted(producer.producer_epoch)
+    )
+    comes_again = rotated or found.producer_epoch == producer.producer_epoch + 1
+    if found.producer_id != producer.producer_id and not rotated:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if found.state in PREPARED:
+        return _while_ending(found, commit) if comes_again else ErrorCode.PRODUCER_FENCED
+    is_complete = found.state in (_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT)
+    if found.producer_epoch != producer.producer_epoch and not (is_complete and comes_again):
+        return ErrorCode.PRODUCER_FENCED
+    if found.state is _S.ONGOING:
+        return None
+    if is_complete and comes_again:
+        same_end = found.state is (_S.COMPLETE_COMMIT if commit else _S.COMPLETE_ABORT)
+        return ErrorCode.NONE if same_end else ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.INVALID_TXN_STATE if commit else None  # one without partitions
+
+
+def _while_ending(found: Transaction, commit: bool) -> ErrorCode:
+    same_end = found.state is (_S.PREPARE_COMMIT if commit else _S.PREPARE_ABORT)
+    return ErrorCode.CONCURRENT_TRANSACTIONS if same_end else ErrorCode.INVALID_TXN_STATE
+
+
+# -- without the producer ----------------------------------------------------------------------------------------------
+
+
+def abort_by_coordinator(
+    shard: TransactionShard,
+    found: Transaction,
+    new_producer_id: Callable[[], int | None],
+    now: Now,
+    effects: TransactionEffects,
+) -> bool:
+    """Abort an open transaction, and shut its producer out: another takes the id, or its time is up.
+
+    Where its epochs are used up another producer id comes with that; False: there is none at the moment.
+    """
+    level = shard.level()
+    if level < EPOCH_BUMP_VERSION:
+        shard.write(found.fenced().prepared(False, 0, now), effects)
+        return True
+    next_producer_id = new_producer_id() if found.is_exhausted else NO_PRODUCER_ID
+    if next_producer_id is None:
+        return False
+    shard.write(found.prepared(False, level, now, next_producer_id), effects)
+    return True
+
+
+def abort_timed_out(
+    shard: TransactionShard, new_producer_id: Callable[[], int | None], now: Now, effects: TransactionEffects
+) -> list[str]:
+    """Abort what has been open for longer than its timeout; the ids."""
+    aborted = []
+    for transactional_id in shard.ongoing:
+        found = shard.transactions[transactional_id]
+        if found.is_timed_out(now) and abort_by_coordinator(shard, found, new_producer_id, now, effects):
+            aborted.append(transactional_id)
+    return aborted
+
+
+def complete(shard: TransactionShard, transactional_id: str, now: Now, effects: TransactionEffects) -> None:
+    """All markers of a decided transaction are written: it is over."""
+    found = shard.transactions.get(transactional_id)
+    if found is not None and found.state in PREPARED:
+        shard.write(found.completed(now), effects)

@@ -1,0 +1,88 @@
+"""InitProducerId for a transactional id: a producer takes it over, and shuts out whoever had it (KIP-98, KIP-360).
+
+A transaction that is open is aborted first: its producer's epoch goes up, and the newcomer has to come again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coordinator.clock import Now
+from coordinator.shard import Producer
+from coordinator.transaction.end_txn import abort_by_coordinator
+from coordinator.transaction.shard import TransactionEffects, TransactionShard
+from coordinator.transaction.state import PREPARED, TransactionState
+from coordinator.transaction.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction, is_exhausted
+from protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The answer; the producer's id and epoch are there where the code is NONE."""
+
+    code: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+def check_init(shard: TransactionShard, timeout_ms: int) -> ErrorCode:
+    """Whether the timeout is one: INVALID_TRANSACTION_TIMEOUT."""
+    if 0 < timeout_ms <= shard.settings.max_timeout_ms:
+        return ErrorCode.NONE
+    return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+def take_over(
+    shard: TransactionShard,
+    transactional_id: str,
+    timeout_ms: int,
+    expected: Producer | None,
+    new_producer_id: Callable[[], int],
+    now: Now,
+    effects: TransactionEffects,
+) -> Given:
+    """Give an epoch, or an id and an epoch; the record goes first. `expected`: what the producer has, and goes on from.
+
+    `new_producer_id` is called at most once. Errors: PRODUCER_FENCED; CONCURRENT_TRANSACTIONS while one is ending, or
+    was open until now.
+    """
+    found = shard.transactions.get(transactional_id)
+    if found is None:
+        found = Transaction(transactional_id, new_producer_id(), timeout_ms, now.wall_ms)
+    elif expected is not None and not _is_known(found, expected):
+        return Given(ErrorCode.PRODUCER_FENCED)
+    if found.state in PREPARED:
+        return Given(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if found.state is TransactionState.ONGOING:
+        abort_by_coordinator(shard, found, new_producer_id, now, effects)
+        return Given(ErrorCode.CONCURRENT_TRANSACTIONS)
+    following = _following(found, timeout_ms, expected, new_producer_id, now)
+    if following is None:
+        return Given(ErrorCode.PRODUCER_FENCED)
+    shard.write(following, effects)
+    return Given(ErrorCode.NONE, following.producer_id, following.producer_epoch)
+
+
+def _is_known(found: Transaction, expected: Producer) -> bool:
+    """Whether it is the owner, or was until its epochs were used up, the answer to which it may not have got."""
+    return expected.producer_id == found.producer_id or (
+        expected.producer_id == found.previous_producer_id and is_exhausted(expected.producer_epoch)
+    )
+
+
+def _following(
+    found: Transaction, timeout_ms: int, expected: Producer | None, new_producer_id: Callable[[], int], now: Now
+) -> Transaction | None:
+    """The id with its next producer; None: the epoch that it expects is not the present one any more."""
+    epoch = found.producer_epoch
+    if found.is_exhausted and (expected is None or expected.producer_epoch == epoch):
+        last_epoch = NO_PRODUCER_EPOCH if expected is None else epoch
+        return found.with_producer_id(new_producer_id(), last_epoch, timeout_ms, now)
+    if expected is None:
+        return found.with_epoch(epoch + 1, NO_PRODUCER_EPOCH, timeout_ms, now)
+    if epoch in (NO_PRODUCER_EPOCH, expected.producer_epoch):
+        return found.with_epoch(epoch + 1, epoch, timeout_ms, now)
+    if expected.producer_epoch == found.last_producer_epoch:  # it did not get the answer: here it is again
+        return found.with_epoch(epoch, found.last_producer_epoch, timeout_ms, now)
+    return None

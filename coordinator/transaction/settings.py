@@ -1,0 +1,13 @@
+"""The broker's settings that the transaction coordinator obeys; names and defaults are Kafka's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """Frozen values: all of these keys are read-only while a broker runs."""
+
+    max_timeout_ms: int = 900_000  # transaction.max.timeout.ms
+    id_expiration_ms: int = 604_800_000  # transactional.id.expiration.ms

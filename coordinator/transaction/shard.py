@@ -1,0 +1,66 @@
+"""The state that one partition of `__transaction_state` stands for: transactional ids.
+
+Refused: any change but by `replay`, which serves records just written and records loaded alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeAlias
+
+from coordinator.effects import Effects
+from coordinator.shard import NO_PRODUCER_ID
+from coordinator.transaction.records import TransactionRecord, parse_record
+from coordinator.transaction.settings import TransactionSettings
+from coordinator.transaction.state import PREPARED, TransactionState
+from coordinator.transaction.transaction import Transaction
+
+TransactionEffects: TypeAlias = Effects[TransactionRecord]
+
+
+class TransactionShard:
+    """Transactional ids that hash to one partition.
+
+    `ongoing` and `prepared` are those ids of `transactions` that have to be looked after: they may time out, or wait
+    for their markers. `level` gives the transaction.version in force.
+    """
+
+    __slots__ = ("level", "ongoing", "partition", "prepared", "settings", "transactions", "unknown_records")
+
+    def __init__(self, partition: int, settings: TransactionSettings, level: Callable[[], int]) -> None:
+        self.partition = partition
+        self.settings = settings
+        self.level = level
+        self.transactions: dict[str, Transaction] = {}
+        self.ongoing: dict[str, None] = {}
+        self.prepared: dict[str, None] = {}
+        self.unknown_records: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self.transactions)
+
+    def parse(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
+        """The record of these bytes; raises UnknownRecord."""
+        return parse_record(key, value)
+
+    def replay(self, record: TransactionRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply a record of the log."""
+        transactional_id, transaction = record.transactional_id, record.transaction
+        self.ongoing.pop(transactional_id, None)
+        self.prepared.pop(transactional_id, None)
+        if transaction is None:
+            self.transactions.pop(transactional_id, None)
+            return
+        self.transactions[transactional_id] = transaction
+        if transaction.state is TransactionState.ONGOING:
+            self.ongoing[transactional_id] = None
+        elif transaction.state in PREPARED:
+            self.prepared[transactional_id] = None
+
+    def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
+        """Nothing here is written in a transaction."""
+
+    def write(self, transaction: Transaction, effects: TransactionEffects) -> None:
+        """Have a state written down, in the version that is in force."""
+        effects.write([TransactionRecord(transaction.transactional_id, transaction, min(self.level(), 1))])

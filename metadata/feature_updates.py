@@ -1,0 +1,153 @@
+"""Deciding about feature levels (KIP-584, KIP-778): which may be raised or lowered, and the records that do it.
+
+A request is granted as a whole or not at all. Levels that are so already are written once more, as Kafka does.
+kraft.version is no record of the image: what becomes of it is told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from metadata.configs import MIN_INSYNC_REPLICAS
+from metadata.decision import Refused
+from metadata.features import (
+    CHANGED_METADATA_LEVELS,
+    ELIGIBLE_LEADER_REPLICAS,
+    ELR_LEVEL,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
+from metadata.framing import MetadataRecord, new_record
+from metadata.image import MetadataImage, ResourceType
+from protocol.errors import ErrorCode
+from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord
+
+
+class UpgradeType(IntEnum):
+    """What a client permits: to raise a level; to lower it; to lower it though metadata may be lost."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """The level that a feature is to have. `upgrade_type` may be a number that means nothing."""
+
+    name: str
+    level: int
+    upgrade_type: int = UpgradeType.UPGRADE
+
+
+@dataclass(slots=True)
+class FeatureDecision:
+    """Records of the metadata, and the kraft.version to go to, None where that stays."""
+
+    records: list[MetadataRecord] = field(default_factory=list)
+    kraft_version: int | None = None
+
+
+def update_features(
+    image: MetadataImage,
+    updates: Sequence[FeatureUpdate],
+    *,
+    node_id: int,
+    kraft_version: int,
+    min_insync_replicas: int,
+) -> FeatureDecision:
+    """Decide about all updates of a request. Raises Refused with INVALID_UPDATE_VERSION.
+
+    Args:
+        node_id: who decides, for the message.
+        kraft_version: the one in force.
+        min_insync_replicas: what brokers have by their configuration files; written down when eligible leader replicas
+            are turned on, which need it to be the same everywhere (KIP-966).
+    """
+    decision = FeatureDecision()
+    levels = {**image.features, **{update.name: update.level for update in updates}}
+    for update in updates:
+        current = kraft_version if update.name == KRAFT_VERSION else image.features.get(update.name, 0)
+        _check(update, current, node_id)
+        if update.name == KRAFT_VERSION:
+            if update.level < current:
+                raise _refused(update, "Can't downgrade the version of this feature.")
+            if update.level > current:
+                decision.kraft_version = update.level
+            continue
+        if update.name == METADATA_VERSION:
+            _check_metadata_version(update, current)
+        if update.name == ELIGIBLE_LEADER_REPLICAS and update.level > 0:
+            if levels[METADATA_VERSION] < ELR_LEVEL:
+                needed = f"{METADATA_VERSION} level {ELR_LEVEL}"
+                raise _refused(
+                    update, f"{update.name} could not be set to {update.level} because it depends on {needed}"
+                )
+            if not current:
+                decision.records += _same_min_insync_replicas(image, min_insync_replicas)
+        level = image.metadata_version
+        decision.records.append(new_record(level, FeatureLevelRecord, name=update.name, feature_level=update.level))
+    return decision
+
+
+def _refused(update: FeatureUpdate, why: str) -> Refused:
+    message = f"Invalid update version {update.level} for feature {update.name}. {why}"
+    return Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
+
+
+def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
+    """What holds for each feature."""
+    if update.upgrade_type not in set(UpgradeType):
+        raise _refused(update, "The controller does not support the given upgrade type.")
+    if update.level < 0:
+        raise _refused(update, "A feature version cannot be less than 0.")
+    if update.name not in SUPPORTED_FEATURES:
+        raise _refused(update, f"Local controller {node_id} does not support this feature.")
+    lowest, highest = SUPPORTED_FEATURES[update.name]
+    if not lowest <= update.level <= highest:
+        raise _refused(update, f"Local controller {node_id} only supports versions {lowest}-{highest}")
+    if update.level < current and update.upgrade_type == UpgradeType.UPGRADE:
+        message = (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or "
+            "unsafe downgrade."
+        )
+        raise _refused(update, message)
+    if update.level > current and update.upgrade_type != UpgradeType.UPGRADE:
+        raise _refused(update, "Can't downgrade to a newer version.")
+
+
+def _check_metadata_version(update: FeatureUpdate, current: int) -> None:
+    """It may go back only over levels that brought no new records: what those say could not be kept."""
+    if any(update.level < level <= current for level in CHANGED_METADATA_LEVELS):
+        if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
+            why = "Unsafe metadata downgrade is not supported in this version."
+        else:
+            why = "Refusing to perform the requested downgrade because it might delete metadata information."
+        message = f"Unsupported {METADATA_VERSION} downgrade from {current} to {update.level}. {why}"
+        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
+
+
+def _same_min_insync_replicas(image: MetadataImage, value: int) -> list[MetadataRecord]:
+    """One value for all brokers, and none of their own."""
+    found: list[tuple[str, str | None]] = []
+    if MIN_INSYNC_REPLICAS not in image.config(ResourceType.BROKER, ""):
+        found.append(("", str(value)))
+    found += [
+        (name, None)
+        for (kind, name), settings in image.configs.items()
+        if kind == ResourceType.BROKER and name and MIN_INSYNC_REPLICAS in settings
+    ]
+    return [
+        new_record(
+            image.metadata_version,
+            ConfigRecord,
+            resource_type=ResourceType.BROKER,
+            resource_name=name,
+            name=MIN_INSYNC_REPLICAS,
+            value=text,
+        )
+        for name, text in found
+    ]

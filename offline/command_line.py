@@ -1,0 +1,15 @@
+"""What the command lines of this room have in common."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import NoReturn
+
+
+class OfflineParser(ArgumentParser):
+    """A bad command line is told in one line, and ends with `usage_exit_code`: 1 where Apache Kafka's tool does so."""
+
+    usage_exit_code = 1
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(self.usage_exit_code, f"{self.prog}: {message} (--help shows the options)\n")

@@ -1,0 +1,3 @@
+"""What holds bytes of records: what is read, and what is written."""
+
+Buffer = bytes | bytearray | memoryview

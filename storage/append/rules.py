@@ -1,0 +1,190 @@
+"""What records must be like to be appended, and what is done to them on the way.
+
+Header-only where nothing asks for more: 61 bytes and the checksum (opening.py has the rest). Every refusal is
+Apache Kafka's for the same bytes (tried on 4.3.1), but for lies inside the records of a batch whose header is
+consistent, which only record validation `full` sees: counts, offset deltas, timestamps.
+Magic 2 only; older formats are converted before they come here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from protocol.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    MIN_ENTRY_LENGTH,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_BIT,
+    BatchHeader,
+)
+from protocol.records.crc32c import crc32c
+from storage.append.opening import Opened, open_inline, target_codec
+from storage.errors import (
+    AppendRefused,
+    CorruptRecords,
+    InvalidRecords,
+    InvalidTimestamp,
+    RecordTooLarge,
+    UnknownCodec,
+)
+from storage.log_config import LogConfig
+
+#: The smallest record has a byte each for length, attributes, two deltas, two lengths and the header count.
+_SMALLEST_RECORD = 7
+_MAGIC = 2
+_UNPACK_HEADER = HEADER.unpack_from
+_NEW_TUPLE = tuple.__new__
+
+
+class AppendOrigin(Enum):
+    """Who wrote the records: it decides what is checked.
+
+    CLIENT: everything. COORDINATOR: a part of this broker, which may write control records and has no sequences.
+    REPLICATION: from another log, with their offsets and epochs; only bytes are checked.
+    """
+
+    CLIENT = 0
+    COORDINATOR = 1
+    REPLICATION = 2
+
+
+_CLIENT = AppendOrigin.CLIENT
+
+
+def check_batch(
+    records: memoryview, config: LogConfig, origin: AppendOrigin, now_ms: int, opened: Opened | None = None
+) -> BatchHeader:
+    """The header of the one batch in `records`, once it may be appended by its header.
+
+    Trailing bytes that are no whole entry are ignored, as Kafka does; `header.size_bytes` tells what counts.
+    Raises CorruptRecords, InvalidRecords, RecordTooLarge, InvalidTimestamp, UnknownCodec; and BatchToOpen where it
+    takes the records to say which of them are refused, and they are many: `opened` is then what they said.
+    """
+    available = len(records)
+    if available < HEADER_SIZE:
+        raise _misshapen(records)
+    header = _NEW_TUPLE(BatchHeader, _UNPACK_HEADER(records))
+    base_offset, length, _, magic, crc, attributes, delta, first_time, last_time, producer_id, _, sequence, count = (
+        header
+    )
+    size = length + LOG_OVERHEAD
+    whole = size == available or (HEADER_SIZE <= size < available and not _has_second(records, size))
+    if magic != _MAGIC or not whole:
+        raise _misshapen(records)
+    if origin is _CLIENT and base_offset:
+        raise InvalidRecords(f"The base offset of the record batch should be 0, but it is {base_offset}.")
+    if size > config.max_message_bytes:
+        raise RecordTooLarge(size, config.max_message_bytes)
+    if crc32c(records[CRC_START:size]) != crc:
+        raise CorruptRecords(f"Record is corrupt (stored crc = {crc}).")
+    codec = attributes & CODEC_MASK
+    if codec > 4:
+        raise UnknownCodec(f"Unknown compression type id: {codec}")
+    if origin is _CLIENT and (
+        delta < 0
+        or count != delta + 1
+        or attributes & CONTROL_BIT
+        or (producer_id >= 0 and sequence < 0)
+        or (not codec and count * _SMALLEST_RECORD > size - HEADER_SIZE)
+    ):
+        raise _inconsistent(header)
+    if config.log_append_time:
+        if attributes & TIMESTAMP_TYPE_BIT and origin is _CLIENT and not must_open(header, config, origin):
+            raise _refused_by_time(records, header, config, now_ms, opened)
+    elif (
+        (
+            last_time - now_ms > config.message_timestamp_after_max_ms
+            or now_ms - last_time > config.message_timestamp_before_max_ms
+            or now_ms - first_time > config.message_timestamp_before_max_ms
+        )
+        and last_time != NO_TIMESTAMP
+        and not must_open(header, config, origin)
+    ):
+        raise _refused_by_time(records, header, config, now_ms, opened)
+    return header
+
+
+def _has_second(records: memoryview, position: int) -> bool:
+    """Whether something follows that is, or pretends to be, another whole entry, or cannot be the front of one."""
+    left = len(records) - position
+    if left < LOG_OVERHEAD:
+        return False
+    length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+    if length < MIN_ENTRY_LENGTH:
+        return True
+    return left > MAGIC_OFFSET and (length + LOG_OVERHEAD <= left or records[position + MAGIC_OFFSET] > _MAGIC)
+
+
+def _misshapen(records: memoryview) -> AppendRefused:
+    """Why `records` are not one batch v2 and nothing else."""
+    position = found = 0
+    while len(records) - position >= LOG_OVERHEAD:
+        length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+        if length < MIN_ENTRY_LENGTH:
+            return CorruptRecords(f"Found record size {length} smaller than minimum record overhead (14).")
+        if len(records) - position < MAGIC_OFFSET + 1:
+            break
+        magic = records[position + MAGIC_OFFSET]
+        if magic > _MAGIC:
+            return CorruptRecords(f"Invalid magic found in record: {magic}")
+        if length + LOG_OVERHEAD > len(records) - position:
+            break
+        if found:
+            return InvalidRecords(
+                "Produce requests are only allowed to contain exactly one record batch per partition."
+            )
+        if magic != _MAGIC:
+            return InvalidRecords("Produce requests are only allowed to contain record batches with magic version 2.")
+        if length + LOG_OVERHEAD < HEADER_SIZE:
+            return CorruptRecords(f"Record batch of {length + LOG_OVERHEAD} bytes is smaller than its header.")
+        found += 1
+        position += length + LOG_OVERHEAD
+    return InvalidRecords("Produce requests must have at least one record batch per partition.")
+
+
+def _inconsistent(header: BatchHeader) -> InvalidRecords:
+    """The first thing in the header that breaks a rule, in Kafka's order."""
+    count, delta = header.record_count, header.last_offset_delta
+    if delta < 0:
+        return InvalidRecords(f"Batch has an invalid offset range: [0, {delta}].")
+    if count <= 0:
+        return InvalidRecords(f"Invalid reported count for record batch: {count}.")
+    if count != delta + 1:
+        return InvalidRecords(f"Inconsistent batch offset range [0, {delta}] and count of records {count}.")
+    if header.is_control:
+        return InvalidRecords("Clients are not allowed to write control records.")
+    if header.base_sequence < 0 <= header.producer_id:
+        return InvalidRecords(
+            f"Invalid sequence number {header.base_sequence} in record batch with producerId {header.producer_id}."
+        )
+    return InvalidRecords(f"{header.size_bytes - HEADER_SIZE} bytes cannot hold {count} records.")
+
+
+def _refused_by_time(
+    records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, opened: Opened | None
+) -> InvalidTimestamp:
+    """The refusal of a batch by the times in its header; the records say which of them it is, if they can be read."""
+    try:
+        open_inline(records, header, config, now_ms, opened)
+    except InvalidTimestamp as error:
+        return error
+    except AppendRefused:
+        pass  # lies inside; the header's is enough
+    return InvalidTimestamp("One or more records have been rejected due to invalid timestamp")
+
+
+def must_open(header: BatchHeader, config: LogConfig, origin: AppendOrigin) -> bool:
+    """Whether the records themselves have to be looked at, or written anew."""
+    if origin is not _CLIENT:
+        return False
+    return (
+        config.record_validation == "full"
+        or config.compacted
+        or (config.compression_type != "producer" and header.codec != target_codec(config, header.codec))
+    )

@@ -1,0 +1,262 @@
+"""A segment as the cleaner reads it: windows of whole batches, and their checksums taken.
+
+What is done for each batch is done in one loop over a window: logs of small batches are nothing but batches. Where all
+are of v2, their headers stand side by side, and a slice has the same byte of all of them.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from protocol.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_START,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC_OFFSET,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    parse_header,
+)
+from protocol.records.crc32c import crc32c
+from protocol.records.errors import CorruptBatch, RecordsError
+from protocol.records.legacy import verify_message_crc
+from storage.cleaner.throttle import Throttle
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+from storage.segment.scan import parse_entry
+
+_UNPACK_HEADER = HEADER.unpack_from
+_UNPACK_LENGTH = Struct(">8xI").unpack_from
+_NEW_TUPLE = tuple.__new__
+#: Where fields lie in a header: of last offset delta and number of records all bytes; attributes' high byte is unused.
+_LENGTH_AT, _CRC_AT, _ATTRIBUTES_AT = 8, 17, 22
+_LAST_DELTA_AND_COUNT = (23, 24, 25, 26, 57, 58, 59, 60)
+#: Attributes of batches that neither a transaction nor a codec has to do with.
+_PLAIN = bytes(each for each in range(256) if not each & (CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT))
+#: A copy is cheaper than a view where batches are smaller on average.
+_SMALL_BATCH = 2048
+
+#: Where a batch (or message) begins and ends in a window, and its header; None for v0 and v1.
+Place = tuple[int, int, BatchHeader | None]
+
+
+class SingleBatches(NamedTuple):
+    """What is kept in mind of a window whose batches are one record each, of offsets without a gap: their borders."""
+
+    base_offset: int
+    borders: array[int]
+
+
+class BatchWindow:
+    """A piece of a file, and the batches that lie wholly in it; they begin with it and leave nothing out.
+
+    `starts` and `ends` are where they lie, `position` is where the window begins in its file. `single_offsets`: the
+    offsets where each batch is one record as it is, not compressed and of no transaction; else None.
+    """
+
+    __slots__ = ("_places", "data", "ends", "position", "single_offsets", "starts")
+
+    def __init__(
+        self,
+        data: bytes,
+        position: int,
+        borders: list[int],
+        single_offsets: Sequence[int] | None = None,
+        places: list[Place] | None = None,
+    ) -> None:
+        """`borders` is where the batches begin, and the end of the last one. Without `places` they are all of v2."""
+        self.data = data
+        self.position = position
+        self.starts = borders[:-1]
+        self.ends = borders[1:]
+        self.single_offsets = single_offsets
+        self._places = places
+
+    @property
+    def places(self) -> list[Place]:
+        """Each batch by itself."""
+        if self._places is None:
+            headers = [parse_header(self.data, start) for start in self.starts]
+            self._places = list(zip(self.starts, self.ends, headers, strict=True))
+        return self._places
+
+    def single_batches(self) -> SingleBatches | None:
+        """What is to be kept in mind of it; None: nothing."""
+        offsets = self.single_offsets
+        if offsets is None or offsets != array("q", range(offsets[0], offsets[-1] + 1)):
+            return None
+        return SingleBatches(offsets[0], array("I", (*self.starts, self.ends[-1])))
+
+
+class KnownBatches:
+    """What is kept in mind of segments' windows, by base offset and position, as far as there is room for it."""
+
+    __slots__ = ("_known", "_room")
+
+    def __init__(self, memory_bytes: int) -> None:
+        """An eighth of that much memory at most."""
+        self._known: dict[int, dict[int, SingleBatches]] = {}
+        self._room = memory_bytes // 8 // array("I").itemsize
+
+    def keep(self, segment: int, window: BatchWindow) -> None:
+        single = window.single_batches() if len(window.starts) < self._room else None
+        if single is not None:
+            self._room -= len(single.borders)
+            self._known.setdefault(segment, {})[window.position] = single
+
+    def of(self, segment: int) -> Mapping[int, SingleBatches]:
+        return self._known.get(segment, {})
+
+
+def _single_offsets(headers: bytes) -> array[int] | None:
+    """The offsets of batches that are one record each, by their headers side by side."""
+    if headers[_ATTRIBUTES_AT::HEADER_SIZE].strip(_PLAIN):
+        return None
+    *zeros, counts = (headers[at::HEADER_SIZE] for at in _LAST_DELTA_AND_COUNT)
+    if counts != bytes([1]) * len(counts) or any(map(any, zeros)):
+        return None
+    return _column(headers, 0, "q")
+
+
+def _column(headers: bytes, at: int, code: str) -> array[int]:
+    """The numbers that lie there in each of the headers."""
+    numbers = array(code)
+    size = numbers.itemsize
+    packed = bytearray(len(headers) // HEADER_SIZE * size)
+    for place in range(size):
+        packed[place::size] = headers[at + place :: HEADER_SIZE]
+    numbers.frombytes(packed)
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    return numbers
+
+
+def read_windows(
+    fs: FileSystem,
+    path: str,
+    size_bytes: int,
+    window_bytes: int,
+    throttle: Throttle,
+    *,
+    known: Mapping[int, SingleBatches],
+    verify: bool,
+) -> Iterator[BatchWindow]:
+    """The whole batches of a file of that size. CorruptFile; OSError.
+
+    `verify` takes the checksums. A window is as large as it has to be for one batch, and mostly not larger than said.
+    `known` is what was kept in mind of windows, by their positions, when they were read and verified before.
+    """
+    handle = fs.open_read(path)
+    position, wanted = 0, window_bytes
+    try:
+        while position < size_bytes:
+            single = known.get(position)
+            if single is not None:  # a batch that was read by itself may be larger than windows are
+                wanted = single.borders[-1]
+            wanted = min(wanted, size_bytes - position)
+            data = fs.pread(handle, wanted, position)
+            throttle.count(len(data))
+            if single is None:
+                window = _window(data, path, position, verify)
+            elif len(data) == single.borders[-1]:
+                window = _known_window(data, position, single)
+            else:
+                raise _corrupt(path, position, "it is not whole")
+            if window is not None:
+                yield window
+                position += window.ends[-1]
+                wanted = window_bytes
+                continue
+            size = _size(data, 0, path, position)
+            if size is None or len(data) < wanted or size > size_bytes - position:
+                raise _corrupt(path, position, "it is not whole")
+            wanted = size
+    finally:
+        fs.close(handle)
+
+
+def _known_window(data: bytes, position: int, single: SingleBatches) -> BatchWindow:
+    offsets = range(single.base_offset, single.base_offset + len(single.borders) - 1)
+    return BatchWindow(data, position, single.borders.tolist(), offsets)
+
+
+def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow | None:
+    """The whole batches there; None where there is none. CorruptFile."""
+    window = _window_of_v2(data, position, verify)
+    if window is not None:
+        return window
+    places = _places(data, path, position, verify)
+    if not places:
+        return None
+    return BatchWindow(data, position, [0, *(end for _, end, _ in places)], places=places)
+
+
+def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | None:
+    """The same where they are of v2 and right; None: another look has to be had at each of them."""
+    borders = [0]
+    add = borders.append
+    at, last = 0, len(data) - HEADER_SIZE
+    while at <= last:
+        at += _UNPACK_LENGTH(data, at)[0] + LOG_OVERHEAD
+        add(at)
+    if at > len(data):
+        borders.pop()
+    headers = b"".join([data[start : start + HEADER_SIZE] for start in borders[:-1]])
+    if not headers or headers[MAGIC_OFFSET::HEADER_SIZE].strip(b"\2"):
+        return None
+    if min(_column(headers, _LENGTH_AT, "I")) < HEADER_SIZE - LOG_OVERHEAD:
+        return None
+    window = BatchWindow(data, position, borders, _single_offsets(headers))
+    if verify:
+        source = data if len(data) < _SMALL_BATCH * len(window.starts) else memoryview(data)
+        places = zip(window.starts, window.ends, strict=True)
+        sums = [crc32c(source[start + CRC_START : end]) for start, end in places]
+        if array("I", sums) != _column(headers, _CRC_AT, "I"):
+            return None
+    return window
+
+
+def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:
+    places: list[Place] = []
+    view, available, at = memoryview(data), len(data), 0
+    while at < available:
+        header: BatchHeader | None = None
+        if at + HEADER_SIZE <= available:
+            header = _NEW_TUPLE(BatchHeader, _UNPACK_HEADER(data, at))
+            end = at + LOG_OVERHEAD + header[1]
+        if header is not None and header[3] == 2 and end >= at + HEADER_SIZE:
+            if end > available:
+                break
+            valid = not verify or crc32c(view[at + CRC_START : end]) == header[4]
+        else:
+            # A message of an old format, which may be smaller than a header of today.
+            size = _size(data, at, path, position + at)
+            if size is None or at + size > available:
+                break
+            header, end = None, at + size
+            valid = not verify or verify_message_crc(view[at:end], 0, size)
+        if not valid:
+            raise _corrupt(path, position + at, "its checksum is wrong")
+        places.append((at, end, header))
+        at = end
+    return places
+
+
+def _size(data: bytes, at: int, path: str, position: int) -> int | None:
+    """Size of the batch or message that begins there, None where its header is not whole."""
+    try:
+        entry = parse_entry(data, at, position)
+    except RecordsError as error:
+        raise _corrupt(path, position, error) from None
+    return None if entry is None else entry.size_bytes
+
+
+def _corrupt(path: str, position: int, error: CorruptBatch | RecordsError | str) -> CorruptFile:
+    return CorruptFile(path, f"the batch at byte {position} cannot be cleaned: {error}")

@@ -1,0 +1,202 @@
+"""The keys of a batch's records, as the cleaner sees them: of bytes, without making records of them.
+
+Records of one layout, as one producer mostly writes them, are read many at a time: the same byte of each is a slice.
+Where they are of one layout but for their sizes, `record_rows.py` takes them apart; what is left is walked over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from protocol.records.batch import HEADER_SIZE, BatchHeader
+from protocol.records.compression import Codec, decompress
+from protocol.records.errors import InvalidRecord
+from protocol.records.varint import decode_varint
+from storage.cleaner.record_rows import read_rows
+
+#: Whether this is the compiled twin, which walks faster than `struct` takes apart.
+_COMPILED = not __file__.endswith(".py")
+#: Records that are alike are looked for where there are so many.
+_FEW_RECORDS = 8
+#: The offset deltas of records in order: of one byte for the first 64, of two for those up to 8191.
+_ONE_BYTE_DELTAS = bytes(range(0, 128, 2))
+_LOW_DELTAS = bytes(delta << 1 & 127 | 128 for delta in range(1 << 13))
+_HIGH_DELTAS = bytes(delta >> 6 for delta in range(1 << 13))
+
+
+class BatchKeys(NamedTuple):
+    """Of each record in order: its key (None without), its offset. `tombstones`: the places of those without value."""
+
+    keys: list[bytes | None]
+    offsets: list[int]
+    tombstones: list[int]
+
+
+def uncompressed(batch: memoryview, header: BatchHeader) -> bytes:
+    """The records of a v2 batch. CorruptBatch, UnsupportedCodec."""
+    records = batch[HEADER_SIZE : header.size_bytes]
+    codec = header.codec
+    return bytes(records) if codec == Codec.NONE else decompress(codec, records)
+
+
+def read_keys(data: bytes, header: BatchHeader) -> BatchKeys:
+    """The keys of a batch's records. InvalidRecord: bytes that are not the records that the header promises."""
+    found = BatchKeys([], [], [])
+    add_keys(found, data, 0, len(data), header)
+    return found
+
+
+def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: BatchHeader) -> None:
+    """The same for records that lie there in `data`, uncompressed; to be added to what was found in other batches."""
+    keys, _, tombstones = found
+    add = keys.append
+    base_offset, last_offset_delta, count = header[0], header[6], header[12]
+    first = len(keys)
+    deltas: list[int] | None = None
+    number, expected = 0, 0
+    try:
+        while number < count:
+            if deltas is None and count - number >= _FEW_RECORDS:
+                alike, size = _add_alike(found, data, position, stop, number, count)
+                if alike:
+                    number += alike
+                    position += alike * size
+                    expected = number << 1
+                    continue
+                alike, behind = (0, 0) if _COMPILED else _add_rows(found, data, position, number, count)
+                if alike:
+                    number += alike
+                    position = behind
+                    expected = number << 1
+                    continue
+            behind = min(count, 2 * number + _FEW_RECORDS)  # there is a look for some less and less often
+            for place in range(number, behind):
+                # Varints by hand where they have one or two bytes, which is nearly always.
+                length = data[position]
+                at = position + 3  # attributes, and the timestamp's first byte
+                if length > 127:
+                    byte = data[position + 1]
+                    at += 1
+                    length = length & 127 | byte << 7
+                    if byte > 127:
+                        length, at = long_varint(data, position)
+                        at += 2
+                end = at - 2 + (length >> 1)
+                while data[at - 1] > 127:
+                    at += 1
+                delta = data[at]
+                if delta > 127:
+                    byte = data[at + 1]
+                    at += 1
+                    delta = delta & 127 | byte << 7
+                    if byte > 127:
+                        delta, at = long_varint(data, at - 1)
+                        at -= 1
+                if delta != expected or deltas is not None:
+                    deltas = _with_gap(deltas, place, delta, expected, last_offset_delta)
+                    expected = delta
+                expected += 2
+                size = data[at + 1]
+                at += 2
+                if size > 127:
+                    size, at = long_varint(data, at - 1)
+                if size & 1:
+                    add(None)
+                else:
+                    start = at
+                    at += size >> 1
+                    add(data[start:at])
+                if data[at] == 1:
+                    tombstones.append(first + place)
+                if at >= end:
+                    raise InvalidRecord(f"the key of record {place} reaches past the end of the record")
+                position = end
+            number = behind
+    except IndexError:
+        position = -1
+    if position != stop or (count and expected >> 1 > last_offset_delta + 1):
+        raise InvalidRecord(f"the batch at offset {base_offset} does not have the {count} records that it declares")
+    if deltas is None:
+        found.offsets.extend(range(base_offset, base_offset + count))
+    else:
+        found.offsets.extend([base_offset + delta for delta in deltas])
+
+
+def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: int, count: int) -> tuple[int, int]:
+    """Add the keys of records that have one layout; how many there are in a row, and the size of each. Or (0, 0).
+
+    The same byte of each record is a slice: a comparison for all of them together.
+    """
+    at = position + (1 if data[position] < 128 else 2)
+    length = data[position] & 127 | data[at - 1] << 7 if at == position + 2 else data[position]
+    size = at - position + (length >> 1)
+    if length >= 1 << 14 or number >= 1 << 13 or data[position] != data[position + size]:
+        return 0, 0
+    alike = min(count - number, (stop - position) // size, (1 << 6 if number < 1 << 6 else 1 << 13) - number)
+    lengths = data[position : position + alike * size : size]
+    alike -= len(lengths.lstrip(lengths[:1]))
+    if alike < _FEW_RECORDS:
+        return 0, 0
+    last = position + alike * size
+    if at == position + 2 and data[position + 1 : last : size] != data[position + 1 : position + 2] * alike:
+        return 0, 0
+    end = position + size
+    at += 1
+    while at < end and min(data[at:last:size]) > 127:
+        at += 1  # the timestamps go on
+    if at + 4 > end or max(data[at:last:size]) > 127:
+        return 0, 0
+    at += 1
+    if number < 1 << 6:
+        in_order = data[at:last:size] == _ONE_BYTE_DELTAS[number : number + alike]
+    else:
+        in_order = data[at:last:size] == _LOW_DELTAS[number : number + alike]
+        at += 1
+        in_order = in_order and data[at:last:size] == _HIGH_DELTAS[number : number + alike]
+    at += 1
+    key_size = data[at]
+    value_at = at + 1 + (key_size >> 1)
+    same_key_size = data[at:last:size] == data[at : at + 1] * alike
+    if not in_order or not same_key_size or key_size & 0x81 or value_at >= end:
+        return 0, 0
+    add_tombstones(found, data[value_at:last:size])
+    key_size >>= 1
+    found.keys.extend([data[start : start + key_size] for start in range(at + 1, last, size)])
+    return alike, size
+
+
+def _add_rows(found: BatchKeys, data: bytes, position: int, number: int, count: int) -> tuple[int, int]:
+    """Add the keys of records that are alike but for their sizes; how many there are in a row, and their end. Or 0."""
+    if number < 1 << 6:
+        deltas: tuple[bytes, ...] = (_ONE_BYTE_DELTAS[number:count],)
+    else:
+        deltas = (_LOW_DELTAS[number:count], _HIGH_DELTAS[number:count])
+    rows = read_rows(data, position, deltas)
+    if rows is None or len(rows.keys) < _FEW_RECORDS:
+        return 0, 0
+    add_tombstones(found, rows.value_sizes)
+    found.keys.extend(rows.keys)
+    return len(rows.keys), position + sum(rows.sizes)
+
+
+def add_tombstones(found: BatchKeys, value_sizes: Sequence[int]) -> None:
+    """Of records whose keys are to be added next: those whose value's size begins with the byte of -1."""
+    if 1 in value_sizes:
+        first = len(found.keys)
+        found.tombstones.extend([first + place for place, size in enumerate(value_sizes) if size == 1])
+
+
+def long_varint(data: bytes, position: int) -> tuple[int, int]:
+    """A varint still folded (zigzag), and where it ends."""
+    value, position = decode_varint(data, position)
+    return (value << 1) ^ (value >> 31), position
+
+
+def _with_gap(deltas: list[int] | None, number: int, delta: int, expected: int, last_offset_delta: int) -> list[int]:
+    """The offset deltas up to a record that does not follow the one before it directly, or comes after such a one."""
+    if delta & 1 or delta < expected or delta >> 1 > last_offset_delta:
+        raise InvalidRecord(f"record {number} has an offset out of order")
+    deltas = list(range(number)) if deltas is None else deltas
+    deltas.append(delta >> 1)
+    return deltas

@@ -1,0 +1,223 @@
+"""What the offset index and the time index have in common: a file of entries of one size, sorted, with no checksum.
+
+An index can always be made anew from its segment, so it has none. While its segment is active the file has the full
+size of segment.index.bytes, rounded down to whole entries and sparse; it is cut to its true size on roll and close.
+Entries are written with pwrite, a few at a time: a store into a sparse mapped file on a full disk would kill the
+process. Those not written yet are kept here, and a crash loses them, after which the active segment's index is made
+anew in any case. Look-ups read a few entries at a time and remember the last piece, and where searches begin, as long
+as the file is open. Why no mapped files: docs/decisions/indexes.md.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+from storage.open_files import LogFile, OpenFile, OpenFiles
+
+_UNBOUNDED = 1 << 62
+#: Entries kept back before they are written together.
+_TAIL_ENTRIES = 32
+#: Entries read together: 4 KiB of an offset index, which cover 2 MiB of records.
+_WINDOW_ENTRIES = 512
+#: So many halvings of a search remember the entries that they look at: as many reads saved, for 63 entries kept.
+_PROBED_LEVELS = 6
+
+
+class IndexFile:
+    """Entries of `_layout`, whose fields all grow from entry to entry. Not for use by two threads."""
+
+    __slots__ = (
+        "_fs",
+        "_full_size",
+        "_grown",
+        "_stale",
+        "_tail",
+        "_written",
+        "base_offset",
+        "entries",
+        "file",
+        "room",
+    )
+
+    _layout: Struct
+    _entry_size: int
+    #: Entries that only roll and close may use.
+    _kept_free = 0
+
+    def __init__(self, files: OpenFiles, path: str, base_offset: int, size_bytes: int) -> None:
+        """An index whose file has `size_bytes`, all of them entries; it is opened when it is needed."""
+        self._fs: FileSystem = files.fs
+        self.file = LogFile(files, path, writable=True)
+        self.base_offset = base_offset
+        self.entries = size_bytes // self._entry_size
+        self._written = self.entries
+        self._full_size: int | None = None
+        #: How many entries appends may make it have; no bound but on an active segment.
+        self.room = _UNBOUNDED
+        self._grown = False
+        #: Whether the file may have bytes behind the entries, of an index that is made anew.
+        self._stale = False
+        #: Entries kept back. Bytes, since the empty ones of all indexes are one object.
+        self._tail = b""
+
+    @property
+    def is_active(self) -> bool:
+        return self._full_size is not None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its entries: what the file has once its segment is not active any more."""
+        return self.entries * self._entry_size
+
+    def make_active(self, max_bytes: int) -> None:
+        """Bound the index. The file grows when the first entry comes, or by `grow`."""
+        self._full_size = max_bytes // self._entry_size * self._entry_size
+        self.room = max_bytes // self._entry_size - self._kept_free
+
+    def make(self) -> None:
+        """Make the file of a new active segment, at its full size."""
+        self._fs.truncate(self.file.make().handle, self._full_size or 0)
+        self._grown = True
+
+    def grow(self) -> None:
+        """Make the file if need be, and give it the size it has while its segment is active."""
+        self._fs.truncate(self.file.open(create=True).handle, self._full_size or 0)
+        self._grown = True
+
+    def trim(self) -> bool:
+        """Write what is kept back and cut the file to its entries: the segment is not active any more.
+
+        Whether that changed the file, which then has to be forced to the disk.
+        """
+        changed = bool(self._tail) or self._grown
+        self.write_tail()
+        if self._grown or self._stale:
+            handle = self.file.open().handle
+            if self._fs.size(handle) != self.size_bytes:
+                self._fs.truncate(handle, self.size_bytes)
+            self._grown = self._stale = False
+        self._full_size = None
+        self.room = _UNBOUNDED
+        return changed
+
+    def begin_anew(self) -> None:
+        """Forget all entries: others are written over them, and `trim` cuts off what is left.
+
+        Not by emptying the file first: a file system may wait for the disk when such a file is closed, and a start
+        makes thousands of indexes anew that do not change.
+        """
+        opened = self.file.open(create=True)
+        opened.window, opened.probes = b"", {}
+        self._tail = b""
+        self._written = self.entries = 0
+        if not self.is_active:
+            self._stale = True
+            return
+        self._fs.truncate(opened.handle, 0)  # what lay there must not be read as entries
+        if self._grown:
+            self.grow()
+
+    def write_tail(self) -> None:
+        """Write the entries that are kept back."""
+        if self._tail:
+            position = self._written * self._entry_size
+            self._fs.write_at(self.file.open(create=True).handle, position, (self._tail,))
+            self._written = self.entries
+            self._tail = b""
+
+    def close(self) -> None:
+        self.file.close()
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """The entry as it is written. CorruptFile where the file does not have it."""
+        size = self._entry_size
+        if number >= self._written:
+            found = self._layout.unpack_from(self._tail, (number - self._written) * size)
+        else:
+            opened = self.file.open_file
+            at = -1 if opened is None else number - opened.window_start
+            if opened is not None and 0 <= at < len(opened.window) // size:
+                found = self._layout.unpack_from(opened.window, at * size)
+            else:
+                found = self._layout.unpack(self._read(number, 1))
+        return found
+
+    def _append(self, key: int, value: int) -> None:
+        if not self._grown and self._full_size is not None:
+            self.grow()
+        self._tail += self._layout.pack(key, value)
+        self.entries += 1
+        if len(self._tail) >= _TAIL_ENTRIES * self._entry_size:
+            self.write_tail()
+
+    def _open(self) -> OpenFile:
+        try:
+            return self.file.open()
+        except FileNotFoundError:
+            raise CorruptFile(self.file.path, "the index is missing") from None
+
+    def _read(self, number: int, count: int) -> bytes:
+        size = self._entry_size
+        data = self._fs.pread(self._open().handle, count * size, number * size)
+        if len(data) != count * size:
+            raise CorruptFile(self.file.path, f"no entry {number + len(data) // size} of {self.entries}")
+        return data
+
+    def _floor(self, target: int, field: int = 0) -> int:
+        """The number of the last entry whose `field` is not above `target`, -1 where there is none."""
+        low, high = 0, self._written
+        if high < self.entries and self.entry(high)[field] <= target:
+            low, high = high, self.entries
+            data = self._tail
+            start = low
+        else:
+            data, start = self._window(high, target, field)
+            low, high = start, start + len(data) // self._entry_size
+        unpack, size = self._layout.unpack_from, self._entry_size
+        while low < high:
+            middle = (low + high) // 2
+            if unpack(data, (middle - start) * size)[field] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1
+
+    def _window(self, end: int, target: int, field: int) -> tuple[bytes, int]:
+        """The piece of the first `end` entries in which the search ends, and the number of its first entry.
+
+        Tried first are the one that was read last, and the one behind it: readers go on.
+        """
+        if not end:
+            return b"", 0
+        opened, size = self._open(), self._entry_size
+        unpack, window, start = self._layout.unpack_from, opened.window, opened.window_start
+        low, high = 0, end
+        if window and unpack(window)[field] <= target:
+            behind = start + len(window) // size
+            if behind == end or target < unpack(window, len(window) - size)[field]:
+                return window, start
+            low = behind - 1
+            high = min(low + _WINDOW_ENTRIES, end)
+            window = self._read(low, high - low)
+            if high == end or target < unpack(window, len(window) - size)[field]:
+                opened.window, opened.window_start = window, low
+                return window, low
+            low, high = 0, end
+        probes = opened.probes
+        while high - low > _WINDOW_ENTRIES:
+            middle = (low + high) // 2
+            entry = probes.get(middle)
+            if entry is None:
+                entry = self._layout.unpack(self._read(middle, 1))
+                if high - low > end >> _PROBED_LEVELS:
+                    if len(probes) >> (_PROBED_LEVELS + 1):  # of an index that grows: its middle moves
+                        probes.clear()
+                    probes[middle] = entry
+            if entry[field] <= target:
+                low = middle
+            else:
+                high = middle
+        opened.window, opened.window_start = self._read(low, high - low), low
+        return opened.window, low

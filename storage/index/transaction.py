@@ -1,0 +1,96 @@
+"""The transaction index: the aborted transactions whose end lies in a segment (KIP-98).
+
+    version int16 (0) | producerId int64 | firstOffset int64 | lastOffset int64 | lastStableOffset int64
+                                                   34 bytes, big-endian; <base offset>.txnindex
+
+The file exists only where there are any. An entry is written when the abort marker is appended, in order of the
+markers' offsets; `lastStableOffset` is what it was then, and tells a reader when no later entry can concern it.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import NamedTuple
+
+from storage.errors import CorruptFile
+from storage.open_files import OpenFiles
+
+_LAYOUT = Struct(">hqqqq")
+_VERSION = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """An aborted transaction of one producer in one partition: its first data batch and its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """Entries of one segment, read whole when asked for: they are few. Holds no descriptor between calls."""
+
+    __slots__ = ("_entries", "_fs", "path", "trusted")
+
+    def __init__(self, files: OpenFiles, path: str, *, exists: bool) -> None:
+        self._fs = files.fs
+        self.path = path
+        self._entries: list[AbortedTransaction] | None = None if exists else []
+        #: Whether the records are known to bear out what it says.
+        self.trusted = not exists
+
+    @property
+    def may_have_any(self) -> bool:
+        """Without reading: False where there are none for sure."""
+        return self._entries is None or bool(self._entries)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its entries. CorruptFile."""
+        return len(self.entries()) * _LAYOUT.size
+
+    def entries(self) -> list[AbortedTransaction]:
+        """All of them, in order. CorruptFile: not whole entries of a known version."""
+        if self._entries is None:
+            try:
+                data = self._fs.read_file(self.path)
+            except FileNotFoundError:
+                data = b""
+            if len(data) % _LAYOUT.size:
+                raise CorruptFile(self.path, f"{len(data)} bytes are no whole number of entries")
+            entries = []
+            for version, *fields in _LAYOUT.iter_unpack(data):
+                transaction = AbortedTransaction._make(fields)
+                if version != _VERSION or not 0 <= transaction.first_offset < transaction.last_offset:
+                    raise CorruptFile(self.path, f"no entry: {transaction} of version {version}")
+                entries.append(transaction)
+            self._entries = entries
+        return self._entries
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        entries = self.entries()
+        handle = self._fs.open_write(self.path, create=True)
+        try:
+            data = _LAYOUT.pack(_VERSION, *transaction)
+            self._fs.write_at(handle, len(entries) * _LAYOUT.size, (data,))
+        finally:
+            self._fs.close(handle)
+        entries.append(transaction)
+
+    def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """Those that overlap [start, end), and whether later segments can be left unasked."""
+        found = []
+        for transaction in self.entries():
+            if transaction.last_offset >= start_offset and transaction.first_offset < end_offset:
+                found.append(transaction)
+            if transaction.last_stable_offset >= end_offset:
+                return found, True
+        return found, False
+
+    def reset(self) -> None:
+        """Forget all; a file that is there is emptied."""
+        if self._fs.exists(self.path):
+            self._fs.write_file(self.path, b"")
+        self._entries = []
+        self.trusted = True

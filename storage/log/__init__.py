@@ -1,0 +1,1 @@
+"""One log: its reads, writes, offsets, epochs and tasks."""

@@ -1,0 +1,130 @@
+"""One of the broker's log directories: who may use it, and whether it still works.
+
+A directory fails as a whole (rule D3, README): after an I/O error nobody knows what of it can be trusted, so its logs
+raise LogOffline from then on and the other directories go on. A failed fsync is never retried: the kernel may have
+dropped the pages and would report success the next time.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from storage.checkpoints import LOCK
+from storage.errors import DirectoryRefused, LogOffline
+from storage.fs import LOCAL, FileSystem
+from storage.open_files import OUT_OF_DESCRIPTORS, OpenFiles
+
+if TYPE_CHECKING:
+    from storage.log.local import LocalLog
+
+
+class LogDirectory:
+    """A path with its file system and open files. `failure` says why it is offline, None while it works.
+
+    `on_failure` is called once, when it fails. `jitter(limit)` picks a number below `limit`.
+    """
+
+    __slots__ = (
+        "_lock_handle",
+        "failure",
+        "files",
+        "fs",
+        "jitter",
+        "log_count",
+        "needs_flush",
+        "on_failure",
+        "path",
+        "remarks",
+    )
+
+    def __init__(
+        self,
+        path: str,
+        fs: FileSystem = LOCAL,
+        files: OpenFiles | None = None,
+        *,
+        on_failure: Callable[[LogDirectory], None] | None = None,
+        jitter: Callable[[int], int] = random.randrange,
+    ) -> None:
+        self.path = path
+        self.fs = fs
+        self.files = OpenFiles(fs) if files is None else files
+        self.failure: str | None = None
+        #: How many partitions it has: new ones go where there are the fewest.
+        self.log_count = 0
+        #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.
+        self.needs_flush: dict[LocalLog, None] = {}
+        self.on_failure = on_failure
+        self.jitter = jitter
+        #: Small files that the start found damaged or missing, one line each: they were made anew.
+        self.remarks: list[str] = []
+        self._lock_handle: int | None = None
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    def check_usable(self) -> None:
+        """Look whether the directory can be used, or be made. DirectoryRefused."""
+        try:
+            self.fs.check_usable(self.path)
+        except OSError as error:
+            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+
+    def lock(self) -> None:
+        """Take the directory for this process. DirectoryRefused: another broker has it, or it cannot be written."""
+        self.check_usable()
+        try:
+            self.fs.make_directory(self.path, sync=True)
+            self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}")
+        except OSError as error:
+            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+        if self._lock_handle is None:
+            raise DirectoryRefused(self.path, "is in use by another broker, which holds its .lock file")
+
+    def unlock(self) -> None:
+        if self._lock_handle is not None:
+            self.fs.close(self._lock_handle)
+            self._lock_handle = None
+
+    def fail(self, error: OSError | str) -> LogOffline:
+        """Take the directory offline; the exception for whoever ran into it.
+
+        A process that is out of descriptors says nothing about the disk: only what was tried fails then.
+        """
+        if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
+            return LogOffline(self.path, str(error))
+        if self.failure is None:
+            self.failure = str(error)
+            if self.on_failure is not None:
+                self.on_failure(self)
+        return LogOffline(self.path, self.failure)
+
+
+def check_all(directories: Sequence[LogDirectory]) -> None:
+    """Look whether all can be used, each once; touches nothing. DirectoryRefused."""
+    paths: dict[str, str] = {}
+    for directory in directories:
+        directory.check_usable()
+        path = directory.fs.real_path(directory.path)
+        if path in paths:  # a process is not kept out by its own locks
+            raise DirectoryRefused(directory.path, f"is the same directory as {paths[path]}")
+        paths[path] = directory.path
+
+
+def lock_all(directories: Sequence[LogDirectory]) -> None:
+    """Take all directories, or none: then nothing was touched. DirectoryRefused.
+
+    Looking comes first, and lock files that are there come before those, and directories, that have to be made: when
+    one cannot be had, none was made yet.
+    """
+    check_all(directories)
+    try:
+        for directory in sorted(directories, key=lambda each: not each.fs.exists(f"{each.path}/{LOCK}")):
+            directory.lock()
+    except BaseException:
+        for directory in directories:
+            directory.unlock()
+        raise

@@ -1,0 +1,142 @@
+"""Leader epochs: the offset at which each began (KIP-101), and their file leader-epoch-checkpoint.
+
+    0                     version
+    2                     number of entries
+    0 0                   epoch, start offset
+    3 1500
+
+Read by followers and consumers to find where their log and the leader's part. Written anew on each change, without
+waiting for the disk: what a crash takes away is found again in the batches from the recovery point on. A start
+gives each partition an epoch: the file has it from its first batch on, or the next clean stop; another start would
+replace it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from storage.checkpoints import format_lines, read_lines, write_lines
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+
+FILE_NAME = "leader-epoch-checkpoint"
+
+#: What is answered where nothing is known.
+UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET = -1, -1
+
+
+class EpochEntry(NamedTuple):
+    """An epoch and the offset at which it began."""
+
+    epoch: int
+    start_offset: int
+
+
+class LeaderEpochs:
+    """The epochs of one log, ascending in both fields. `damaged`: there was no file that could be read."""
+
+    __slots__ = ("_entries", "_fs", "_unwritten", "damaged", "path")
+
+    def __init__(self, fs: FileSystem, directory: str, *, exists: bool = True) -> None:
+        self._fs = fs
+        self.path = f"{directory}/{FILE_NAME}"
+        self._entries: list[EpochEntry] = []
+        #: Whether the file lacks what `announce` noted.
+        self._unwritten = False
+        self.damaged = not exists
+        if exists:
+            try:
+                for epoch, start_offset in read_lines(fs, self.path) or []:
+                    self._add(EpochEntry(int(epoch), int(start_offset)))
+            except (CorruptFile, ValueError):
+                self._entries = []
+                self.damaged = True
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        return tuple(self._entries)
+
+    @property
+    def latest(self) -> int | None:
+        """The newest epoch."""
+        return self._entries[-1].epoch if self._entries else None
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that `epoch` begins at `start_offset`, whether that had to be written. Entries that contradict it go."""
+        if not self._add(EpochEntry(epoch, start_offset)) and not self._unwritten:
+            return False
+        self.write()
+        return True
+
+    def announce(self, epoch: int, start_offset: int) -> bool:
+        """The same for an epoch that has no batch yet: the file can wait for that, if there is one."""
+        if not self._entries:
+            return self.assign(epoch, start_offset)
+        self._unwritten |= self._add(EpochEntry(epoch, start_offset))
+        return False
+
+    def _add(self, entry: EpochEntry) -> bool:
+        entries = self._entries
+        if entries and entry.epoch == entries[-1].epoch and entry.start_offset >= entries[-1].start_offset:
+            return False
+        while entries and (entries[-1].epoch >= entry.epoch or entries[-1].start_offset >= entry.start_offset):
+            entries.pop()
+        entries.append(entry)
+        return True
+
+    def end_offset(self, epoch: int, log_end_offset: int) -> EpochEntry:
+        """The largest epoch not above `epoch`, and where it ended (OffsetForLeaderEpoch, KIP-279).
+
+        The newest epoch ends at the log's end. (-1, -1) for an epoch above it; an epoch below all is answered with
+        itself and the start of the first.
+        """
+        if epoch == UNDEFINED_EPOCH or not self._entries or epoch > self._entries[-1].epoch:
+            return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_EPOCH_OFFSET)
+        if epoch == self._entries[-1].epoch:
+            return EpochEntry(epoch, log_end_offset)
+        floor = None
+        for entry in self._entries:
+            if entry.epoch > epoch:
+                return EpochEntry(floor.epoch if floor else epoch, entry.start_offset)
+            floor = entry
+        raise AssertionError("an entry above the epoch was seen before")
+
+    def epoch_of(self, offset: int) -> int | None:
+        """The epoch in which `offset` was (or would be) written; None before the first."""
+        found = None
+        for entry in self._entries:
+            if entry.start_offset > offset:
+                break
+            found = entry.epoch
+        return found
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at `end_offset` or above."""
+        kept = [entry for entry in self._entries if entry.start_offset < end_offset]
+        if len(kept) < len(self._entries):
+            self._entries = kept
+            self.write()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended before `start_offset`; the one in which it lies begins there now."""
+        older = [entry for entry in self._entries if entry.start_offset <= start_offset]
+        if older and (len(older) > 1 or older[0].start_offset != start_offset):
+            self._entries[: len(older)] = [EpochEntry(older[-1].epoch, start_offset)]
+            self.write()
+
+    def clear(self) -> None:
+        if self._entries:
+            self._entries = []
+            self.write()
+
+    def write(self) -> None:
+        """Put the entries into the file, without waiting for the disk."""
+        self._unwritten = False
+        write_lines(self._fs, self.path, self._lines())
+
+    def unwritten(self) -> bytes | None:
+        """What belongs into the file at a clean stop, where it was not written yet."""
+        return format_lines(self._lines()) if self._unwritten else None
+
+    def _lines(self) -> list[str]:
+        return [f"{epoch} {offset}" for epoch, offset in self._entries]

@@ -1,0 +1,334 @@
+"""The segments of one partition on this disk: writing, reading, rolling, cutting, removing. Knows no producer.
+
+Sharing: the event loop owns it, all methods are called from there. Other threads only force to the disk, or rename and
+remove, what a task names that was made here. An append is one write; offsets change after the whole of it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable
+from contextlib import suppress
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from protocol.records.batch import LOG_OVERHEAD
+from storage.errors import LogOffline, OffsetOutOfRange
+from storage.fetch_slice import EMPTY, FetchSlice
+from storage.log.directory import LogDirectory
+from storage.log_config import LogConfig
+from storage.segment.scan import Entry
+from storage.segment.segment import Segment
+from storage.segment.segments import Segments
+
+if TYPE_CHECKING:
+    from storage.log.tasks import FlushTask
+
+#: Base offset, length and leader epoch: what an append gives a batch.
+_FRONT = Struct(">qii")
+#: Of so many batches appended last the position is remembered, for readers at the tail.
+_RECENT_BATCHES = 512
+
+
+class LocalLog:
+    """Offsets, `size_bytes` and `segments` may be read by anyone on the loop; only the methods change them."""
+
+    __slots__ = (
+        "_active",
+        "_config",
+        "_recent_offsets",
+        "_recent_positions",
+        "_stable_position",
+        "cleaning",
+        "closed",
+        "directory",
+        "flushes",
+        "last_flush_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "path",
+        "recovery_point",
+        "segments",
+        "size_bytes",
+        "topic",
+        "unsynced",
+    )
+
+    def __init__(
+        self,
+        directory: LogDirectory,
+        path: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        segments: Segments,
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        now_ms: int,
+    ) -> None:
+        self.directory = directory
+        self.path = path
+        self.topic = topic
+        self.partition = partition
+        self.segments = segments
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        #: Everything below is on the disk.
+        self.recovery_point = recovery_point
+        self.last_flush_ms = now_ms
+        #: Paths of small files, and of this directory, that have to be forced to the disk with the next flush.
+        self.unsynced: set[str] = set()
+        #: Flushes under way.
+        self.flushes: list[FlushTask] = []
+        self.closed = False
+        #: Ends what a cleaner is doing with it; None: none is. Until it is done, its closed segments stay.
+        self.cleaning: Callable[[], None] | None = None
+        #: Bytes of records in all segments.
+        self.size_bytes = sum(segment.size_bytes for segment in segments)
+        self._config = config
+        self._stable_position: tuple[int, Segment, int] | None = None
+        self._set_active(segments[-1])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}, {self.log_start_offset}..{self.log_end_offset})"
+
+    @property
+    def name(self) -> str:
+        """Topic and partition, as in the name of the directory."""
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def active_segment(self) -> Segment:
+        return self._active
+
+    def _set_active(self, segment: Segment) -> None:
+        self._active = segment
+        self._forget_positions()
+
+    def _forget_positions(self) -> None:
+        self._recent_offsets = array("q")
+        self._recent_positions = array("q")
+        self._stable_position = None
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def _write(
+        self,
+        view: memoryview,
+        base_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> None:
+        """Give the batch its place and write it, into a new segment where it has to be (rules W1, W2).
+
+        LogOffline: the write failed; what was there before is unchanged, and the directory is offline.
+        """
+        size = len(view)
+        try:
+            segment = self._active
+            if segment.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
+                segment = self.roll(base_offset, now_ms)
+            position = segment.size_bytes
+            # The checksum covers neither field; the length between them stays as it is.
+            if view.readonly:
+                front = _FRONT.pack(base_offset, size - LOG_OVERHEAD, leader_epoch)
+                segment.append((front, view[_FRONT.size :]), size, last_offset, max_timestamp)
+            else:
+                _FRONT.pack_into(view, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
+                segment.append((view,), size, last_offset, max_timestamp)
+        except OSError as error:
+            with suppress(OSError):  # nothing of it was acknowledged: recovery cuts off what is no whole batch
+                self._active.undo_append()
+            raise self.directory.fail(error) from error
+        self.size_bytes += size
+        recent = self._recent_offsets
+        if len(recent) >= _RECENT_BATCHES:
+            del recent[: _RECENT_BATCHES // 2], self._recent_positions[: _RECENT_BATCHES // 2]
+        recent.append(base_offset)
+        self._recent_positions.append(position)
+
+    def append_old_format(self, view: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        """Append a message set of v0 or v1 as it stands in another log, with its offsets in it. LogOffline."""
+        size = len(view)
+        try:
+            segment = self._active
+            if segment.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
+                segment = self.roll(self.log_end_offset, now_ms)
+            segment.append((view,), size, last_offset, max_timestamp)
+        except OSError as error:
+            raise self.directory.fail(error) from error
+        self._forget_positions()
+        self.size_bytes += size
+        self.log_end_offset = last_offset + 1
+
+    def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        """Roll for a batch that is not appended in the end: Kafka looks for room before it looks at sequences."""
+        try:
+            if self._active.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
+                self.roll(self.log_end_offset, now_ms)
+        except OSError as error:
+            raise self.directory.fail(error) from error
+
+    def roll(self, base_offset: int, now_ms: int) -> Segment:
+        """Begin a new segment; the old one is complete on return, and due to be flushed. OSError."""
+        active = self._active
+        if not active.size_bytes and active.base_offset == base_offset:
+            return active
+        self._complete_active()
+        self._on_roll(base_offset)
+        config = self._config
+        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        segment = Segment.create(
+            self.directory.files,
+            self.path,
+            base_offset,
+            config,
+            now_ms=now_ms,
+            roll_jitter_ms=self.directory.jitter(jitter_ms) if jitter_ms else 0,
+        )
+        self.segments.add(segment)
+        self._set_active(segment)
+        self.mark_unsynced(self.path)
+        return segment
+
+    def _complete_active(self) -> None:
+        """Write what the active segment's indexes keep back. A flush may have passed them by, and not come again."""
+        for path in self._active.become_inactive():
+            self.mark_unsynced(path)
+
+    def _on_roll(self, base_offset: int) -> None:
+        """For what has to be in a file before a segment that begins at `base_offset`."""
+
+    def mark_unsynced(self, path: str) -> None:
+        """`path` was written: the next flush, which is due soon, forces it to the disk."""
+        self.unsynced.add(path)
+        self.directory.needs_flush[self] = None
+
+    def _check_usable(self) -> None:
+        if self.directory.failure is not None or self.closed:
+            raise LogOffline(self.path, self.directory.failure or "the log is closed")
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, end_offset: int, min_one_batch: bool = True) -> FetchSlice | bytes:
+        """Batches from the one with `offset` on, up to `end_offset` (high watermark, LSO or log end; exclusive).
+
+        At most `max_bytes`, which may cut the last batch; with `min_one_batch` the first is whole in any case, without
+        it nothing is given when the first does not fit. From one segment only. In a gap that compaction left, from the
+        next batch on. `b""` when there is nothing. OffsetOutOfRange: not within [log start offset, log end offset].
+        """
+        if self.directory.failure is not None or self.closed:
+            self._check_usable()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
+        if offset >= end_offset:
+            return EMPTY
+        recent = self._recent_offsets
+        batch_end = 0
+        is_recent = bool(recent) and offset >= recent[0]
+        if is_recent:
+            place = bisect_right(recent, offset)
+            positions = self._recent_positions
+            segment, position = self._active, positions[place - 1]
+            batch_end = positions[place] if place < len(positions) else segment.size_bytes
+        else:
+            found = self._locate(offset)
+            if found is None:
+                return EMPTY
+            segment, entry = found
+            if entry.base_offset >= end_offset:
+                return EMPTY
+            position = entry.position
+            batch_end = position + entry.size_bytes
+        at_end = segment is self._active and end_offset == self.log_end_offset
+        size = (segment.size_bytes if at_end else self._end_position(segment, end_offset)) - position
+        if size > max_bytes:
+            if batch_end - position > max_bytes:
+                if not min_one_batch:
+                    return EMPTY
+                size = batch_end - position
+            else:
+                size = max_bytes
+        if size <= 0:
+            return EMPTY
+        log = segment.log
+        log.used = True
+        try:
+            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, is_recent)
+        except OSError as error:
+            raise self.directory.fail(error) from error
+
+    def _locate(self, offset: int) -> tuple[Segment, Entry] | None:
+        """The first batch that ends at `offset` or after it."""
+        try:
+            for segment in self.segments.from_offset(offset):
+                entry = segment.find(offset)
+                if entry is not None:
+                    return segment, entry
+        except OSError as error:
+            raise self.directory.fail(error) from error
+        return None
+
+    def _end_position(self, segment: Segment, end_offset: int) -> int:
+        """Where, in `segment`, what lies below `end_offset` ends."""
+        if end_offset >= self.log_end_offset:
+            return segment.size_bytes
+        known = self._stable_position
+        if known is None or known[0] != end_offset:
+            found = self._locate(end_offset)
+            if found is None:
+                return segment.size_bytes
+            known = self._stable_position = (end_offset, found[0], found[1].position)
+        return known[2] if known[1] is segment else segment.size_bytes
+
+    def segment_of(self, offset: int) -> tuple[str, int]:
+        """The file of the segment in which `offset` is or would be, and where the next one begins, or the log ends."""
+        segment = self.segments.from_offset(offset)[0]
+        following = self.segments.after(segment)
+        return segment.log.path, self.log_end_offset if following is None else following.base_offset
+
+    def fetch_upper_bound(self, offset: int, part: FetchSlice) -> int:
+        """An offset above all in `part`, which a read at `offset` gave: how far aborted transactions matter to it.
+
+        From the index, so it may be higher than need be: as exact as Apache Kafka's answer.
+        """
+        found = self._locate(offset)
+        if found is None:
+            return self.log_end_offset
+        segment = found[0]
+        upper = segment.offset_index.above_position(part.position + len(part))
+        if upper is not None:
+            return upper
+        following = self.segments.after(segment)
+        return self.log_end_offset if following is None else following.base_offset
+
+    # -- removing ----------------------------------------------------------------------------------------------------
+
+    def drop_segments(self, segments: list[Segment]) -> None:
+        """Take whole segments out, so that nothing reads them any more; their files are still there."""
+        for segment in segments:
+            self.segments.remove(segment)
+            self.size_bytes -= segment.size_bytes
+            segment.close()
+        self._stable_position = None
+
+    def replace_segments(self, old: list[Segment], new: Segment) -> None:
+        """Put `new` where the closed segments `old` are, whose files are still there: they were cleaned."""
+        self.drop_segments(old)
+        self.segments.add(new)
+        self.size_bytes += new.size_bytes
+
+    def close_files(self) -> None:
+        """Let go of all descriptors; writes nothing. Slices that are being sent keep theirs."""
+        self.closed = True
+        if self.cleaning is not None:
+            self.cleaning()
+        for segment in self.segments:
+            segment.close()
+        self.directory.needs_flush.pop(self, None)

@@ -1,0 +1,65 @@
+"""Which segments of a log are over: by log start offset, size, and time (cleanup.policy delete).
+
+Only whole segments from the oldest on, never beyond the high watermark. By time: the segment's largest timestamp, not
+the file's. By size: only as long as what is left stays at or above the limit. If all are over, a new, empty segment is
+begun first, so that offsets go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from storage.log.partition import PartitionLog
+from storage.segment.segment import Segment
+
+
+def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
+    """The segments that are over now, oldest first. May read from indexes; OSError."""
+    config = log.config
+    segments = list(log.segments)
+    ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
+    count = sum(1 for end in ends[:-1] if end <= log.log_start_offset)
+    if config.deletes:
+        if config.retention_bytes >= 0:
+            excess = log.size_bytes - sum(segment.size_bytes for segment in segments[:count]) - config.retention_bytes
+            for segment in _candidates(log, segments, ends, count):
+                excess -= segment.size_bytes
+                if excess < 0:
+                    break
+                count += 1
+        if config.retention_ms >= 0:
+            for segment in _candidates(log, segments, ends, count):
+                if now_ms - segment.largest_timestamp <= config.retention_ms:
+                    break
+                count += 1
+    return segments[:count]
+
+
+def _candidates(log: PartitionLog, segments: list[Segment], ends: list[int], start: int) -> Iterator[Segment]:
+    """Segments from `start` on that may go: all of them committed, and not the empty one at the end."""
+    for segment, end in list(zip(segments, ends, strict=True))[start:]:
+        if end > log.high_watermark or (segment is segments[-1] and not segment.size_bytes):
+            return
+        yield segment
+
+
+def remove_segments(log: PartitionLog, expired: list[Segment], now_ms: int) -> list[str]:
+    """Take expired segments out of the log, and raise its start; the paths of the files that remain to be removed.
+
+    OSError when a new segment cannot be begun.
+    """
+    if not expired:
+        return []
+    if len(expired) == len(log.segments):
+        log.roll(log.log_end_offset, now_ms)
+    following = log.segments.after(expired[-1])
+    assert following is not None, "a new segment was begun"
+    log.raise_log_start(following.base_offset)
+    log.drop_segments(expired)
+    paths: list[str] = []
+    for segment in expired:
+        paths += segment.paths
+        if segment.base_offset in log.snapshots:
+            log.snapshots.remove(segment.base_offset)
+            paths.append(log.snapshot_path(segment.base_offset))
+    return paths

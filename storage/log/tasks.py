@@ -1,0 +1,208 @@
+"""Work for the background thread. Each task is made on the event loop, run in the thread, applied on the loop.
+
+`run()` makes system calls on what the task names and touches no other state; it never raises. `apply()` takes the
+result over: on failure the directory goes offline (rule D3, README). Tasks of one broker run one after the other, but
+for flushes that somebody waits for: those run beside the others, and beside each other.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from storage.errors import LogOffline
+from storage.fs import FileSystem
+from storage.log.directory import LogDirectory
+from storage.log.local import LocalLog
+from storage.open_files import OpenFile
+from storage.segment.files import TXN_INDEX_SUFFIX
+
+DELETED_SUFFIX = ".deleted"
+#: How often a directory is emptied that fills up again.
+_ATTEMPTS = 3
+
+
+class Task(Protocol):
+    """What the background thread gets to see."""
+
+    def run(self) -> None: ...
+
+    def apply(self) -> None: ...
+
+
+class DirectoryTask:
+    """A task whose failure takes a directory offline; `error` is what it ran into."""
+
+    __slots__ = ("directory", "error")
+
+    def __init__(self, directory: LogDirectory) -> None:
+        self.directory = directory
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        try:
+            self._run()
+        except OSError as error:
+            self.error = error
+
+    def apply(self) -> None:
+        if self.error is not None:
+            self.directory.fail(self.error)
+        else:
+            self._apply()
+
+    def _run(self) -> None:
+        raise NotImplementedError
+
+    def _apply(self) -> None:
+        """What changes on the loop once the work is done."""
+
+
+class FlushTask(DirectoryTask):
+    """Force a log to the disk up to `end_offset`; then its recovery point is there."""
+
+    __slots__ = ("_files", "_paths", "_with_active", "end_offset", "log", "now_ms")
+
+    def __init__(self, log: LocalLog, now_ms: int, *, with_active: bool) -> None:
+        super().__init__(log.directory)
+        self.log = log
+        self.now_ms = now_ms
+        active = log.active_segment
+        self.end_offset = log.log_end_offset if with_active else active.base_offset
+        self._with_active = with_active
+        # Indexes are complete once their segment is; those of an active one are made anew after a crash.
+        # What flushes under way have taken over may not be on the disk when this one is done.
+        self._paths: set[str] = log.unsynced.union(*(each._paths for each in log.flushes))
+        log.flushes.append(self)
+        self._files: list[OpenFile] = []
+        for segment in log.segments.from_offset(log.recovery_point):
+            if segment is active and not with_active:
+                continue
+            # A file that is closed is opened by the thread, one at a time: many tasks may wait together.
+            if segment.log.open_file is not None:
+                self._files.append(segment.log.open_file)
+            else:
+                self._paths.add(segment.log.path)
+            self._paths.update(segment.paths[1:] if not segment.is_active else segment.paths[3:])
+        log.unsynced.clear()
+        log.directory.needs_flush.pop(log, None)
+
+    def _run(self) -> None:
+        fs = self.directory.fs
+        for file in self._files:
+            fs.sync(file.handle)
+        for path in self._paths:
+            with suppress(FileNotFoundError):  # retention or a deletion of the topic was faster
+                fs.sync_path(path)
+
+    def apply(self) -> None:
+        self.log.flushes.remove(self)
+        super().apply()
+        if self.error is not None and self.directory.is_online:  # no fault of the disk: it is due again
+            for path in self._paths:
+                self.log.mark_unsynced(path)
+
+    def check(self) -> None:
+        """To be called once it is applied. LogOffline: what was to be forced to the disk is not there."""
+        reason = self.directory.failure or self.error
+        if reason is not None:
+            raise LogOffline(self.log.path, str(reason))
+
+    def _apply(self) -> None:
+        log = self.log
+        log.recovery_point = max(log.recovery_point, self.end_offset)
+        if self._with_active:
+            log.last_flush_ms = self.now_ms
+
+
+class RenameTask(DirectoryTask):
+    """Mark files of removed segments of a log as deleted; `done` is told their new names.
+
+    The names of the segments that are left are forced to the disk first: after a power loss the log must not end
+    before offsets that it has given already (rule W3). A transaction index goes once its records are gone for good:
+    if they came back without it, readers would get what was aborted.
+    """
+
+    __slots__ = ("_done", "_log_path", "_paths")
+
+    def __init__(self, log: LocalLog, paths: Sequence[str], done: Callable[[Sequence[str]], None]) -> None:
+        super().__init__(log.directory)
+        self._log_path = log.path
+        self._paths = paths
+        self._done = done
+
+    def _run(self) -> None:
+        fs = self.directory.fs
+        last = [path for path in self._paths if path.endswith(TXN_INDEX_SUFFIX) and fs.exists(path)]
+        for paths in ([path for path in self._paths if path not in last], last):
+            if paths:
+                with suppress(FileNotFoundError):
+                    fs.sync_path(self._log_path)
+            for path in paths:
+                with suppress(FileNotFoundError):
+                    fs.rename(path, path + DELETED_SUFFIX)
+
+    def _apply(self) -> None:
+        self._done([path + DELETED_SUFFIX for path in self._paths])
+
+
+class RemoveTask(DirectoryTask):
+    """Remove files."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self, directory: LogDirectory, paths: Sequence[str]) -> None:
+        super().__init__(directory)
+        self._paths = paths
+
+    def _run(self) -> None:
+        for path in self._paths:
+            _remove(self.directory.fs, path)
+
+
+class RemovePartitionsTask(RemoveTask):
+    """Remove whole directories of deleted partitions.
+
+    That they were renamed is forced to the disk first: after a power loss none may have its old name again, and lack
+    its topic id or some of its segments. A new topic of that name would take it for its own.
+    """
+
+    __slots__ = ()
+
+    def _run(self) -> None:
+        self.directory.fs.sync_path(self.directory.path)
+        super()._run()
+
+
+def _remove(fs: FileSystem, path: str) -> None:
+    """Remove a file, or a directory with all that is in it: also what people have put there."""
+    try:
+        fs.remove(path)
+        return
+    except IsADirectoryError:
+        pass
+    for attempt in range(_ATTEMPTS):
+        for entry in fs.list(path):
+            _remove(fs, f"{path}/{entry.name}")
+        try:
+            fs.remove_directory(path)
+            return
+        except OSError as error:  # somebody who had it open has just made a file in it
+            if error.errno != errno.ENOTEMPTY or attempt == _ATTEMPTS - 1:
+                raise
+
+
+class WriteTask(DirectoryTask):
+    """Replace a checkpoint file."""
+
+    __slots__ = ("_data", "_path")
+
+    def __init__(self, directory: LogDirectory, path: str, data: bytes) -> None:
+        super().__init__(directory)
+        self._path = path
+        self._data = data
+
+    def _run(self) -> None:
+        self.directory.fs.replace_file(self._path, self._data, sync=True)

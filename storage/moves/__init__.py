@@ -1,0 +1,1 @@
+"""Logs on their way from one log directory to another."""

@@ -1,0 +1,271 @@
+"""What a log knows of the producers that wrote to it: sequences, epochs, open transactions (KIP-98, KIP-360). Pure.
+
+Theory. An idempotent producer numbers its records per partition, from 0 and wrapping after 2147483647. A batch is taken
+when it follows the producer's last one; when it equals one of its last five, it was taken before, and the answer is the
+same again; any other is out of order. A higher epoch starts anew at 0, a lower one is a zombie. Of a producer that is
+not known (any more) every sequence is taken. Transactional batches open a transaction at their first offset; the
+coordinator's marker ends it. What lies before the first open transaction is stable: `first_unstable_offset`.
+
+Checking (`check`) changes nothing. `add_batch` and `end_transaction` are called once the bytes are written, and in the
+same way when a log is loaded: so the state after a restart is that of before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from protocol.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from storage.errors import (
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    OutOfOrderSequence,
+    TransactionCoordinatorFenced,
+)
+
+#: How many of a producer's batches are remembered: as many as an idempotent Java client has in flight at most.
+BATCHES_KEPT = 5
+#: producer.id.expiration.ms
+DEFAULT_EXPIRATION_MS = 86_400_000
+
+_NO_OFFSET = -1
+_SEQUENCE_MASK = 0x7FFFFFFF
+_new = tuple.__new__
+
+
+class BatchMetadata(NamedTuple):
+    """A batch that was taken: sequence and offset of its last record, how many came before it, largest timestamp."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & _SEQUENCE_MASK
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction that a marker ended: its first batch, its marker, and which of the two it was."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class ProducerEntry:
+    """One producer. `transaction_offset`: where its open transaction begins, -1 without. `batches`: newest last.
+
+    `complete`: False when it comes from a snapshot, which has the last batch only; the log may have the others.
+    """
+
+    __slots__ = (
+        "batches",
+        "complete",
+        "coordinator_epoch",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "transaction_offset",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = NO_TIMESTAMP,
+        transaction_offset: int = _NO_OFFSET,
+        batches: Iterable[BatchMetadata] = (),
+        *,
+        complete: bool = True,
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.transaction_offset = transaction_offset
+        self.batches: list[BatchMetadata] = list(batches)
+        self.complete = complete
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        """Of the last data record; -1 when no batch is remembered."""
+        return self.batches[-1].last_offset if self.batches else _NO_OFFSET
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.batches[-1].offset_delta if self.batches else 0
+
+    def find_duplicate(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
+        """A remembered batch with just these sequences."""
+        for batch in self.batches:
+            if batch.last_sequence == last_sequence and batch.first_sequence == first_sequence:
+                return batch
+        return None
+
+
+class ProducerState:
+    """The producers of one log, by id, in the order in which they came.
+
+    `end_offset`: what was appended below it is known here. `transactions`: first offset to producer id of the open
+    ones, ascending: that is how they come. `expiration_ms` may change while in use.
+    """
+
+    __slots__ = ("end_offset", "expiration_ms", "producers", "transactions")
+
+    def __init__(self, expiration_ms: int = DEFAULT_EXPIRATION_MS) -> None:
+        self.producers: dict[int, ProducerEntry] = {}
+        self.transactions: dict[int, int] = {}
+        self.end_offset = 0
+        self.expiration_ms = expiration_ms
+
+    # -- data batches ------------------------------------------------------------------------------------------------
+
+    def check(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        offset_delta: int,
+        transactional: bool = False,
+        sequences: bool = True,
+    ) -> BatchMetadata | None:
+        """Whether a batch may be appended: None when it may, the batch that it repeats when it was.
+
+        With `sequences` False (batches of coordinators, which have none) only the epoch counts.
+        InvalidProducerEpoch, OutOfOrderSequence, InvalidTransactionState: it may not.
+        """
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            if producer_epoch < NO_PRODUCER_EPOCH:
+                raise InvalidProducerEpoch(producer_id, NO_PRODUCER_EPOCH, producer_epoch)
+            return None
+        if producer_epoch == entry.producer_epoch:
+            if sequences:
+                batches = entry.batches
+                last_sequence = batches[-1][0] if batches else NO_SEQUENCE
+                if base_sequence != (last_sequence + 1) & _SEQUENCE_MASK:
+                    duplicate = entry.find_duplicate(base_sequence, (base_sequence + offset_delta) & _SEQUENCE_MASK)
+                    if duplicate is not None:
+                        return duplicate
+                    raise OutOfOrderSequence(producer_id, (last_sequence + 1) & _SEQUENCE_MASK, base_sequence)
+        elif producer_epoch < entry.producer_epoch:
+            raise InvalidProducerEpoch(producer_id, entry.producer_epoch, producer_epoch)
+        elif sequences and base_sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
+            raise OutOfOrderSequence(producer_id, 0, base_sequence)
+        if entry.transaction_offset >= 0 and not transactional:
+            raise InvalidTransactionState(producer_id)
+        return None
+
+    def add_batch(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        base_sequence: int,
+        last_offset: int,
+        offset_delta: int,
+        timestamp: int,
+        transactional: bool,
+    ) -> None:
+        """A data batch was appended, or found in the log."""
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id, producer_epoch)
+        batches = entry.batches
+        if entry.producer_epoch != producer_epoch:
+            entry.producer_epoch = producer_epoch
+            batches.clear()
+        elif len(batches) == BATCHES_KEPT:
+            del batches[0]
+        last_sequence = NO_SEQUENCE if base_sequence < 0 else (base_sequence + offset_delta) & _SEQUENCE_MASK
+        batches.append(_new(BatchMetadata, (last_sequence, last_offset, offset_delta, timestamp)))
+        entry.last_timestamp = timestamp
+        if transactional and entry.transaction_offset < 0:
+            entry.transaction_offset = first_offset = last_offset - offset_delta
+            self.transactions[first_offset] = producer_id
+
+    # -- transactions ------------------------------------------------------------------------------------------------
+
+    def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int) -> None:
+        """Whether a marker may be appended. InvalidProducerEpoch, TransactionCoordinatorFenced: it may not."""
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            return
+        if producer_epoch < entry.producer_epoch:
+            raise InvalidProducerEpoch(producer_id, entry.producer_epoch, producer_epoch)
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise TransactionCoordinatorFenced(producer_id, entry.coordinator_epoch, coordinator_epoch)
+
+    def end_transaction(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        offset: int,
+        timestamp: int,
+        aborted: bool,
+    ) -> CompletedTransaction | None:
+        """A marker was appended at `offset`, or found there; the transaction it ended, if one was open."""
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id, producer_epoch)
+        if entry.producer_epoch != producer_epoch:
+            entry.producer_epoch = producer_epoch
+            entry.batches.clear()
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = timestamp
+        first_offset = entry.transaction_offset
+        if first_offset < 0:
+            return None
+        entry.transaction_offset = _NO_OFFSET
+        self.transactions.pop(first_offset, None)
+        return CompletedTransaction(producer_id, first_offset, offset, aborted)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the earliest open transaction begins."""
+        return next(iter(self.transactions), None)
+
+    def stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """The last stable offset once `completed` has ended: what its entry in the transaction index says."""
+        others = [first for first, producer_id in self.transactions.items() if producer_id != completed.producer_id]
+        return min(others, default=completed.last_offset + 1)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
+        """Whether a producer was silent for producer.id.expiration.ms, and has no transaction open."""
+        return entry.transaction_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
+
+    def remove_expired(self, now_ms: int) -> int:
+        """Forget expired producers; how many those were."""
+        gone = [producer_id for producer_id, entry in self.producers.items() if self.is_expired(entry, now_ms)]
+        for producer_id in gone:
+            del self.producers[producer_id]
+        return len(gone)
+
+    def load(self, entries: Iterable[ProducerEntry], end_offset: int, now_ms: int) -> None:
+        """Begin with what a snapshot at `end_offset` has, but for the expired."""
+        self.clear(end_offset)
+        for entry in entries:
+            if not self.is_expired(entry, now_ms):
+                self.producers[entry.producer_id] = entry
+        opened = [entry for entry in self.producers.values() if entry.transaction_offset >= 0]
+        for entry in sorted(opened, key=lambda entry: entry.transaction_offset):
+            self.transactions[entry.transaction_offset] = entry.producer_id
+
+    def clear(self, end_offset: int) -> None:
+        self.producers.clear()
+        self.transactions.clear()
+        self.end_offset = end_offset

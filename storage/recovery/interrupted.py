@@ -1,0 +1,80 @@
+"""What was under way in a log's directory when its broker ended: finished or undone, before anything is opened.
+
+Files that were on their way out go; what a cleaner, or the splitting of a segment, was swapping in gets to its place
+(rule R1, README).
+"""
+
+from __future__ import annotations
+
+from protocol.records.errors import CorruptBatch
+from storage.checkpoints import PARTITION_METADATA
+from storage.fs import FileSystem
+from storage.log.leader_epoch import FILE_NAME as LEADER_EPOCHS
+from storage.log.tasks import DELETED_SUFFIX
+from storage.log_config import INT_MAX
+from storage.segment.files import CLEANED_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, SUFFIXES, SWAP_SUFFIX, parse_file_name
+from storage.segment.scan import scan_valid
+
+#: Snapshots of the metadata log that are to be removed: its owner does that.
+_FOREIGN_DELETED_SUFFIX = ".checkpoint.deleted"
+#: What files of a log that is at rest end with.
+_AT_REST = (*SUFFIXES, SNAPSHOT_SUFFIX, LEADER_EPOCHS, PARTITION_METADATA)
+
+
+def _offset_of(name: str) -> int | None:
+    """The offset that a file is named after; None where the name is not ours."""
+    parsed = parse_file_name(name)
+    return None if parsed is None else parsed[0]
+
+
+def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict[str, int]:
+    """Remove what was on its way out, finish what a cleaner was swapping in; the files and sizes that remain.
+
+    A .swap file is complete: the segments that it replaces go, and it takes its place. It is dropped where a .cleaned
+    file with as low an offset says that it was part of more, which was not ready.
+    """
+    if all(name.endswith(_AT_REST) for name in sizes):
+        return sizes
+    kept = dict(sizes)
+    cleaned = [_offset_of(name) for name in kept if name.endswith(CLEANED_SUFFIX)]
+    first_cleaned = min((offset for offset in cleaned if offset is not None), default=INT_MAX << 32)
+
+    def is_leftover(name: str) -> bool:
+        if name.endswith(SWAP_SUFFIX):
+            return (_offset_of(name) or 0) >= first_cleaned
+        return name.endswith((CLEANED_SUFFIX, DELETED_SUFFIX, ".tmp")) and not name.endswith(_FOREIGN_DELETED_SUFFIX)
+
+    for name in [name for name in kept if is_leftover(name)]:
+        fs.remove(f"{path}/{name}")
+        del kept[name]
+    swaps = [name for name in kept if name.endswith(SWAP_SUFFIX)]
+    logs = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    if logs:
+        low = min(_offset_of(name) or 0 for name in logs)
+        high = max(_end_of(fs, f"{path}/{name}", _offset_of(name) or 0, kept[name]) for name in logs)
+        for name in list(kept):
+            offset = _offset_of(name)
+            if offset is not None and low <= offset < high and not name.endswith(SWAP_SUFFIX):
+                fs.remove(f"{path}/{name}")
+                del kept[name]
+    if swaps:
+        fs.sync_path(path)  # what is replaced must not come back beside what replaces it
+    for name in sorted(swaps):  # those that are left after a crash must not cover one that has its place
+        final = name.removesuffix(SWAP_SUFFIX)
+        fs.rename(f"{path}/{name}", f"{path}/{final}")
+        kept[final] = kept.pop(name)
+    return kept
+
+
+def _end_of(fs: FileSystem, path: str, base_offset: int, size_bytes: int) -> int:
+    """The offset after the last whole batch of a segment file that has no index."""
+    handle = fs.open_read(path)
+    end = base_offset
+    try:
+        for entry, _ in scan_valid(fs, handle, 0, size_bytes):
+            end = entry.last_offset + 1
+    except CorruptBatch:
+        pass
+    finally:
+        fs.close(handle)
+    return end

@@ -1,0 +1,323 @@
+"""From a partition's directory to its log: after a clean stop with as few reads as can be, after another with repairs.
+
+The order (README, rules R1-R7): finish or undo what was interrupted (.deleted, .cleaned, .swap); open the segments;
+after an unclean stop check every batch from the recovery point on, cut at the first that is not whole and right, and
+make indexes, transaction index, leader epochs and producer state anew on the way; else take the end from the last
+segment's index and the producers from the last snapshot. Small files that are missing or damaged are made anew.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from protocol.records.errors import CorruptBatch
+from storage.checkpoints import PARTITION_METADATA, read_topic_id
+from storage.errors import CorruptFile
+from storage.fs import FileSystem
+from storage.log.directory import LogDirectory
+from storage.log.leader_epoch import FILE_NAME as LEADER_EPOCHS
+from storage.log.leader_epoch import LeaderEpochs
+from storage.log.partition import PartitionLog
+from storage.log_config import INT_MAX, LONG_MAX
+from storage.producers.loading import load_producers, snapshot_path
+from storage.producers.snapshot import encode_snapshot
+from storage.producers.state import ProducerState
+from storage.recovery.interrupted import finish_interrupted
+from storage.recovery.segment import Cut, move_aside, recover_segment
+from storage.recovery.splitting import SegmentOverflow, split_segment
+from storage.recovery.stored_log import StoredLog
+from storage.segment.files import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
+from storage.segment.segment import Segment
+from storage.segment.segments import Segments
+from storage.segment.unused import UnusedSegment
+
+_DIGITS = 20
+#: What the names of files end with that begin with an offset.
+_OURS = frozenset((*SUFFIXES, SNAPSHOT_SUFFIX))
+
+
+def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None = None) -> PartitionLog:
+    """The log in `stored.path`, which is made where it is missing. What is cut off is put into `cuts`. OSError."""
+    fs, path = directory.fs, stored.path
+    while True:
+        sizes = finish_interrupted(fs, path, _list(fs, path))
+        loading = _Loading(directory, stored, sizes)
+        try:
+            if stored.clean or stored.recovered:
+                end_offset = loading.open_clean(stored.recovery_point if stored.clean else 0)
+            else:
+                end_offset = loading.recover(stored.recovery_point, stored.gapless_from)
+            break
+        except SegmentOverflow as overflow:
+            split_segment(fs, path, overflow.base_offset, overflow.size_bytes)
+            unchecked_from = min(stored.recovery_point, overflow.base_offset)
+            stored = replace(stored, clean=False, recovered=False, recovery_point=unchecked_from)
+    log_start_offset = stored.log_start_offset
+    if end_offset < log_start_offset:  # what was to be kept is gone: go on where the log should begin
+        end_offset = loading.start_over(log_start_offset)
+    recovery_point = end_offset if stored.clean else min(stored.recovery_point, end_offset)
+    log_start_offset = max(log_start_offset, loading.segments[0].base_offset)
+    loading.load_epochs(log_start_offset, end_offset)
+    loading.load_producers(log_start_offset, end_offset)
+    loading.segments[-1].make_active(stored.config)
+    log = PartitionLog(
+        directory,
+        path,
+        stored.topic,
+        stored.partition,
+        stored.config,
+        segments=loading.segments,
+        producer_state=loading.state,
+        leader_epochs=loading.epochs,
+        snapshots=loading.snapshots,
+        log_start_offset=log_start_offset,
+        log_end_offset=end_offset,
+        recovery_point=recovery_point,
+        now_ms=stored.now_ms,
+        topic_id=read_topic_id(fs, path) if PARTITION_METADATA in sizes else None,
+    )
+    log.take_snapshot()
+    if cuts is not None:
+        cuts += loading.cuts
+    if stored.recovered:
+        for snapshot in loading.snapshots:
+            log.mark_unsynced(snapshot_path(path, snapshot))
+        log.mark_unsynced(loading.epochs.path)
+    if loading.changed or stored.recovered:
+        log.mark_unsynced(path)
+        log.mark_unsynced(directory.path)  # it may have been made just now
+    return log
+
+
+def _list(fs: FileSystem, path: str) -> dict[str, int]:
+    """Sizes of the files in `path` by name."""
+    try:
+        entries = fs.list(path)
+    except FileNotFoundError:
+        fs.make_directory(path)
+        return {}
+    return {entry.name: entry.size_bytes for entry in entries if not entry.is_directory}
+
+
+class _Loading:
+    """The parts of a log while it is put together."""
+
+    def __init__(self, directory: LogDirectory, stored: StoredLog, sizes: dict[str, int]) -> None:
+        self.directory = directory
+        self.fs = directory.fs
+        self.path = stored.path
+        self.config = stored.config
+        self.now_ms = stored.now_ms
+        self.state = ProducerState(stored.producer_expiration_ms)
+        self.segments = Segments()
+        self.damaged: list[Segment] = []
+        self.cuts: list[Cut] = []
+        self.snapshots: list[int] = []
+        #: Whether anything was repaired, and has to be forced to the disk.
+        self.changed = False
+        self.epochs = LeaderEpochs(self.fs, self.path, exists=LEADER_EPOCHS in sizes)
+        if self.epochs.damaged and LEADER_EPOCHS in sizes:
+            directory.remarks.append(f"{self.epochs.path}: is damaged; it is made anew from the records")
+        self._open_segments(sizes)
+
+    def _open_segments(self, sizes: dict[str, int]) -> None:
+        by_offset: dict[int, dict[str, int]] = {}
+        for name, size in sizes.items():
+            stem, suffix = name[:_DIGITS], name[_DIGITS:]
+            if suffix not in _OURS or not stem.isdigit() or not stem.isascii():
+                continue
+            offset = int(stem)
+            if offset >= LONG_MAX:
+                continue
+            if suffix == SNAPSHOT_SUFFIX:
+                self.snapshots.append(offset)
+            elif offset in by_offset:
+                by_offset[offset][suffix] = size
+            else:
+                by_offset[offset] = {suffix: size}
+        self.snapshots.sort()
+        for offset in sorted(by_offset):
+            found = by_offset[offset]
+            if LOG_SUFFIX not in found:
+                if TXN_INDEX_SUFFIX in found:
+                    self.fs.sync_path(self.path)  # the records must not come back without it
+                for suffix in found:
+                    self.fs.remove(f"{self.path}/{offset:020d}{suffix}")
+                continue
+            segment = self._segment(offset, found)
+            self.segments.add(segment)
+            whole = found.get(INDEX_SUFFIX, 1) % 8 == 0 and found.get(TIME_INDEX_SUFFIX, 1) % 12 == 0
+            if not whole or (TXN_INDEX_SUFFIX in found and not _readable(segment)):
+                self.damaged.append(segment)
+        if not self.segments:
+            self._create(0)
+
+    def _segment(self, base_offset: int, sizes: dict[str, int] | None = None) -> Segment:
+        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return UnusedSegment(
+            self.directory.files,
+            self.path,
+            base_offset,
+            self.config,
+            created_ms=self.now_ms,
+            roll_jitter_ms=self.directory.jitter(jitter_ms) if jitter_ms else 0,
+            sizes=sizes,
+        )
+
+    def _create(self, base_offset: int) -> None:
+        segment = Segment.create(
+            self.directory.files, self.path, base_offset, self.config, now_ms=self.now_ms, roll_jitter_ms=0
+        )
+        self.segments.add(segment)
+        self.changed = True
+
+    def open_clean(self, expected: int) -> int:
+        """The end offset, with repairs only where a file is missing or of an odd size. `expected`: where the log ended
+        at the stop, 0 where that is not known; if it does not end there, its last segment is checked. Offsets of what
+        has to be cut off then had been given away: the log goes on behind them.
+        """
+        self._repair(self.damaged)
+        last = self.segments[-1]
+        try:
+            end_offset, start = last.next_offset(), last.base_offset
+            if end_offset == expected or not expected:
+                return end_offset
+        except CorruptBatch:  # the stop was not as clean as it seemed
+            start = 0
+        cuts = len(self.cuts)
+        end_offset = self.recover(start)
+        if len(self.cuts) == cuts or not end_offset < expected <= last.base_offset + INT_MAX:
+            return end_offset
+        self._create(expected)
+        return expected
+
+    def _repair(self, damaged: list[Segment]) -> None:
+        """Make the indexes of segments anew whose records are on the disk for sure."""
+        for segment in damaged:
+            self.directory.remarks.append(f"{segment.log.path}: has an index missing or damaged; all are made anew")
+            self.changed = True
+            if _readable(segment):
+                segment.rebuild_indexes()
+            else:
+                self._recover_segment(segment, self._state_at(segment.base_offset))
+
+    def _state_at(self, offset: int) -> ProducerState:
+        """The producers as they were when the log ended at `offset`."""
+        state = ProducerState(self.state.expiration_ms)
+        earlier = [snapshot for snapshot in self.snapshots if snapshot <= offset]
+        first = self.segments[0].base_offset
+        load_producers(self.fs, self.path, state, earlier, self.segments, first, offset, self.now_ms)
+        return state
+
+    def recover(self, recovery_point: int, gapless_from: int | None = None) -> int:
+        """Check all batches from the recovery point's segment on, cut at the first that is wrong; the end offset."""
+        if self.segments[-1].is_active:
+            return self.segments[-1].base_offset  # it was made just now: there is nothing to check
+        self.changed = True
+        # What the roll has cut off a preallocated segment may be there again when the flush before went up to its end.
+        first_unsafe = recovery_point - 1 if self.config.preallocate else recovery_point
+        unflushed = self.segments.from_offset(first_unsafe)
+        first = unflushed[0].base_offset
+        self._repair([segment for segment in self.damaged if segment.base_offset < first])
+        left = {snapshot for snapshot in self.snapshots if snapshot > first}
+        self.snapshots = [snapshot for snapshot in self.snapshots if snapshot <= first]
+        self.state = self._state_at(first)
+        if first == self.segments[0].base_offset:
+            self.epochs.damaged = False  # all of them are found on the way
+        for place, segment in enumerate(unflushed):
+            following = unflushed[place + 1 :]
+            cut = self._recover_segment(segment, self.state, following[0].base_offset if following else LONG_MAX)
+            end = max(self.state.end_offset, segment.base_offset)
+            gap = gapless_from is not None and bool(following) and following[0].base_offset > max(end, gapless_from)
+            if cut or gap:
+                for later in following:
+                    self.segments.remove(later)
+                    reason = f"offsets from {end} on are missing" if gap else "what comes before it was cut"
+                    self.cuts.append(move_aside(self.fs, later, reason))
+            self._take_snapshot(left)
+            if segment is self.segments[-1]:
+                break
+        for snapshot in left:
+            self.fs.remove(snapshot_path(self.path, snapshot))
+        return self.segments[-1].next_offset()
+
+    def _recover_segment(self, segment: Segment, state: ProducerState, limit: int = LONG_MAX) -> bool:
+        """Check a segment, which has to end at `limit`; make all that is derived anew; whether anything was cut off."""
+        cut = recover_segment(self.fs, segment, state, self.epochs, limit)
+        if cut is not None:
+            self.cuts.append(cut)
+        return cut is not None
+
+    def _take_snapshot(self, left: set[int]) -> None:
+        """Write the producers as they are now, unless that is what is `left` there. Those written are left no more."""
+        offset = self.state.end_offset
+        if offset > (self.snapshots[-1] if self.snapshots else self.segments[0].base_offset):
+            path, data = snapshot_path(self.path, offset), encode_snapshot(self.state.producers.values())
+            if offset not in left or self.fs.read_file(path) != data:
+                self.fs.write_file(path, data)
+            left.discard(offset)
+            self.snapshots.append(offset)
+
+    def start_over(self, offset: int) -> int:
+        """An empty log that begins at `offset`."""
+        for segment in self.segments:
+            self.segments.remove(segment)
+            self.cuts.append(
+                move_aside(self.fs, segment, f"the log begins at offset {offset}, which it does not reach")
+            )
+        self.epochs.clear()
+        for snapshot in self.snapshots:
+            self.fs.remove(snapshot_path(self.path, snapshot))
+        self.snapshots.clear()
+        self.state.clear(offset)
+        self._create(offset)
+        return offset
+
+    def load_epochs(self, log_start_offset: int, end_offset: int) -> None:
+        """Bring the epochs in line with the log; find them again where their file is missing or damaged."""
+        if self.epochs.damaged and end_offset > self.segments[0].base_offset:
+            latest = -1
+            for segment in self.segments:
+                with suppress(CorruptBatch):  # what lies behind it cannot be read by anyone
+                    for entry in segment.scan(0):
+                        if entry.header is not None and entry.header.leader_epoch > latest:
+                            latest = entry.header.leader_epoch
+                            self.epochs.assign(latest, entry.base_offset)
+            self.epochs.write()
+            self.changed = True
+        self.epochs.truncate_from_end(end_offset + 1)
+        self.epochs.truncate_from_start(log_start_offset)
+
+    def load_producers(self, log_start_offset: int, end_offset: int) -> None:
+        """What is known of producers at the end of the log."""
+        self._drop_stray_snapshots()
+        load_producers(
+            self.fs, self.path, self.state, self.snapshots, self.segments, log_start_offset, end_offset, self.now_ms
+        )
+
+    def _drop_stray_snapshots(self) -> None:
+        """Keep the snapshots at segments' base offsets, and the last one if it is beyond them all."""
+        bases = set(self.segments.base_offsets)
+        last = self.segments[-1].base_offset
+        strays = [offset for offset in self.snapshots if offset not in bases]
+        if strays and strays[-1] > last:
+            strays.pop()
+        for offset in strays:
+            self.fs.remove(snapshot_path(self.path, offset))
+            self.snapshots.remove(offset)
+
+
+def _readable(segment: Segment) -> bool:
+    try:
+        segment.txn_index.entries()
+    except CorruptFile:
+        return False
+    return True

@@ -1,0 +1,31 @@
+"""A log on the disk, before it is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from storage.log_config import LogConfig
+from storage.producers.state import DEFAULT_EXPIRATION_MS
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLog:
+    """Which log it is, how its last broker left it, and what it is to be opened with.
+
+    `clean`: that broker stopped in order. Otherwise what lies behind `recovery_point` is checked; unless the log was
+    `recovered` since, which is checked but not forced to the disk. `gapless_from`: above that offset a segment is cut
+    off, too, that does not begin where the one before it ends: after a power loss the end of that one may be missing
+    while the next is there.
+    """
+
+    path: str
+    topic: str
+    partition: int
+    config: LogConfig
+    now_ms: int
+    clean: bool = False
+    recovered: bool = False
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    gapless_from: int | None = None

@@ -1,0 +1,352 @@
+"""A segment: the records from a base offset on, with an offset, a time and a transaction index beside them.
+
+    <base offset, 20 digits>.log | .index | .timeindex | .txnindex (only with aborted transactions)
+
+Only the last segment of a log, the active one, is written to. What a segment read from its files is kept, the rest is
+read when it is asked for: a broker with many partitions starts without opening them. Owned by one thread; the lock,
+or rather that there is none, lives one level up. Nothing here survives an OSError: the caller takes the directory
+offline.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+
+from protocol.records.batch import HEADER_SIZE, NO_TIMESTAMP
+from protocol.records.buffer import Buffer
+from protocol.records.errors import CorruptBatch
+from storage.errors import CorruptFile
+from storage.index.time import TimestampOffset
+from storage.log_config import INT_MAX, LONG_MAX, LogConfig
+from storage.open_files import OpenFiles
+from storage.segment.files import LOG_SUFFIX, SegmentFiles
+from storage.segment.scan import Entry, find_entry, parse_entry, scan_entries
+
+#: How far the end of a segment may be from its latest batch for the time index to be checked against all in between.
+_NEAR_BYTES = 1 << 20
+
+#: Readers of a segment whose next positions are remembered.
+_READERS = 64
+
+_new_tuple = tuple.__new__
+
+
+class Segment(SegmentFiles):
+    """One base offset's files. `size_bytes` is that of the records; `created_ms` when it was made."""
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_following",
+        "_largest",
+        "_made_anew",
+        "_preallocated",
+        "_rolling_timestamp",
+        "created_ms",
+        "index_interval_bytes",
+        "roll_jitter_ms",
+        "size_bytes",
+    )
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        created_ms: int,
+        roll_jitter_ms: int = 0,
+        sizes: dict[str, int] | None = None,
+        suffix: str = "",
+    ) -> None:
+        """`sizes` are those of the files there are, by suffix; a time index not among them is not looked for.
+
+        `suffix` comes after those, for files that are not in their place yet.
+        """
+        sizes = sizes or {}
+        super().__init__(files, directory, base_offset, sizes, suffix)
+        self.created_ms = created_ms
+        self._preallocated = False
+        self.roll_jitter_ms = roll_jitter_ms
+        self.index_interval_bytes = config.index_interval_bytes
+        self.size_bytes = sizes.get(LOG_SUFFIX, 0)
+        #: Largest timestamp and the last offset of the first batch that has it; None: see the time index.
+        self._largest: TimestampOffset | None = None
+        #: Largest timestamp of the first batch, from which segment.ms counts; None: not looked for yet.
+        self._rolling_timestamp: int | None = None
+        self._bytes_since_index_entry = 0
+        #: Offsets at which readers will go on, and the positions of the batches that begin there.
+        self._following: dict[int, int] | None = None
+        #: Whether the indexes were made anew once: what is wrong then is the records.
+        self._made_anew = False
+
+    def __repr__(self) -> str:
+        return f"Segment(base_offset={self.base_offset}, size_bytes={self.size_bytes})"
+
+    @classmethod
+    def create(
+        cls, files: OpenFiles, directory: str, base_offset: int, config: LogConfig, *, now_ms: int, roll_jitter_ms: int
+    ) -> Segment:
+        """A new, empty, active segment with its files."""
+        segment = cls(files, directory, base_offset, config, created_ms=now_ms, roll_jitter_ms=roll_jitter_ms)
+        segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
+        segment._preallocated = config.preallocate
+        segment.make_active(config)
+        # Files of the same name, left over from a segment that was cut off, are emptied.
+        handle = segment.log.make().handle
+        if config.preallocate:
+            files.fs.truncate(handle, config.segment_bytes)
+        segment.offset_index.make()
+        segment.time_index.make()
+        return segment
+
+    def make_active(self, config: LogConfig) -> None:
+        self.offset_index.make_active(config.segment_index_bytes)
+        self.time_index.make_active(config.segment_index_bytes)
+
+    # -- append and roll ---------------------------------------------------------------------------------------------
+
+    def append(self, buffers: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """Write a batch at the end. OSError: whatever was written of it lies beyond `size_bytes` and is no part of it.
+
+        The caller has seen to it that it fits (`must_roll`).
+        """
+        position = self.size_bytes
+        file = self.log.open_file or self.log.open()
+        if len(buffers) == 1:
+            written = self._fs.pwrite(file.handle, buffers[0], position)
+            if written != size_bytes:
+                self._fs.write_at(file.handle, position + written, (memoryview(buffers[0])[written:],))
+        else:
+            self._fs.write_at(file.handle, position, buffers)
+        self.log.used = True
+        largest = self._largest or self.largest
+        if max_timestamp > largest.timestamp:
+            largest = TimestampOffset(max_timestamp, last_offset)
+        if self._bytes_since_index_entry > self.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+            self._bytes_since_index_entry = 0
+        self._largest = largest
+        self._bytes_since_index_entry += size_bytes
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+        self.size_bytes = position + size_bytes
+
+    def undo_append(self) -> None:
+        """Cut off what a failed append may have left beyond the end."""
+        self._fs.truncate(self.log.open().handle, self.size_bytes)
+
+    def must_roll(self, config: LogConfig, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Whether a batch has to go into a new segment: full, old, indexes full, or offsets too far apart."""
+        size = self.size_bytes
+        if (
+            size > config.segment_bytes - size_bytes
+            or self.offset_index.entries >= self.offset_index.room
+            or self.time_index.entries >= self.time_index.room
+            or last_offset - self.base_offset > INT_MAX
+        ):
+            return True
+        if not size:
+            return False
+        rolling = self._rolling_timestamp
+        if rolling is None:
+            rolling = self.first_timestamp
+        waited_ms = max_timestamp - rolling if rolling >= 0 else now_ms - self.created_ms
+        return waited_ms > config.max_segment_ms - self.roll_jitter_ms
+
+    @property
+    def first_timestamp(self) -> int:
+        """Largest timestamp of the first batch; -1 where it has none, or there is no batch."""
+        if self._rolling_timestamp is None:
+            self._rolling_timestamp = self._first_batch_timestamp()
+        return self._rolling_timestamp
+
+    def _first_batch_timestamp(self) -> int:
+        for entry in self.scan(0):
+            return entry.max_timestamp
+        return NO_TIMESTAMP
+
+    def become_inactive(self) -> list[str]:
+        """Complete the indexes, cut all files to their true sizes: on roll and close. The indexes that this changed."""
+        if self._largest is not None:
+            self.time_index.maybe_append(*self._largest)
+        changed = [index.file.path for index in (self.offset_index, self.time_index) if index.trim()]
+        if self._preallocated:
+            self.undo_append()
+            self._preallocated = False
+        return changed
+
+    # -- look-ups ----------------------------------------------------------------------------------------------------
+
+    @property
+    def largest(self) -> TimestampOffset:
+        """The largest timestamp, and the last offset of the first batch with it; (-1, base offset) without any."""
+        if self._largest is None:
+            self._largest = self._checked_largest()
+        return self._largest
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp; where the records have none, the time of the file's last change."""
+        timestamp = self.largest.timestamp
+        return timestamp if timestamp >= 0 else self._fs.modified_ms(self.log.open().handle)
+
+    def scan(self, position: int) -> Iterator[Entry]:
+        """The batches from `position` on, by their headers."""
+        file = self.log.open()  # held until the walk is over (rule H1): others may need its room meanwhile
+        yield from scan_entries(self._fs, file.handle, position, self.size_bytes)
+
+    def find(self, offset: int) -> Entry | None:
+        """The first batch whose last offset is not below `offset`; None where all are below."""
+        found = self._find_following(offset) or self._find_by_index(offset)
+        if found is not None:
+            if self._following is None or len(self._following) >= _READERS:
+                self._following = {}
+            self._following[found.last_offset + 1] = found.position + found.size_bytes
+        return found
+
+    def _find_following(self, offset: int) -> Entry | None:
+        """The batch behind one that was found before: where a reader goes on who reads batch by batch. No search."""
+        position = self._following.pop(offset, None) if self._following else None
+        if position is None or position >= self.size_bytes:
+            return None
+        handle = (self.log.open_file or self.log.open()).handle
+        try:
+            entry = parse_entry(self._fs.pread(handle, HEADER_SIZE, position), 0, position)
+        except CorruptBatch:
+            return None
+        # Anything else than the very batch is left to the search: a gap, the end, an old format's smaller header.
+        whole = entry is not None and position + entry.size_bytes <= self.size_bytes
+        return entry if whole and entry is not None and entry.base_offset == offset else None
+
+    def _find_by_index(self, offset: int) -> Entry | None:
+        while True:
+            try:
+                start = self.offset_index.look_up(offset)
+                limit = start.offset if start.position else LONG_MAX
+                if start.position < self.size_bytes:
+                    handle = (self.log.open_file or self.log.open()).handle
+                    return find_entry(self._fs, handle, start.position, self.size_bytes, offset, limit)
+                if not start.position:
+                    return None
+            except (CorruptFile, CorruptBatch):
+                if self._made_anew:
+                    raise
+            self.rebuild_indexes()
+
+    def find_timestamp(self, timestamp: int) -> Iterator[Entry]:
+        """The batches whose largest timestamp is not below `timestamp`, from the first on."""
+        return (entry for entry in self._scan_from_time_index(timestamp) if entry.max_timestamp >= timestamp)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch: base offset in an empty segment. CorruptBatch: it is none of a segment."""
+        last = deque(self._scan_from_index(None), maxlen=1) if self.size_bytes else None
+        end = last[0].last_offset + 1 if last else self.base_offset
+        if not 0 <= end - self.base_offset <= INT_MAX + 1:
+            raise CorruptBatch(f"the last batch ends at offset {end}")
+        return end
+
+    # Rule R6 (README): an index is believed only as far as what it points at bears it out, else it is made anew.
+
+    def _scan_from_index(self, offset: int | None) -> Iterator[Entry]:
+        """The batches from the index entry at or before `offset` on; None stands for the end."""
+        try:
+            start = self.offset_index.last() if offset is None else self.offset_index.look_up(offset)
+            if not start.position:
+                return self.scan(0)
+            entries = self.scan(start.position)
+            first = next(entries, None)
+            if first is not None and self.base_offset <= first.base_offset <= start.offset:
+                return chain((first,), entries)
+        except (CorruptFile, CorruptBatch):
+            if self._made_anew:
+                raise
+        self.rebuild_indexes()
+        return self._scan_from_index(offset)
+
+    def _scan_from_time_index(self, timestamp: int) -> Iterator[Entry]:
+        try:
+            start = self.time_index.look_up(timestamp)
+        except CorruptFile:
+            if self._made_anew:
+                raise
+            start = None
+        if start is not None and self._bears_out(start):
+            return self.scan(0) if start.timestamp < 0 else self._scan_from_index(start.offset)
+        if self._made_anew:
+            return self.scan(0)
+        self.rebuild_indexes()
+        return self._scan_from_time_index(timestamp)
+
+    def _bears_out(self, claim: TimestampOffset) -> bool:
+        """Whether the batch with that offset has that largest timestamp. No entry claims nothing."""
+        if claim.timestamp < 0:
+            return True
+        entry = self.find(claim.offset)
+        return entry is not None and entry.max_timestamp == claim.timestamp
+
+    def _checked_largest(self) -> TimestampOffset:
+        """The time index's last entry, once the batch it points at bears it out, and no later one says otherwise."""
+        try:
+            largest = self.time_index.last()
+            if self._bears_out(largest) and largest.timestamp >= max(self._later_timestamps(largest), default=-1):
+                return largest
+        except CorruptFile:
+            pass
+        return self.rebuild_indexes()
+
+    def _later_timestamps(self, largest: TimestampOffset) -> Iterator[int]:
+        """Those of the batches after the one with the largest, if it is near the end; else of the last few."""
+        first = self.find(largest.offset) if largest.timestamp >= 0 else next(self.scan(0), None)
+        near = first is not None and self.size_bytes - first.position <= _NEAR_BYTES
+        entries = self.scan(first.position) if first is not None and near else self._scan_from_index(None)
+        return (entry.max_timestamp for entry in entries)
+
+    # -- making anew -------------------------------------------------------------------------------------------------
+
+    def rebuild_indexes(self) -> TimestampOffset:
+        """Make offset and time index anew from the records, as appending them one by one did; the largest timestamp."""
+        self._made_anew = True
+        self.begin_rebuild()
+        with suppress(CorruptBatch):  # what lies behind it is not to be found in any case
+            for entry in self.scan(0):
+                if not 0 <= entry.last_offset - self.base_offset <= INT_MAX:
+                    break
+                self.index_entry(entry)
+        if not self.is_active:
+            self.become_inactive()
+        return self.largest
+
+    def begin_rebuild(self) -> None:
+        self.offset_index.begin_anew()
+        self.time_index.begin_anew()
+        self._largest = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+        self._bytes_since_index_entry = 0
+
+    def index_entry(self, entry: Entry) -> None:
+        """Index the next batch of a segment that is made anew."""
+        self.index_batch(entry.position, entry.size_bytes, entry.last_offset, entry.max_timestamp)
+
+    def index_batch(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
+        """The same by its values: the rule of `append`."""
+        largest = self._largest or self.largest
+        if max_timestamp > largest[0]:
+            largest = self._largest = _new_tuple(TimestampOffset, (max_timestamp, last_offset))
+        if self._bytes_since_index_entry > self.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(*largest)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += size_bytes
+
+    def end_rebuild(self, size_bytes: int) -> None:
+        """Cut the records at `size_bytes`, and the indexes to what they have."""
+        self._following = None
+        if size_bytes < self.size_bytes:
+            self.size_bytes = size_bytes
+            self.undo_append()
+        self.become_inactive()
+        self._bytes_since_index_entry = 0

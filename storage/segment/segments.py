@@ -1,0 +1,71 @@
+"""The segments of one log, by base offset."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import overload
+
+from storage.segment.segment import Segment
+
+
+class Segments:
+    """An ordered set; the last one is active. Offsets of a segment reach up to the next one's base offset."""
+
+    __slots__ = ("_base_offsets", "_segments")
+
+    def __init__(self) -> None:
+        self._base_offsets: list[int] = []
+        self._segments: list[Segment] = []
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        """From the oldest on, of the set as it is now."""
+        return iter(tuple(self._segments))
+
+    @overload
+    def __getitem__(self, place: int) -> Segment: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[Segment]: ...
+
+    def __getitem__(self, place: int | slice) -> Segment | list[Segment]:
+        """By place, from either end."""
+        return self._segments[place]
+
+    @property
+    def base_offsets(self) -> list[int]:
+        return list(self._base_offsets)
+
+    def add(self, segment: Segment) -> None:
+        """A segment of the same base offset is replaced."""
+        place = bisect_left(self._base_offsets, segment.base_offset)
+        if place < len(self._base_offsets) and self._base_offsets[place] == segment.base_offset:
+            self._segments[place] = segment
+        else:
+            self._base_offsets.insert(place, segment.base_offset)
+            self._segments.insert(place, segment)
+
+    def remove(self, segment: Segment) -> None:
+        place = bisect_left(self._base_offsets, segment.base_offset)
+        if place == len(self._segments) or self._segments[place] is not segment:
+            raise KeyError(segment)
+        del self._base_offsets[place], self._segments[place]
+
+    def floor(self, offset: int) -> int:
+        """The place of the segment in which `offset` lies or would lie: the last base offset not above it; -1 if none.
+
+        Binary search over the base offsets, which are the names of the files.
+        """
+        return bisect_right(self._base_offsets, offset) - 1
+
+    def from_offset(self, offset: int) -> list[Segment]:
+        """The segment in which `offset` lies, and all later ones."""
+        return self._segments[max(0, self.floor(offset)) :]
+
+    def after(self, segment: Segment) -> Segment | None:
+        """The next one."""
+        place = bisect_right(self._base_offsets, segment.base_offset)
+        return self._segments[place] if place < len(self._segments) else None

@@ -1,0 +1,175 @@
+"""Apache Kafka's tools for features, the quorum, log directories, reassignments, elections and client metrics.
+
+Step by step against our broker and against Apache Kafka: they print the same, ids, times and offsets aside.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import RunningBroker
+from tests.support.java import JavaRunner
+from tests.support.pairs import Pair
+from tests.support.scale import scaled
+from tests.support.tools import normalised, start_tool
+
+# <1> and <2> are the broker's log directories; names of files below stand for files.
+STEPS = [
+    "kafka-features describe",
+    "kafka-features upgrade --feature group.version=0",
+    "kafka-features upgrade --feature group.version=2",
+    "kafka-features upgrade --feature group.version=1",
+    "kafka-features downgrade --feature group.version=0 --dry-run",
+    "kafka-features downgrade --feature group.version=0",
+    "kafka-features describe",
+    "kafka-features upgrade --feature group.version=1",
+    "kafka-features disable --feature share.version",
+    "kafka-features disable --feature metadata.version",
+    "kafka-features downgrade --metadata 4.0-IV3",
+    "kafka-features downgrade --unsafe --metadata 4.2",
+    "kafka-features upgrade --metadata 3.0",
+    "kafka-features upgrade --release-version 4.3",
+    "kafka-features downgrade --release-version 4.1 --dry-run",
+    "kafka-features describe",
+    "kafka-metadata-quorum describe --status",
+    "kafka-metadata-quorum describe --replication",
+    "kafka-metadata-quorum remove-controller --controller-id 7 --controller-directory-id AQEBAQEBAQEBAQEBAQEBAQ",
+    "kafka-cluster cluster-id",
+    "kafka-cluster unregister --id 99",
+    "kafka-cluster list-endpoints",
+    "kafka-cluster list-endpoints --include-fenced-brokers",
+    "kafka-reassign-partitions --list",
+    "kafka-reassign-partitions --execute --reassignment-json-file here.json",
+    "kafka-reassign-partitions --verify --reassignment-json-file here.json",
+    "kafka-log-dirs --describe --topic-list orders,audit",
+    "kafka-log-dirs --describe --broker-list 1,2",
+    "kafka-reassign-partitions --execute --reassignment-json-file there.json --replica-alter-log-dirs-throttle 9000000",
+    "kafka-reassign-partitions --verify --reassignment-json-file there.json",
+    "kafka-log-dirs --describe --topic-list orders,audit",
+    "kafka-reassign-partitions --generate --topics-to-move-json-file topics.json --broker-list 1",
+    "kafka-reassign-partitions --execute --reassignment-json-file there.json --throttle 1000000 --additional",
+    "kafka-reassign-partitions --verify --reassignment-json-file there.json",
+    "kafka-reassign-partitions --cancel --reassignment-json-file there.json",
+    "kafka-reassign-partitions --execute --reassignment-json-file elsewhere.json",
+    "kafka-reassign-partitions --execute --reassignment-json-file nowhere.json",
+    "kafka-reassign-partitions --execute --reassignment-json-file unheard.json",
+    "kafka-reassign-partitions --verify --reassignment-json-file unheard.json",
+    "kafka-leader-election --election-type preferred --topic orders --partition 0",
+    "kafka-leader-election --election-type preferred --all-topic-partitions",
+    "kafka-leader-election --election-type unclean --all-topic-partitions",
+    "kafka-leader-election --election-type preferred --topic unheard --partition 0",
+    "kafka-leader-election --election-type preferred --path-to-json-file elect.json",
+    "kafka-client-metrics --list",
+    "kafka-client-metrics --alter --name basic --metrics org.apache.kafka.producer.,org.apache.kafka.consumer. "
+    "--interval 60000 --match client_id=.*",
+    "kafka-client-metrics --alter --name bad --interval 10",
+    "kafka-client-metrics --alter --name bad --metrics a. --match colour=red",
+    "kafka-client-metrics --list",
+    "kafka-client-metrics --describe",
+    "kafka-client-metrics --describe --name basic",
+    "kafka-client-metrics --describe --name unheard",
+    "kafka-configs --describe --entity-type client-metrics --entity-name basic",
+    "kafka-client-metrics --delete --name basic",
+    "kafka-client-metrics --delete --name unheard",
+    "kafka-client-metrics --list",
+]
+
+if scaled(1) == 1:  # each step is a tool started twice: what changes nothing is left to the full size
+    STEPS = [
+        step for step in STEPS if not re.search("--dry-run|=2|--unsafe|list-endpoints$|--name unheard|unclean", step)
+    ]
+
+
+def _placed(*moves: tuple[str, int, str]) -> str:
+    partitions = [{"topic": t, "partition": p, "replicas": [1], "log_dirs": [path]} for t, p, path in moves]
+    return json.dumps({"version": 1, "partitions": partitions})
+
+
+FILES = {
+    "here.json": _placed(("orders", 0, "<1>"), ("orders", 1, "<1>"), ("orders", 2, "<1>"), ("audit", 0, "<2>")),
+    "there.json": _placed(("orders", 0, "<2>"), ("orders", 1, "<2>"), ("orders", 2, "any"), ("audit", 0, "<1>")),
+    "elsewhere.json": '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[2]}]}',
+    "nowhere.json": _placed(("orders", 0, "/nowhere")),
+    "unheard.json": _placed(("unheard", 0, "any")),
+    "topics.json": '{"version":1,"topics":[{"topic":"orders"}]}',
+    "elect.json": '{"partitions":[{"topic":"orders","partition":1},{"topic":"audit","partition":9}]}',
+}
+
+# Other figures or ids in each run, and addresses of controllers, of which ours has none
+FIGURES = [
+    (r"(Epoch|LeaderEpoch|HighWatermark|LogEndOffset):\s*\d+", r"\1: <n>"),
+    (r"(?m)^(\d+\s+)[\w-]{22}(\s+)\d+(\s+0\s+)\S.*?(\s+Leader)", r"\1<id>\2<n>\3<times>\4"),
+    (r'"endpoints": \["CONTROLLER://[^"]*"\]', '"endpoints": ["<address>"]'),
+    (r'"directoryId": "[\w-]{22}"', '"directoryId": "<id>"'),
+    (r"directoryId=[\w-]{22}", "directoryId=<id>"),
+    (r"(?m)^(1 127\.0\.0\.1) \d+", r"\1 <port>"),
+]
+# Tools that want the address before their command
+BEFORE = ("kafka-features", "kafka-metadata-quorum")
+# What stands in the order of a hash table
+UNORDERED = ("kafka-features", "kafka-log-dirs", "kafka-reassign-partitions", "kafka-leader-election")
+_PARTITIONS = r'\{"partition":"[^}]*\}'
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    made = Pair(tmp_path_factory.mktemp("tools"), {"log.segment.delete.delay.ms": "0"})
+    made.create_topics({"orders": 3, "audit": 1})
+    yield made
+    made.close()
+
+
+def _files(pair: Pair, broker: RunningBroker, home: Path) -> Path:
+    made = home / broker.kind
+    made.mkdir()
+    first, second = map(str, pair.directories(broker))
+    for name, content in FILES.items():
+        (made / name).write_text(content.replace("<1>", first).replace("<2>", second))
+    return made
+
+
+def _lines(pair: Pair, broker: RunningBroker, step: str, text: str) -> list[str]:
+    text = normalised(pair.plain(broker, text))
+    for pattern, replacement in FIGURES:
+        text = re.sub(pattern, replacement, text)
+    if step.startswith(UNORDERED):  # also within lines
+        text = re.sub(r"[,\[\]]", "\n", text)
+        return sorted(line.strip() for line in text.splitlines() if line.strip())
+    return text.splitlines()
+
+
+@pytest.fixture(scope="module")
+def printed(pair: Pair, java: JavaRunner, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], object]:
+    """What each step prints against each broker."""
+    home = tmp_path_factory.mktemp("files")
+    files = {broker.kind: _files(pair, broker, home) for broker in pair.brokers}
+    found: dict[tuple[int, str], object] = {}
+    for number, step in enumerate(STEPS):
+        programs = []
+        for broker in pair.brokers:
+            tool, *arguments = shlex.split(step)
+            arguments = [str(files[broker.kind] / each) if each in FILES else each for each in arguments]
+            if tool in BEFORE:
+                arguments = ["--bootstrap-server", broker.bootstrap, *arguments]
+            programs.append((broker, start_tool(java, broker.bootstrap, tool, *arguments)))
+        for broker, program in programs:
+            done = program.wait()
+            outputs = [_lines(pair, broker, step, text) for text in (done.stdout, done.stderr)]
+            found[number, broker.kind] = (*outputs, done.exit_code)
+        if re.search(r"upgrade|downgrade|disable|--execute|--alter|--delete|--verify", step):
+            # moves, and what Kafka's broker learns of its controller, take a moment
+            time.sleep(3 if "--execute" in step else 0.5)
+    return found
+
+
+@pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number}-{STEPS[number][:60]}")
+def test_tools_print_the_same(number: int, printed: dict[tuple[int, str], object]) -> None:
+    """Standard output, standard error and exit code."""
+    assert printed[number, "ours"] == printed[number, "kafka"]

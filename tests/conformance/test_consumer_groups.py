@@ -1,0 +1,454 @@
+"""Consumer groups (KIP-848), heartbeat by heartbeat: the same requests and answers here and at Apache Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.conformance.conftest import StartBroker
+from tests.conformance.consumer_session import ConsumerSession
+from tests.support.brokers import RunningBroker
+
+#: Targets are computed at once, and members live long, so that answers do not depend on time; small limits, so that
+#: they can be reached.
+PROPERTIES = {
+    "group.consumer.max.session.timeout.ms": "600000",
+    "group.consumer.session.timeout.ms": "600000",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.size": "3",
+    "group.consumer.min.session.timeout.ms": "1500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+Scenario = Callable[[ConsumerSession, str], Iterator[Any]]
+
+
+@pytest.fixture(scope="module")
+def pair(start_broker: StartBroker) -> tuple[RunningBroker, RunningBroker]:
+    """One of ours and one of Kafka's."""
+    return start_broker("ours", PROPERTIES), start_broker("kafka", PROPERTIES)
+
+
+def live_and_leave(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """One member from its first heartbeat to its last."""
+    yield s.join("a", [t])
+    yield s.describe()
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    yield s.beat("a", 2)
+    yield s.describe(0)
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]}, topics=[t], rebalance_timeout_ms=1_000)
+    yield s.beat("a", -1)
+    yield s.describe()
+    yield s.beat("a", 2)
+
+
+def hand_over(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """A second member gets its share once the first one has given it up."""
+    yield s.join("a", [t])
+    yield s.join("b", [t])
+    yield s.describe()
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    yield s.describe()
+    yield s.beat("b", 3, {})
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    yield s.beat("a", 2, {t: [0, 1]})
+    yield s.describe()
+    yield s.beat("b", 3, {})
+    yield s.beat("b", 3, {t: [2, 3]})
+    yield s.describe()
+    yield s.join("c", [t])
+    yield s.beat("b", 3, {t: [2, 3]})
+    yield s.beat("a", 3, {t: [0, 1]})
+    yield s.beat("a", 3, {t: [0]})
+    yield s.beat("b", 3, {t: [2]})
+    yield s.beat("c", 4, {})
+    yield s.beat("b", -1)
+    yield s.beat("a", 4, {t: [0]})
+    yield s.beat("c", 4, {t: [1]})
+    yield s.describe()
+
+
+def bad_requests(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """What a heartbeat must be like."""
+    yield s.beat("", 1)
+    yield s.beat("", 0, version=0, topics=[t])
+    yield s.beat("", -1, version=0)
+    yield s.beat(" ", 0, topics=[t])
+    yield s.beat("a", 0, topics=[t], group_id="")
+    yield s.beat("a", 0, {}, topics=[t])
+    yield s.beat("a", 0, topics=[t], rebalance_timeout_ms=1)
+    yield s.beat("a", 0, {t: [1]}, topics=[t], rebalance_timeout_ms=1)
+    yield s.beat("a", 0, {}, rebalance_timeout_ms=1)
+    yield s.join("a", [t], instance_id="")
+    yield s.join("a", [t], rack_id="  ")
+    yield s.beat("a", -2)
+    yield s.beat("a", -3)
+    yield s.join("a", [t], server_assignor="sticky")
+    yield s.join("a", regex="(")
+    yield s.join("a", regex="[a")
+    yield s.join("a", regex="*")
+    yield s.join("a", regex="a(?=b)")
+    yield s.join("a", regex=r"(a)\1")
+    yield s.join("a", regex="a{1001}")
+    yield s.join("a", regex="a\\")
+    yield s.join("a", regex="[z-a]")
+    yield s.join("a", regex="a)")
+    yield s.beat("a", 1)
+    yield s.beat("a", -1)
+    yield s.beat("a", -2, instance_id="i")
+    yield s.describe()
+
+
+def fencing(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """Epochs ahead and behind, members nobody knows, a group that is full."""
+    yield s.join("a", [t])
+    yield s.beat("b", 1)
+    yield s.beat("b", -1)
+    yield s.beat("a", 3)
+    yield s.beat("a", 1)
+    yield s.join("b", [t])
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    yield s.beat("a", 2, {t: [0, 1]})
+    yield s.beat("a", 2, {t: [0, 1]})
+    yield s.beat("a", 2, {t: [0]})
+    yield s.beat("a", 2, {t: [2]})
+    yield s.beat("a", 2)
+    yield s.join("a", [t])
+    yield s.join("c", [t])
+    yield s.join("d", [t])
+    yield s.beat("d", 3)
+    yield s.join("a", [t, f"{t}-not"])
+    yield s.describe()
+
+
+def static_members(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """A static member goes for a while, and comes back under another id with what it had."""
+    yield s.join("a", [t], instance_id="one")
+    yield s.join("b", [t], instance_id="two")
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]}, instance_id="one")
+    yield s.beat("a", 2, {t: [0, 1]}, instance_id="one")
+    yield s.beat("b", 3, {}, instance_id="two")
+    yield s.join("x", [t], instance_id="one")
+    yield s.beat("x", 3, instance_id="one")
+    yield s.beat("x", 3, instance_id="three")
+    yield s.beat("x", -2, instance_id="one")
+    yield s.beat("a", -2, instance_id="one")
+    yield s.describe()
+    yield s.beat("a", -2, {t: [0, 1]}, instance_id="one")
+    yield s.beat("b", 3, {t: [2, 3]}, instance_id="two")
+    yield s.join("x", [t], instance_id="one")
+    yield s.describe()
+    yield s.beat("a", 3, instance_id="one")
+    yield s.beat("b", 3, {t: [2, 3]}, instance_id="two")
+    yield s.beat("x", -2, instance_id="one")
+    yield s.join("x", [t], instance_id="one")
+    yield s.beat("x", -1, instance_id="one")
+    yield s.describe()
+    yield s.beat("b", -1)
+    yield s.describe()
+
+
+def subscriptions(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """Members that read other topics than before, topics that come and grow."""
+    more = f"{t}-more"
+    yield s.join("a", [t, more])
+    yield s.join("b", [t])
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    s.create({more: 3})
+    yield s.beat("a", 2, {t: [0, 1]})
+    yield s.beat("b", 3, {})
+    yield s.describe()
+    yield s.beat("a", 4, {t: [0, 1], more: [0, 1]})
+    yield s.beat("b", 4, {t: [2, 3]})
+    yield s.describe()
+    s.grow(t, 6)
+    yield s.beat("b", 4, {t: [2, 3]})
+    yield s.beat("a", 4, {t: [0, 1], more: [0, 1, 2]})
+    yield s.describe()
+    yield s.beat("a", 5, topics=[more])
+    yield s.describe()
+    yield s.beat("a", 5, {more: [0, 1, 2]}, topics=[more])
+    yield s.beat("b", 5, {t: [2, 3]})
+    yield s.beat("b", 5, {t: [2, 3]})
+    yield s.describe()
+
+
+def assignors(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """The assignor that most members want, of equals the one that Java's table has first."""
+    yield s.join("a", [t], server_assignor="range")
+    yield s.describe()
+    yield s.join("b", [t], server_assignor="uniform")
+    yield s.describe()
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    yield s.join("c", [t], server_assignor="uniform")
+    yield s.describe()
+
+
+def regexes(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """Topics by an expression: known soon after, and gone with the last member that has it."""
+    s.create({f"{t}-x": 3})
+    yield s.join("a", regex=f"{t}-[xy]")
+    s.until(lambda: s.describe()["epochs"] == (2, 1))
+    yield s.describe()
+    yield s.beat("a", 1, {})
+    yield s.describe()
+    yield s.join("b", regex=f"{t}-[xy]")
+    yield s.beat("a", 2, {f"{t}-x": [0, 1, 2]})
+    yield s.describe()
+    yield s.beat("a", 2, {f"{t}-x": [0, 1]}, topics=[t], regex="")
+    yield s.describe()
+    yield s.beat("b", -1)
+    yield s.describe()
+    yield s.beat("a", -1)
+    yield s.describe()
+
+
+def racks(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """What a member tells stays until it tells something else."""
+    yield s.join("a", [t], rack_id="r1", server_assignor="range", instance_id="one")
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]}, rack_id="r2", instance_id="one")
+    yield s.describe()
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]}, topics=[], instance_id="one")
+    yield s.describe()
+
+
+def offsets(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """Who may commit and fetch: members at their epoch, or for what they have had since before; outsiders if empty."""
+    yield s.commit(t, {0: 1}, "a", 2)
+    yield s.commit(t, {0: 1}, "a", 2, version=8)
+    yield s.join("a", [t])
+    yield s.commit(t, {0: 5, 1: 6}, "a", 2)
+    yield s.commit(t, {0: 5}, "a", 2, version=10)
+    yield s.commit(t, {0: 5}, "a", 2, version=8)
+    yield s.commit(t, {0: 5}, "a", 3)
+    yield s.commit(t, {0: 5}, "a", 1)
+    yield s.commit(t, {0: 5}, "b", 2)
+    yield s.commit(t, {0: 5})
+    yield s.commit(t, {0: 5}, "a")
+    yield s.committed(t)
+    yield s.committed(t, "a", 2)
+    yield s.committed(t, "a", 1)
+    yield s.committed(t, "b", 2)
+    yield s.join("b", [t])
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    yield s.commit(t, {3: 7}, "a", 2)
+    yield s.beat("a", 2, {t: [0, 1]})
+    yield s.commit(t, {0: 8}, "a", 2)
+    yield s.commit(t, {0: 9, 3: 9}, "a", 2)
+    yield s.beat("b", 3, {})
+    yield s.commit(t, {2: 1}, "b", 3)
+    yield s.commit(t, {2: 1}, "b", 2)
+    yield s.committed(t)
+    yield s.delete()
+    yield s.listed()
+    yield s.leave(("a", None), ("b", None), ("c", None))
+    yield s.listed()
+    yield s.commit(t, {0: 100})
+    yield s.committed(t)
+    yield s.delete()
+    yield s.describe()
+    yield s.listed()
+
+
+def counted(answer: Any) -> Any:
+    """The answer with numbers of partitions: which ones they are depends on ids that the broker gives."""
+    if isinstance(answer, dict):
+        return {key: counted(value) for key, value in answer.items()}
+    if isinstance(answer, tuple):
+        return tuple(counted(each) for each in answer)
+    return len(answer) if isinstance(answer, list) else answer
+
+
+def classic_into_consumers(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """A member of the classic protocol in a consumer group, from its first join until it is alone there.
+
+    There are partitions enough for each number of members to share them evenly: who gets one more depends on the order
+    of ids, and the broker gives those of classic members.
+    """
+    yield s.join("a", [t])
+    yield s.classic_join("x", [t])
+    yield s.describe()
+    yield s.classic()
+    yield s.sync("x", 3)
+    yield s.heartbeat("x", 3)
+    yield s.beat("a", 2, {t: range(12)})
+    yield s.heartbeat("x", 3)
+    yield s.beat("a", 2, {t: range(6)})
+    yield s.heartbeat("x", 3)
+    yield s.sync("x", 3)
+    yield s.classic_join("x", [t], {})
+    yield s.sync("x", 3)
+    yield s.describe()
+    yield s.heartbeat("x", 2)
+    yield s.heartbeat("x", 4)
+    yield s.heartbeat("a", 3)
+    yield s.sync("a", 3)
+    yield s.sync("x", 2)
+    yield s.sync("x", 3, protocol_name="roundrobin")
+    yield s.sync("x", 3, protocol_type="connect")
+    yield s.commit(t, {2: 1}, "x", 3)
+    yield s.commit(t, {2: 1}, "x", 3, version=8)
+    yield s.commit(t, {2: 1}, "x", 4)
+    yield s.commit(t, {2: 1}, "x", 2)
+    yield s.classic_join("y", [t], protocols=("roundrobin",))
+    yield s.classic_join("y", [t], protocol_type="connect")
+    yield s.classic_join("y", [t], version=3, protocols=("roundrobin", "range"))
+    yield s.heartbeat("x", 3)
+    yield s.classic_join("x", [t], {t: range(6, 12)})
+    yield s.sync("x", 3)
+    yield s.heartbeat("x", 3)
+    yield s.classic_join("x", [t], {t: range(6, 10)})
+    yield s.sync("x", 4)
+    yield s.beat("a", 3, {t: range(6)})
+    yield s.beat("a", 3, {t: range(4)}, topics=[t])
+    yield s.describe()
+    yield s.heartbeat("y", 4)
+    yield s.classic_join("y", [t], {t: [4, 5, 10, 11]})
+    yield s.classic_join("z", [t])
+    yield s.leave(("y", None), ("nobody", None))
+    yield counted(s.describe())
+    yield s.beat("a", -1)
+    yield counted(s.describe())
+    yield s.listed()
+    state = s.classic()
+    yield counted((state[:4], sorted(state[4])))
+    yield s.heartbeat("x", 4)
+    yield s.heartbeat("x", 6)
+
+
+def upgrade(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """A classic group with a member becomes a consumer group, and back."""
+    yield s.classic_join("x", [t])
+    yield counted(s.join("a", [t]))
+    yield counted(s.describe())
+    yield counted(s.beat("a", -1))
+    yield counted(s.classic())
+    yield s.heartbeat("x", 2)
+    again = s.classic_join("x", [t])
+    yield again
+    yield counted(s.sync("x", again["generation"], {"x": {t: [0, 1, 2, 3]}}))
+    yield counted(s.classic())
+    yield s.commit(t, {0: 3}, "x", again["generation"])
+    yield counted(s.join("a", [t], server_assignor="range"))
+    yield counted(s.describe())
+    yield s.listed()
+    yield s.committed(t)
+    yield s.heartbeat("x", again["generation"])
+    back = s.classic_join("x", [t], {t: [0, 1]})
+    yield back
+    yield counted(s.sync("x", back["generation"]))
+    yield counted(s.beat("a", back["generation"], {}))
+    yield counted(s.describe())
+    yield s.leave(("x", None))
+    yield counted(s.describe())
+    yield counted(s.beat("a", -1))
+    yield counted(s.describe())
+    yield s.classic_join("x", [t])
+    yield s.listed()
+
+
+def no_upgrade(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """Groups that are not of consumers, or of which the words cannot be read."""
+    yield s.classic_join("x", [t], protocol_type="connect")
+    yield s.join("a", [t])
+    yield s.describe()
+    yield s.leave(("x", None))
+    yield s.join("a", [t])
+    yield s.beat("a", -1)
+    yield s.classic_join("x", [t], metadata=b"", as_new=True)
+    yield s.join("a", [t])
+    yield s.beat("a", 1)
+    yield s.listed()
+
+
+def static_migration(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """A static member is rolled to the consumer protocol and back: its instance id is taken over both ways."""
+    yield s.classic_join("x", [t], instance="one")
+    yield s.sync("x", 1, {"x": {t: [0, 1, 2, 3]}}, group_instance_id="one")
+    yield s.join("a", [t], instance_id="one")
+    yield s.describe()
+    yield s.heartbeat("x", 1, "one")
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]}, instance_id="one")
+    yield s.classic_join("y", [t], instance="two")
+    yield s.describe()
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]}, instance_id="one")
+    yield s.beat("a", 2, {t: [0, 1]}, instance_id="one")
+    yield s.beat("a", -2, instance_id="one")
+    yield s.classic_join("z", [t], instance="one", as_new=True)
+    yield s.describe()
+    yield s.listed()
+    state = s.classic()
+    yield state[:4], sorted(str(member) for member in state[4])
+
+
+def settings(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """A group's own settings, within the broker's limits; targets wait for the assignment interval."""
+    yield s.configure(consumer_session_timeout_ms=100)
+    yield s.configure(consumer_heartbeat_interval_ms=20_000)
+    yield s.configure(consumer_heartbeat_interval_ms=6_000, consumer_assignment_interval_ms=60_000)
+    yield s.join("a", [t])
+    yield s.join("b", [t])
+    yield s.describe()
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    yield s.beat("b", 2, {})
+    yield s.configure(consumer_assignment_interval_ms=0)
+    yield s.beat("b", 2, {})
+    yield s.describe()
+
+
+def timeouts(s: ConsumerSession, t: str) -> Iterator[Any]:
+    """Who is not heard of, and who does not give up what it has to, is out."""
+    yield s.configure(consumer_session_timeout_ms=8_000, consumer_heartbeat_interval_ms=500)
+    yield s.join("a", [t], rebalance_timeout_ms=700)
+    yield s.join("b", [t])
+    yield s.beat("a", 2, {t: [0, 1, 2, 3]})
+    s.until(lambda: len(s.describe()["members"]) == 1)
+    yield s.describe()
+    yield s.beat("a", 2, {t: [0, 1]})
+    yield s.beat("b", 3, {})
+    yield s.classic_join("x", [t], instance="one")
+    yield s.heartbeat("x", 5, "one")
+    s.until(lambda: (s.listed() or ("", "", ""))[1] == "classic")  # all but one are gone, and that speaks classic
+    yield s.classic()
+
+
+SCENARIOS: list[Scenario] = [
+    live_and_leave,
+    hand_over,
+    bad_requests,
+    fencing,
+    static_members,
+    subscriptions,
+    assignors,
+    regexes,
+    racks,
+    offsets,
+    classic_into_consumers,
+    upgrade,
+    no_upgrade,
+    static_migration,
+    settings,
+    timeouts,
+]
+
+
+PARTITIONS = {classic_into_consumers: 12}
+
+
+def play(broker: RunningBroker, scenario: Scenario, name: str) -> list[Any]:
+    session = ConsumerSession(broker, name, {name: PARTITIONS.get(scenario, 4)})
+    try:
+        return list(scenario(session, name))
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_answers_are_those_of_kafka(pair: tuple[RunningBroker, RunningBroker], scenario: Scenario, name: str) -> None:
+    ours, kafka = (play(broker, scenario, name) for broker in pair)
+    for step, (answer, expected) in enumerate(zip(ours, kafka, strict=True), 1):
+        assert answer == expected, f"step {step}"

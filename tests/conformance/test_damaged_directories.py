@@ -1,0 +1,118 @@
+"""The same damaged directory, left by a kill, under pybroker and under Apache Kafka: the same is left of it.
+
+Each partition of the topic has damage of its own: a flipped bit in what a checksum covers, an end cut off, zeros,
+garbage behind the end, damaged indexes, snapshots, epochs.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from protocol.records.batch import iter_batches
+from tests.fault.written_directory import TOPIC, write
+from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
+from tests.support.damage import empty, garble, halve, remove, zero
+from tests.support.data_client import DataClient, Refused
+from tests.support.scale import scaled
+
+#: Base offset, length, leader epoch, magic: what the checksum of a batch leaves out.
+_UNCOVERED = 17
+
+Damage = Callable[[Path, random.Random], None]
+
+
+def _batch(path: Path, dice: random.Random) -> tuple[int, int]:
+    """Where one of the batches of a segment file begins, and its size."""
+    places = [(position, header.size_bytes) for position, header in iter_batches(path.read_bytes())]
+    return dice.choice(places)
+
+
+def _log(partition: Path, dice: random.Random) -> Path:
+    return dice.choice([path for path in sorted(partition.glob("*.log")) if path.stat().st_size])
+
+
+def flip_covered_bit(partition: Path, dice: random.Random) -> None:
+    path = _log(partition, dice)
+    position, size = _batch(path, dice)
+    data = bytearray(path.read_bytes())
+    data[position + dice.randrange(_UNCOVERED, size)] ^= 1 << dice.randrange(8)
+    path.write_bytes(data)
+
+
+def cut_end(partition: Path, dice: random.Random) -> None:
+    path = _log(partition, dice)
+    position, size = _batch(path, dice)
+    path.write_bytes(path.read_bytes()[: position + dice.randrange(1, size)])
+
+
+def zero_batch(partition: Path, dice: random.Random) -> None:
+    path = _log(partition, dice)
+    position, size = _batch(path, dice)
+    data = bytearray(path.read_bytes())
+    data[position : position + size] = bytes(size)
+    path.write_bytes(data)
+
+
+def garbage_behind(partition: Path, dice: random.Random) -> None:
+    path = max(partition.glob("*.log"))
+    path.write_bytes(path.read_bytes() + dice.randbytes(dice.randrange(1, 3000)))
+
+
+def damage_derived(partition: Path, dice: random.Random) -> None:
+    for suffix in ("index", "timeindex", "snapshot"):
+        dice.choice([remove, empty, halve, zero, garble])(dice.choice(sorted(partition.glob(f"*.{suffix}"))))
+
+
+DAMAGES: list[Damage] = [flip_covered_bit, flip_covered_bit, cut_end, zero_batch, garbage_behind, damage_derived]
+PARTITIONS = min(120, scaled(12))
+
+
+def left(kind: type[RunningBroker], directory: Path) -> list[tuple[int, int, list[tuple[int, int, bytes | None]]]]:
+    """Bounds and records of each partition, once the broker has recovered."""
+    broker = kind(directory)
+    try:
+        with DataClient(HOST, broker.port) as client:
+            wait_for_leaders(client)
+            return [
+                (
+                    *client.bounds(TOPIC, partition),
+                    [
+                        (record.offset, record.timestamp, record.value and bytes(record.value))
+                        for record in client.read_all(TOPIC, partition)
+                    ],
+                )
+                for partition in range(PARTITIONS)
+            ]
+    finally:
+        broker.kill()
+
+
+def wait_for_leaders(client: DataClient) -> None:
+    """Apache Kafka answers before its partitions are led."""
+    deadline = time.monotonic() + 60
+    for partition in range(PARTITIONS):
+        while time.monotonic() < deadline:
+            with suppress(Refused):
+                client.bounds(TOPIC, partition)
+                break
+            time.sleep(0.1)
+
+
+def test_the_same_is_left_of_a_damaged_directory(tmp_path: Path) -> None:
+    """R4: recovery cuts where Apache Kafka cuts."""
+    written = write(tmp_path / "ours", PARTITIONS, clean=False)
+    dice = random.Random(1)
+    damages = [DAMAGES[partition % len(DAMAGES)] for partition in range(PARTITIONS)]
+    for partition, damage in enumerate(damages):
+        damage(written.log_dir / f"{TOPIC}-{partition}", dice)
+    shutil.copytree(written.log_dir, tmp_path / "kafka/logs")
+    ours, kafka = left(OurBroker, tmp_path / "ours"), left(KafkaBroker, tmp_path / "kafka")
+    for damage, mine, theirs in zip(damages, ours, kafka, strict=True):
+        assert mine[:2] == theirs[:2], damage.__name__
+        assert mine[2] == theirs[2], damage.__name__
+    assert any(end < len(written.records) for _, end, _ in ours)

@@ -1,0 +1,109 @@
+"""The same requests to pybroker and to Apache Kafka: the same answers, and in the end the same log directories.
+
+Scripts are random, from a seed, or say something in particular. Where answers differ the shortest script that shows it
+is printed. Files are compared byte for byte, after a clean stop and after a kill, but for what is excepted by name in
+`support/log_directories.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from protocol.records.compression import Codec
+from tests.support.brokers import KafkaBroker, OurBroker
+from tests.support.log_directories import differences
+from tests.support.scale import scaled
+from tests.support.script_steps import OLD_MS, PROPERTIES, Append, Produce, Sequenced, Step
+from tests.support.scripts import Script, Twins, generate
+
+SEEDS = min(scaled(20), 300)
+STEPS = 60
+COMPRESSION_TYPES = ("uncompressed", "gzip", "snappy", "lz4", "zstd")
+
+
+@pytest.fixture(scope="module")
+def twins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    home = tmp_path_factory.mktemp("twins")
+    ours = OurBroker(home / "ours", PROPERTIES)
+    try:
+        kafka = KafkaBroker(home / "kafka", PROPERTIES)
+        try:
+            yield Twins(ours, kafka)
+        finally:
+            kafka.kill()
+    finally:
+        ours.kill()
+
+
+def written(name: str, codec: Codec, configs: dict[str, str]) -> Script:
+    """Batches of one record to eighty, small and large, every other one of an idempotent producer."""
+    steps: list[Step] = []
+    sequence = 0
+    for number in range(90):
+        count = (1, 3, 20, 80)[number % 4]
+        sequenced = None
+        if number % 2:
+            sequenced = Sequenced(0, 0, sequence)
+            sequence += count
+        times = tuple(OLD_MS + 700 * number + 10 * record - (5000 if number % 9 == 8 else 0) for record in range(count))
+        steps.append(Produce((Append(0, count, 10 + 13 * number, codec.value, times, number, sequenced=sequenced),)))
+    return Script(name, 1, configs, tuple(steps), reencoded="compression.type" in configs)
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_what_clients_have_compressed_becomes_the_same_segments(codec: Codec, twins: Twins) -> None:
+    """S3.1-S3.3, S4.2: rolled by size and by time, indexed densely; compared below with all files."""
+    configs = {"internal.segment.bytes": "60000", "segment.ms": "30000", "index.interval.bytes": "500"}
+    assert twins.compare(written(f"sent-{codec.name.lower()}", codec, configs)) is None
+
+
+@pytest.mark.parametrize("compression_type", COMPRESSION_TYPES)
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_what_the_broker_compresses_becomes_the_same_records(codec: Codec, compression_type: str, twins: Twins) -> None:
+    """Records, offsets and attributes; compressors may differ in bytes."""
+    name = f"made-{compression_type}-of-{codec.name.lower()}"
+    assert twins.compare(written(name, codec, {"compression.type": compression_type})) is None
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_scripts_are_answered_alike(seed: int, twins: Twins) -> None:
+    """Produce, also of spoiled batches, Fetch, ListOffsets, DeleteRecords, DescribeProducers, OffsetForLeaderEpoch;
+    more partitions, other settings, retention, topics made anew."""
+    difference = twins.compare(generate(seed, STEPS))
+    assert difference is None, f"seed {seed}: {difference}"
+
+
+@pytest.fixture(scope="module")
+def some_script(twins: Twins) -> None:
+    """So that there is something to compare when a test of directories is run by itself."""
+    if not twins.scripts:
+        twins.compare(written("alone", Codec.ZSTD, {"internal.segment.bytes": "20000"}))
+
+
+def found(twins: Twins, *, killed: bool = False) -> list[str]:
+    logs = twins.ours.log_dir, twins.kafka.log_dir
+    return [line for script in twins.scripts for line in differences(*logs, script, killed=killed)]
+
+
+@pytest.mark.usefixtures("some_script")
+def test_directories_are_the_same_after_a_clean_stop(twins: Twins) -> None:
+    """S3.1-S3.3, S4.2, S5.3: segments, indexes, producer snapshots, leader epochs."""
+    twins.await_retention()
+    twins.stop()
+    assert found(twins) == []
+
+
+@pytest.mark.usefixtures("some_script")
+def test_directories_are_the_same_after_a_kill(twins: Twins) -> None:
+    """Both recover to the same logs, and write the same files on the next stop."""
+    twins.start()
+    more = [generate(seed, STEPS) for seed in range(1000, 1003)]
+    assert [twins.compare(script) for script in more] == [None] * len(more)
+    twins.await_retention()
+    twins.kill()
+    twins.start()
+    twins.await_retention()
+    twins.stop()
+    assert found(twins, killed=True) == []

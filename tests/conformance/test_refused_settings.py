@@ -1,0 +1,112 @@
+"""Settings of topics that are refused: the same ones as at Apache Kafka, with the same error, by each way to set them.
+
+Every key with values around what its validator allows, unknown keys, values that do not go together. Nothing is
+changed: the requests only ask. The sentence is our own; it names the key where Apache Kafka's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from broker.config.keys import TOPIC_KEYS
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfig
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.data_client import DataClient
+
+_TOPIC_RESOURCE, _SET, _APPEND, _SUBTRACT = 2, 0, 2, 3
+NAME = "refused-settings"
+
+VALUES = (
+    *("", " ", "abc", "true", "TRUE", "yes", "1e3", "1.5", " 7 ", "+7", "0x10", "7L", "1_000"),
+    *("-131073", "-131072", "-3", "-2", "-1", "0", "0.0", "1", "2", "9", "10", "17", "18", "22", "23", "1048575"),
+    *("1048576", "2147483647", "2147483648", "9223372036854775807", "9223372036854775808", "NaN", "Infinity"),
+    *("compact", "delete", "compact,delete", "compact, delete", "delete,delete", "none", "COMPACT", ","),
+    *("producer", "zstd", "ZSTD", "LogAppendTime", "logappendtime", "*", "0:1", "0:1,1:x", "0:1,", "none:none"),
+)
+COMBINATIONS: tuple[Mapping[str, str], ...] = (
+    {"min.compaction.lag.ms": "11", "max.compaction.lag.ms": "10"},
+    {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "10"},
+    {"remote.storage.enable": "true"},
+    {"remote.storage.enable": "true", "cleanup.policy": "compact"},
+    {"remote.storage.enable": "false", "remote.log.copy.disable": "true"},
+    {"remote.log.delete.on.disable": "true"},
+    {"local.retention.ms": "10", "retention.ms": "5"},
+    {"local.retention.bytes": "10", "retention.bytes": "5"},
+    {"remote.storage.enable": "true", "local.retention.ms": "10", "retention.ms": "5"},
+    {"retention.ms": "abc", "no.such.key": "1"},
+    {"no.such.key": "1"},
+    {"log.retention.ms": "1"},
+    {"message.format.version": "0.10.0"},
+    {"message.downconversion.enable": "false"},
+    {"message.timestamp.difference.max.ms": "5"},
+    {"segment.bytes": "100", "internal.segment.bytes": "100"},
+    {"": "1"},
+    {"Retention.ms": "1"},
+    {"segment.jitter.ms": "10", "segment.ms": "5"},
+    {"min.insync.replicas": "5"},
+)
+
+
+def ask_create(client: DataClient, settings: Mapping[str, str]) -> tuple[ErrorCode, str]:
+    configs = [CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
+    topic = CreatableTopic(name=f"{NAME}-new", num_partitions=1, replication_factor=1, configs=configs)
+    [answer] = client.call(CREATE_TOPICS, 7, topics=[topic], timeout_ms=30_000, validate_only=True).topics
+    return ErrorCode(answer.error_code), answer.error_message or ""
+
+
+def ask_alter(client: DataClient, settings: Mapping[str, str], operation: int = _SET) -> tuple[ErrorCode, str]:
+    configs = [AlterableConfig(name=key, config_operation=operation, value=value) for key, value in settings.items()]
+    resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=NAME, configs=configs)
+    [answer] = client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=True).responses
+    return ErrorCode(answer.error_code), answer.error_message or ""
+
+
+def differences(
+    ours: RunningBroker, kafka: RunningBroker, settings: Mapping[str, str]
+) -> list[tuple[str, tuple[ErrorCode, str], tuple[ErrorCode, str]]]:
+    found = []
+    ways: dict[str, Callable[[DataClient], tuple[ErrorCode, str]]] = {
+        "create": lambda client: ask_create(client, settings),
+        "set": lambda client: ask_alter(client, settings),
+        "append": lambda client: ask_alter(client, settings, _APPEND),
+        "subtract": lambda client: ask_alter(client, settings, _SUBTRACT),
+    }
+    with DataClient(HOST, ours.port) as one, DataClient(HOST, kafka.port) as other:
+        for way, ask in ways.items():
+            mine, theirs = ask(one), ask(other)
+            names = [key for key in settings if key and key in theirs[1]]
+            if mine[0] is not theirs[0] or (names and not any(key in mine[1] for key in settings if key)):
+                found.append((way, mine, theirs))
+    return found
+
+
+@pytest.fixture(scope="module")
+def pair(shared_broker: Callable[[str], RunningBroker]) -> tuple[RunningBroker, RunningBroker]:
+    both = shared_broker("ours"), shared_broker("kafka")
+    for broker in both:
+        with DataClient(HOST, broker.port) as client:
+            client.create_topic(NAME)
+    return both
+
+
+@pytest.mark.parametrize("key", TOPIC_KEYS)
+def test_values_of_each_key(key: str, pair: tuple[RunningBroker, RunningBroker]) -> None:
+    """Bad input: INVALID_CONFIG for what the validator refuses, nothing for what it takes."""
+    found = {value: wrong for value in VALUES if (wrong := differences(*pair, {key: value}))}
+    assert not found
+
+
+@pytest.mark.parametrize("settings", COMBINATIONS, ids=str)
+def test_settings_that_do_not_go_together(
+    settings: Mapping[str, str], pair: tuple[RunningBroker, RunningBroker]
+) -> None:
+    """And keys that there are not (any more)."""
+    assert not differences(*pair, settings)

@@ -1,0 +1,423 @@
+"""Share groups (KIP-932): frame by frame as Apache Kafka, with its share consumer and its tools, and over kill -9."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import HOST, OurBroker, RunningBroker
+from tests.support.data_client import DataClient, batch
+from tests.support.java import JavaRunner
+from tests.support.pairs import Pair
+from tests.support.scale import scaled
+from tests.support.settled import settled, wait_for_changes, wait_for_topic
+from tests.support.share_client import ShareClient
+from tests.support.tools import normalised
+from tests.support.txn_client import TxnClient
+
+pytestmark = pytest.mark.xdist_group("share-groups")
+
+PROPERTIES = {
+    "offsets.topic.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    # members do not lose records, nor their place, on a machine that is busy with other things
+    "group.share.record.lock.duration.ms": "600000",
+    "group.share.max.record.lock.duration.ms": "600000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.session.timeout.ms": "600000",
+    "group.share.max.session.timeout.ms": "600000",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+}
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    made = Pair(tmp_path_factory.mktemp("pair"), PROPERTIES)
+    yield made
+    made.close()
+
+
+def member_of(broker: RunningBroker, name: str, *, partitions: int = 1) -> ShareClient:
+    """A member of a group of its own that begins at the beginning of a topic of its own, both with this name."""
+    client = ShareClient(HOST, broker.port, timeout_s=180)
+    client.group = name
+    client.topic_id = client.create_topic(name, partitions)
+    wait_for_topic(broker, name, partitions)
+    client.wait_for_group()
+    client.configure(share_auto_offset_reset="earliest")
+    wait_for_changes(broker)
+    return client
+
+
+def same(pair: Pair, play: Callable[[RunningBroker], list[str]]) -> None:
+    """What is played to both is answered alike, line by line."""
+    ours, kafka = pair.each(play)
+    for number, (one, other) in enumerate(zip(ours, kafka, strict=True)):
+        assert one == other, f"step {number}"
+
+
+def read_when(broker: RunningBroker, client: ShareClient, text: str) -> str:
+    """The state once it says so: Kafka writes what is released after it has answered."""
+
+    def read() -> str:
+        state = client.read()
+        assert text in state
+        return state
+
+    return settled(broker, read)
+
+
+def values(count: int) -> list[bytes]:
+    return [b"v%d" % number for number in range(count)]
+
+
+def test_records_are_acquired_and_acknowledged_as_in_kafka(pair: Pair, name: str) -> None:
+    """Sessions, all types of acknowledgements, good and bad, and the state that the share coordinator has of it."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as client:
+            for value in values(5):
+                client.produce(name, batch(value))
+            client.produce(name, batch(*values(10)))
+            client.join(name)
+            lines = [
+                client.share_fetch(epoch=1),
+                client.share_fetch(epoch=-1),
+                client.share_fetch((0, 1, [1]), epoch=0),
+                client.share_fetch(renew=True),
+                client.share_fetch(mode=5),
+                client.share_fetch(most=0),
+                client.acknowledge((0, 0, [1]), epoch=0),
+                client.share_fetch(epoch=0),
+                client.share_fetch(),
+                client.share_fetch(epoch=1),
+                client.read(),
+                client.summarize(),
+                client.share_fetch((0, 1, [1]), (2, 2, [2]), (3, 3, [3])),
+                client.read(),
+                client.summarize(),
+                client.share_fetch((5, 14, [1, 1, 0, 1, 1, 1, 1, 2, 2, 3])),
+                client.read(),
+                client.summarize(),
+                client.share_fetch((0, 1, [1])),
+                client.share_fetch((100, 101, [1])),
+                client.share_fetch((5, 4, [1])),
+                client.share_fetch((4, 4, [1, 1])),
+                client.share_fetch((4, 4, [7])),
+                client.share_fetch((4, 4, [])),
+                client.share_fetch((4, 4, [4])),
+                client.share_fetch((4, 4, [4]), renew=True),
+                client.share_fetch((4, 4, [4]), renew=True, wait_ms=0, min_bytes=0, max_bytes=0, most=0),
+                client.acknowledge((4, 4, [4])),
+                client.acknowledge((4, 4, [4]), renew=True),
+                client.acknowledge((7, 7, [1])),
+                client.acknowledge((4, 6, [1])),
+                client.acknowledge((3, 3, [1]), (2, 2, [1])),
+                client.acknowledge((13, 20, [1])),
+                client.acknowledge((4, 4, [1]), renew=True),
+                client.share_fetch(epoch=-1),
+                client.share_fetch(epoch=40),
+                read_when(broker, client, "(2, 2, 0, 2)"),
+                client.summarize(),
+                client.share_fetch(epoch=0),
+                client.acknowledge(epoch=-1),
+                read_when(broker, client, "(2, 2, 0, 3)"),
+            ]
+            return [*lines, str(client.beat(-1).error_code)]
+
+    same(pair, play)
+
+
+def test_fetches_are_limited_as_in_kafka(pair: Pair, name: str) -> None:
+    """max.records, batch.size, both acquire modes; records that keep failing come in ever smaller portions."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as client:
+            for _ in range(6):
+                client.produce(name, batch(*values(10)))
+            client.join(name)
+            lines = [
+                client.share_fetch(most=1, size=3),
+                client.share_fetch(most=15, size=3),
+                client.share_fetch(most=100, size=15),
+            ]
+            lines.append(client.acknowledge((0, 11, [2]), (12, 12, [3]), (13, 34, [2]), (35, 35, [1]), (36, 59, [2])))
+            lines += [client.read(), client.share_fetch(most=7), client.share_fetch(most=7, mode=1)]
+            lines += [client.share_fetch(most=100, size=4, mode=1), client.share_fetch(wait_ms=0)]
+            lines.append(client.acknowledge((0, 11, [2]), (13, 34, [2]), (36, 59, [2])))
+            for _ in range(5):
+                given = client.acquire()
+                lines += [str(given), client.acknowledge(*[(first, last, [2]) for first, last, _ in given])]
+            return [*lines, client.read()]
+
+    same(pair, play)
+
+
+def test_two_members_never_have_the_same_record(pair: Pair, name: str) -> None:
+    """Nor may one acknowledge what the other has; when one hangs up, the other is given its records."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as one, ShareClient(HOST, broker.port, timeout_s=180) as two:
+            for _ in range(2):
+                one.produce(name, batch(*values(10)))
+            one.join(name)
+            two.group, two.topic_id, two.member = name, one.topic_id, "other"
+            lines = [
+                one.share_fetch(most=10, size=10),
+                two.share_fetch(),
+                two.acknowledge((0, 9, [1])),
+                two.acknowledge((3, 4, [1])),
+            ]
+            lines += [one.acknowledge((10, 19, [1])), two.acknowledge((10, 12, [2])), one.share_fetch()]
+            one.close()
+            lines.append(str(sorted(two.acquire(wait_ms=60_000))))
+            return [*lines, two.read()]
+
+    same(pair, play)
+
+
+def test_lock_that_ends_gives_the_records_to_the_next(pair: Pair, name: str) -> None:
+    """With a higher delivery count; what was acknowledged is not among them."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as client:
+            client.configure(share_record_lock_duration_ms="1000", share_delivery_count_limit="2")
+            wait_for_changes(broker)
+            client.produce(name, batch(*values(3)))
+            client.join(name)
+            given = [client.acquire()]
+            while len(given) < 4 and (again := client.acquire(wait_ms=10_000)):
+                given.append(again)
+            return [str(given[0]), str(given[1][0][2]), client.read().rpartition(" [")[0]]
+
+    same(pair, play)
+
+
+def test_only_committed_records_if_the_group_says_so(pair: Pair, name: str) -> None:
+    """share.isolation.level: up to the last stable offset, and none of an aborted transaction."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as client, TxnClient(HOST, broker.port) as producer:
+            client.configure(share_isolation_level="read_committed")
+            wait_for_changes(broker)
+            producer.wait_for_coordinator(name)
+            assert producer.init_patiently(name) == "NONE P0 0"
+            client.join(name)
+            sequence = 0
+            for commit in (True, False, True):
+                producer.write(name, ("P0", sequence), (name, 0), 0, b"a", b"b", version=12)
+                answer = producer.end(name, ("P0", sequence), commit, 5)
+                sequence = int(answer.split()[-1])
+                producer.settled(name)
+            lines = [str(client.acquire())]
+            producer.write(name, ("P0", sequence), (name, 0), 0, b"open", version=12)
+            lines.append(str(client.acquire()))
+            producer.end(name, ("P0", sequence), True, 5)
+            lines.append(str(client.acquire(wait_ms=60_000)))
+            return lines
+
+    same(pair, play)
+
+
+def test_state_apis_as_in_kafka(pair: Pair, name: str) -> None:
+    """InitializeShareGroupState and its siblings: epochs fence, batches combine."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as client:
+            return [
+                settled(broker, lambda: _not_loading(client.write(1, 0, 0))),
+                client.read(),
+                client.summarize(),
+                client.initialize(1, -1, 9),
+                client.initialize(1, -1, -1),
+                client.initialize(5, -1),
+                client.read(),
+                client.initialize(4, -1),
+                client.initialize(6, 7),
+                client.read(),
+                client.write(5, 0, 0),
+                client.write(7, 3, 8),
+                client.read(leader_epoch=2),
+                client.read(leader_epoch=4),
+                client.read(leader_epoch=3),
+                client.write(7, 3, 8),
+                client.summarize(),
+                client.write(7, 4, 8, (8, 10, 2, 1), (11, 20, 0, 2), done=3),
+                client.write(7, 4, 8, (9, 9, 0, 1), (12, 14, 2, 1), (30, 40, 4, 1), done=5),
+                client.read(leader_epoch=4),
+                client.write(7, 4, 8, (15, 16, 0, 1), (15, 16, 0, 3), done=5),
+                client.read(leader_epoch=4),
+                client.write(7, 4, 13),
+                client.read(leader_epoch=4),
+                client.summarize(),
+                client.write(7, 4, -1, (16, 16, 4, 1), done=0),
+                client.write(7, -1, 2, (3, 4, 2, 1)),
+                client.read(leader_epoch=-1),
+            ]
+
+    same(pair, play)
+
+
+def _not_loading(code: str) -> str:
+    assert code not in ("NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS")
+    return code
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+GROUP = "--group g --topic"
+TOOL_STEPS = [
+    "--list",
+    "--list --state",
+    "--list --state Stable",
+    "--describe --group g",
+    "--describe --group g --offsets --verbose",
+    "--describe --group g --members",
+    "--describe --group g --members --verbose",
+    "--describe --group g --state --verbose",
+    "--describe --all-groups",
+    "--describe --group unheard",
+    f"--reset-offsets {GROUP} tools --to-earliest --dry-run",
+    f"--reset-offsets {GROUP} tools:1 --to-earliest --execute",
+    "--describe --group g",
+    f"--reset-offsets {GROUP} tools --to-latest --execute",
+    f"--reset-offsets {GROUP} unheard --to-latest --execute",
+    "--describe --group g",
+    f"--delete-offsets {GROUP} unheard",
+    f"--delete-offsets {GROUP} tools",
+    "--describe --group g",
+    "--delete --group unheard",
+    "--delete --group g",
+    "--list",
+]
+SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+
+
+def test_tools_print_the_same(pair: Pair, java: JavaRunner) -> None:
+    """kafka-console-share-consumer, then kafka-share-groups step by step."""
+
+    def run(broker: RunningBroker) -> list[str]:
+        with DataClient(HOST, broker.port) as client:
+            client.create_topic("tools", 2)
+            wait_for_topic(broker, "tools", 2)
+            for partition in range(2):
+                client.produce("tools", batch(*values(3)), partition)
+        with ShareClient(HOST, broker.port) as member:
+            member.group = "g"
+            member.wait_for_group()
+            member.configure(share_auto_offset_reset="earliest")
+            wait_for_changes(broker)
+        at = ("--bootstrap-server", broker.bootstrap)
+        read = java.run(
+            SHARE_CONSUMER, *at, "--topic", "tools", "--group", "g", "--max-messages", "6", "--timeout-ms", "90000"
+        )
+        lines = [str(sorted(read.stdout.split())), read.stderr]
+        for step in TOOL_STEPS:
+            done = java.run(SHARE_GROUPS, *at, *shlex.split(step))
+            text = normalised(pair.plain(broker, done.stdout + done.stderr))
+            lines.append(f"{step}\n{_in_order(text)}")
+        return lines
+
+    ours, kafka = pair.each(run)
+    for one, other in zip(ours, kafka, strict=True):
+        assert one == other
+
+
+def _in_order(text: str) -> str:
+    """Rows in an order of their own: the tool prints them as its hash tables give them."""
+    return "\n".join(sorted(re.sub(r"\s+", " ", line).strip() for line in text.splitlines()))
+
+
+# -- Java's share consumer ---------------------------------------------------------------------------------------------
+
+
+def prepared(broker: RunningBroker, name: str, count: int) -> None:
+    """A topic of two partitions with records, and a group that begins with the first of them."""
+    with member_of(broker, name, partitions=2) as client:
+        for partition in range(2):
+            client.produce(name, batch(*[b"%d-%d" % (partition, number) for number in range(count)]), partition)
+
+
+@pytest.mark.parametrize("kind", ["ours", "kafka"])
+def test_java_members_share_all_records(pair: Pair, java: JavaRunner, name: str, kind: str) -> None:
+    """Each is given to one of them; together they see all, once each."""
+    broker = pair.ours if kind == "ours" else pair.kafka
+    count = scaled(200)
+    prepared(broker, name, count)
+    programs = [java.start("ShareConsume", broker.bootstrap, name, name, "0", "accept") for _ in range(2)]
+
+    def seen() -> Counter[str]:
+        return Counter(line for program in programs for line in program.stdout.split() if ":" in line)
+
+    deadline = time.monotonic() + 240
+    while len(seen()) < 2 * count:
+        assert time.monotonic() < deadline, [program.stderr for program in programs]
+        time.sleep(0.1)
+    for program in programs:
+        program.stop()
+    wanted = {f"{partition}:{number}:{partition}-{number}:1" for partition in range(2) for number in range(count)}
+    assert seen() == Counter(wanted)
+
+
+@pytest.mark.parametrize("kind", ["ours", "kafka"])
+def test_java_member_releases_until_nothing_is_left(pair: Pair, java: JavaRunner, name: str, kind: str) -> None:
+    """Each time with a higher count, and after share.delivery.count.limit (5) not again."""
+    broker = pair.ours if kind == "ours" else pair.kafka
+    prepared(broker, name, 2)
+    program = java.run("ShareConsume", broker.bootstrap, name, name, "20", "release", timeout_s=300)
+    seen = sorted(line for line in program.stdout.split() if ":" in line)
+    assert seen == sorted(f"{p}:{o}:{p}-{o}:{n}" for p in range(2) for o in range(2) for n in range(1, 6))
+    with DataClient(HOST, broker.port) as client:
+        client.produce(name, batch(b"last"), 0)
+    program = java.run("ShareConsume", broker.bootstrap, name, name, "1", "accept", timeout_s=180)
+    assert "0:2:last:1" in program.stdout.split()
+
+
+# -- kill -9 -----------------------------------------------------------------------------------------------------------
+
+
+def test_kill_loses_no_record_and_repeats_none_that_was_acknowledged(tmp_path: Path, name: str) -> None:
+    """What was acquired, or released, comes again; what was accepted or rejected does not. Several times over."""
+    broker = OurBroker(tmp_path, PROPERTIES)
+    count, kills = scaled(200, at_least=20), 3
+    done: set[int] = set()
+    try:
+        with member_of(broker, name) as client:
+            for _ in range(count // 10):
+                client.produce(name, batch(*values(10)))
+            client.join(name)
+            topic_id = client.topic_id
+        for kill in range(kills):
+            with ShareClient(HOST, broker.port) as client:
+                client.group, client.topic_id, client.member = name, topic_id, f"member-{kill}"
+                given: list[int] = []
+                while acquired := client.acquire(most=count, wait_ms=500 if given else 60_000):
+                    given += [offset for first, last, _ in acquired for offset in range(first, last + 1)]
+                assert not done.intersection(given)
+                assert len(given) == len(set(given)) == count // 10 * 10 - len(done)
+                for place, offset in enumerate(given[:: kills - kill + 1]):
+                    kind = (1, 3, 2)[place % 3]
+                    assert client.acknowledge((offset, offset, [kind])) == "NONE ['0 NONE None']"
+                    if kind != 2:
+                        done.add(offset)
+                broker.kill()
+            broker.start()
+        with ShareClient(HOST, broker.port) as client:
+            client.group, client.topic_id, client.member = name, topic_id, "last"
+            left: list[int] = []
+            while acquired := client.acquire(most=count, wait_ms=500 if left else 60_000):
+                left += [offset for first, last, _ in acquired for offset in range(first, last + 1)]
+            assert sorted({*left, *done}) == list(range(count // 10 * 10))
+            assert not done.intersection(left)
+    finally:
+        broker.stop()

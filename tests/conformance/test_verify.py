@@ -1,0 +1,101 @@
+"""pybroker verify on directories of brokers that run, have stopped, were killed, and of Apache Kafka."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from protocol.records.compression import Codec
+from tests.support.brokers import BROKERS, HOST, RunningBroker
+from tests.support.data_client import DataClient, Refused, batch
+
+T = TypeVar("T")
+ROLLS = {"internal.segment.bytes": 20_000, "index.interval.bytes": 500, "segment.index.bytes": 1200}
+
+
+def verify(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pybroker", "verify", str(directory), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=180)
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """What the call gives; Apache Kafka refuses for some moments after its start, and after a topic was made."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return call()
+        except Refused:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def write(broker: RunningBroker, first: int) -> None:
+    """Batches of every codec, idempotent ones among them, over several segments."""
+    with DataClient(HOST, broker.port) as client:
+        if not first:
+            client.create_topic("orders", 2, ROLLS)
+            client.create_topic("events", 1, ROLLS)
+        producer_id = patiently(client.new_producer_id)
+        for topic, partition in (("orders", 0), ("orders", 1), ("events", 0)):
+            patiently(partial(client.bounds, topic, partition))
+        for number in range(first, first + 200):
+            values = [b"%d" % number * (1 + number % 90)] * (1 + number % 5)
+            client.produce("orders", batch(*values, codec=number % len(Codec), key=b"k"), partition=number % 2)
+            header = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": number - first}
+            client.produce("events", batch(b"%d" % number, **header))
+
+
+@pytest.mark.parametrize("kind", BROKERS)
+def test_from_running_to_killed(kind: str, tmp_path: Path) -> None:
+    """Refused while it runs; in order after it was killed, as far as the page cache goes, and after it has stopped."""
+    broker = BROKERS[kind](tmp_path / "broker")
+    try:
+        write(broker, 0)
+        refused = verify(broker.log_dir)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert f"{broker.log_dir}: a broker is using it" in refused.stderr
+        broker.kill()
+        killed = verify(broker.log_dir, "--deep")
+        assert killed.returncode == 0, killed.stdout
+        broker.start()
+        write(broker, 200)
+        assert broker.stop() in (0, 143)
+        stopped = verify(broker.log_dir, "--deep")
+        assert (stopped.returncode, stopped.stderr) == (0, ""), stopped.stdout
+        assert "nothing is wrong" in stopped.stdout
+    finally:
+        broker.kill()
+
+
+@pytest.mark.parametrize("kind", BROKERS)
+def test_broker_starts_on_what_was_repaired(kind: str, tmp_path: Path) -> None:
+    """What a repair has left is served up to where the damage was."""
+    broker = BROKERS[kind](tmp_path / "broker")
+    try:
+        write(broker, 0)
+        assert broker.stop() in (0, 143)
+        segments = sorted((broker.log_dir / "events-0").glob("*.log"))
+        data = bytearray(segments[-1].read_bytes())
+        data[-1] ^= 1
+        segments[-1].write_bytes(data)
+        segments[0].with_suffix(".index").write_bytes(b"not an index")
+        found = verify(broker.log_dir)
+        assert found.returncode == 1
+        assert f"{segments[-1]}: byte " in found.stdout
+        assert f"{segments[0].with_suffix('.index')}: " in found.stdout
+        repaired = verify(broker.log_dir, "--repair")
+        assert repaired.returncode == 0, repaired.stdout
+        broker.start()
+        with DataClient(HOST, broker.port) as client:
+            assert patiently(partial(client.values, "events")) == [b"%d" % number for number in range(199)]
+            assert len(patiently(partial(client.values, "orders", 1))) == 300
+    finally:
+        broker.kill()

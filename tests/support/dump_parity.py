@@ -1,0 +1,50 @@
+"""Dumping files with pybroker dump-log and with kafka-dump-log, and comparing what they print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.java import JavaRunner
+from tests.support.tools import MAIN_CLASSES
+
+#: What the tools know.
+DUMPED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
+
+#: Their paths are one argument, which may have 128 KiB.
+FILES_OF_A_CALL = 200
+
+#: Why a record could not be decoded is said in words of our own.
+_REASONS = re.compile(r"(?<=, skipping\. ).*")
+_SCHEMA = re.compile(r"(?<=Snapshot failed schema validation: )(?!Snapshot contained).*")
+
+
+def files_to_dump(directory: Path) -> list[str]:
+    """All files of a partition that the tools know, for --files: a string for each call, as long as Linux takes one."""
+    found = [str(path) for path in sorted(directory.iterdir()) if path.suffix in DUMPED_SUFFIXES]
+    return [",".join(found[at : at + FILES_OF_A_CALL]) for at in range(0, len(found), FILES_OF_A_CALL)]
+
+
+def dump_with_both(java: JavaRunner, *arguments: str) -> str:
+    """Run both tools, which have to agree; what they printed. Kafka's makes index files that it misses."""
+    ours = subprocess.run(
+        [sys.executable, "-I", "-m", "offline.dump_log", *arguments], capture_output=True, timeout=180
+    )
+    theirs = java.run(MAIN_CLASSES["kafka-dump-log"], *arguments)
+    said, expected = (_REASONS.sub("", text) for text in (ours.stdout.decode("utf-8"), theirs.stdout))
+    assert ours.returncode == theirs.exit_code
+    if ours.returncode == 0:
+        assert said == expected
+        assert _blocks(ours.stderr.decode("utf-8")) == _blocks(theirs.stderr)
+    else:
+        assert (said, "\n") == (expected[: len(said)], said[-1])
+        assert "\n" not in expected[len(said) :]  # Kafka may die in the middle of a line
+        assert ours.stderr.count(b"\n") == 1
+    return theirs.stdout
+
+
+def _blocks(text: str) -> list[str]:
+    """What is reported at the end, a string for each file: Java keeps them in no particular order."""
+    return sorted(re.split(r"^(?=\S)", _SCHEMA.sub("", text), flags=re.MULTILINE))

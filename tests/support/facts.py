@@ -1,0 +1,112 @@
+"""Which test shows which fact: docs/generated/facts.md, from the docstrings of the tests.
+
+python -m tests.support.facts            write it, from the project's root
+python -m tests.support.facts --check    exit code 1 if it is not current
+
+The facts of the documents that describe Kafka's logs have numbers: "S4.16" in the docstring of a test says that the
+test shows this one, "S4.10-S4.12" that it shows three, in the docstring of a file that the file as a whole does. Short
+names are in tests/data/facts/documents.tsv; what no test can show is in documents-without-test.tsv, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FACTS_PAGE = Path("docs/generated/facts.md")
+
+_FACTS = ROOT / "tests/data/facts"
+_CITED = re.compile(r"\bS(\d+)\.(\d+)(?:\s?-\s?S(\d+)\.(\d+))?\b")
+_HEAD = """\
+# Facts and the tests that show them
+
+Written by `python -m tests.support.facts` from the docstrings of the tests; edit those.
+
+What documents about Kafka say of its logs, in short, and which tests show that it holds here. Where documents are wrong
+or out of date, the tests show what Apache Kafka 4.3 does.
+"""
+_AREA = """
+## {id} {name}
+
+| id | fact | shown by |
+|---|---|---|
+"""
+
+
+def facts() -> dict[str, str]:
+    """Short names by id, areas ("S4") before their facts ("S4.1")."""
+    return _rows("documents.tsv")
+
+
+def without_test() -> dict[str, str]:
+    """Reasons by id."""
+    return _rows("documents-without-test.tsv")
+
+
+def _rows(name: str) -> dict[str, str]:
+    lines = (_FACTS / name).read_text().splitlines()[1:]
+    return dict(line.split("\t") for line in lines)
+
+
+def cited_in(text: str) -> Iterator[str]:
+    """The ids in a text, each of a range. ValueError for a range that is none."""
+    for area, first, last_area, last in _CITED.findall(text):
+        if not last:
+            last = first
+        elif last_area != area or int(last) <= int(first):
+            raise ValueError(f"S{area}.{first}-S{last_area}.{last} is no range of facts")
+        for number in range(int(first), int(last) + 1):
+            yield f"S{area}.{number}"
+
+
+def citations() -> dict[str, dict[str, list[str]]]:
+    """By id the files (from the root) whose tests cite it, with the names of those; none for a whole file."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        module = ast.parse(path.read_text())
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+                for fact in cited_in(ast.get_docstring(node) or ""):
+                    names = found.setdefault(fact, {}).setdefault(str(path.relative_to(ROOT)), [])
+                    if not isinstance(node, ast.Module) and node.name not in names:
+                        names.append(node.name)
+    return found
+
+
+def facts_page() -> str:
+    """docs/generated/facts.md, whole."""
+    shown, reasons = citations(), without_test()
+    parts = [_HEAD]
+    for fact, name in facts().items():
+        if "." not in fact:
+            parts.append(_AREA.format(id=fact, name=name))
+            continue
+        files = "<br>".join(_told(file, names) for file, names in shown.get(fact, {}).items())
+        parts.append(f"| {fact} | {name} | {files or f'none: {reasons.get(fact)}'} |\n")
+    return "".join(parts)
+
+
+def _told(file: str, names: list[str]) -> str:
+    return f"`{file}`: {', '.join(names)}" if names else f"`{file}`"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the page, or compare it; the exit code."""
+    text = facts_page()
+    page = ROOT / FACTS_PAGE
+    if page.exists() and page.read_text() == text:
+        return 0
+    if "--check" in argv:
+        print(f"{FACTS_PAGE} is not current: run python -m tests.support.facts", file=sys.stderr)
+        return 1
+    page.write_text(text)
+    print(f"wrote {FACTS_PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

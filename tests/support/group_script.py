@@ -1,0 +1,384 @@
+"""Random histories of a classic group, asked of two brokers at the same time, answer by answer.
+
+Members are driven by hand, each on a connection of its own (a *slot*); requests may park. After each step both brokers
+have to have answered the same slots in the same words. A script ends early where Apache Kafka's choice is that of a
+hash table: who leads next when the leader of several has gone; and where it leaves a client without an answer.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DELETE_GROUPS
+from protocol.messages.describe_groups import DESCRIBE_GROUPS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LEAVE_GROUP, MemberIdentity
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.offset_delete import OFFSET_DELETE, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from protocol.messages.offset_fetch import (
+    OFFSET_FETCH,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
+from protocol.schema import Api, Struct
+from tests.support.brokers import RunningBroker
+from tests.support.group_side import ADMIN, NOBODY, SLOTS, Side, Slot, Step
+from tests.support.groups import subscription
+
+QUIET_S = 0.04
+LATE_S = 10.0
+PARKING = (JOIN_GROUP, SYNC_GROUP)
+INSTANCES = ("red", "blue")
+
+
+class Difference(Exception):
+    """Where the two part: the steps so far, and what each has answered to the last."""
+
+    def __init__(self, steps: Sequence[str], ours: object, kafka: object) -> None:
+        listed = "\n".join(f"    {step}" for step in steps)
+        super().__init__(f"\n{listed}\n  ours:  {ours}\n  kafka: {kafka}")
+
+
+class History:
+    """One script on its way: the next step is made up from what was answered to those before."""
+
+    def __init__(self, ours: Side, kafka: Side, seed: int) -> None:
+        self._sides = ours, kafka
+        self._dice = random.Random(seed)
+        self._slots = [Slot() for _ in range(SLOTS + 1)]
+        self._said: list[str] = []
+        self._is_open = True
+
+    def run(self, steps: int) -> int:
+        """Take so many steps, or fewer; how many it were. Raises Difference."""
+        for number in range(steps):
+            if not self._is_open:
+                return number
+            step = self._next()
+            self._said.append(str(step))
+            if step.api is HANG_UP:
+                for side in self._sides:
+                    side.hang_up(step.slot)
+                self._slots[step.slot].parked = False
+                time.sleep(QUIET_S)
+                continue
+            for side in self._sides:
+                side.send(step)
+            self._slots[step.slot].parked = True
+            self._compare()
+        return steps
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def _compare(self) -> None:
+        """Wait until both are quiet, and have answered the same slots."""
+        found: tuple[dict[int, Struct], dict[int, Struct]] = {}, {}
+        deadline = time.monotonic() + LATE_S
+        patience = time.monotonic() + LATE_S / 5
+        while True:
+            got = False
+            for side, answers in zip(self._sides, found, strict=True):
+                more = side.receive(QUIET_S / 2)
+                answers.update(more)
+                got = got or bool(more)
+            parks = all(api in PARKING for side in self._sides for api, _ in side.expected.values())
+            if not got and parks and found[0].keys() == found[1].keys():
+                break
+            if time.monotonic() > patience and found[0].keys() > found[1].keys() and self._is_only_told_here(found):
+                self._is_open = False
+                return
+            if time.monotonic() > deadline:
+                raise Difference(tuple(self._said), *({slot: repr(a) for slot, a in each.items()} for each in found))
+        for slot in sorted(found[0]):
+            for side, answers in zip(self._sides, found, strict=True):
+                side.name_ids(slot, answers[slot], self._slots[slot])
+        if self._leaders_differ(found):
+            self._is_open = False
+            return
+        for slot in sorted(found[0]):
+            ours, kafka = (side.told(answers[slot]) for side, answers in zip(self._sides, found, strict=True))
+            if ours != kafka:
+                raise Difference(tuple(self._said), ours, kafka)
+            self._learn(slot, found[0][slot])
+
+    def _is_only_told_here(self, found: tuple[dict[int, Struct], dict[int, Struct]]) -> bool:
+        """Who waits for an assignment while somebody else sends it away is told so here, and never by Apache Kafka."""
+        return all(
+            found[0][slot].struct_type is SYNC_GROUP.response
+            and found[0][slot].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            for slot in found[0].keys() - found[1].keys()
+        )
+
+    def _leaders_differ(self, found: tuple[dict[int, Struct], dict[int, Struct]]) -> bool:
+        for slot in found[0]:
+            if found[0][slot].struct_type is JOIN_GROUP.response:
+                leaders = {
+                    side.names.get(answers[slot].leader, answers[slot].leader)
+                    for side, answers in zip(self._sides, found, strict=True)
+                }
+                if len(leaders) > 1:
+                    return True
+        return False
+
+    def _learn(self, slot: int, answer: Struct) -> None:
+        me, side = self._slots[slot], self._sides[0]
+        me.parked = False
+        if answer.struct_type is JOIN_GROUP.response:
+            name = side.names.get(answer.member_id, "")
+            if name and name not in me.known:
+                me.known.append(name)
+            if answer.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
+                me.member = name
+            if answer.error_code == ErrorCode.NONE:
+                me.generation, me.protocol = answer.generation_id, answer.protocol_name
+                me.is_leader = answer.leader == answer.member_id
+                me.needs_sync = True
+        elif answer.struct_type is SYNC_GROUP.response:
+            me.needs_sync = False
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+
+    def _next(self) -> Step:
+        dice = self._dice
+        free = [index for index in range(SLOTS) if not self._slots[index].parked]
+        parked = [index for index in range(SLOTS) if self._slots[index].parked]
+        if parked and dice.random() < 0.04:
+            slot = dice.choice(parked)
+            return Step(slot, HANG_UP, 0, "hangs up", lambda side: {})
+        if not free or dice.random() < 0.3:
+            return dice.choice(
+                (self._describe, self._fetch, self._commit_from_outside, self._delete_offsets, self._delete)
+            )()
+        slot = dice.choice(free)
+        me = self._slots[slot]
+        if me.needs_sync and dice.random() < 0.6:
+            return self._sync(slot)
+        makers = {
+            self._join: 45,
+            self._sync: 8,
+            self._heartbeat: 14,
+            self._leave: 8,
+            self._commit: 16,
+        }
+        return dice.choices(list(makers), list(makers.values()))[0](slot)
+
+    def _member(self, slot: int) -> str:
+        """Mostly the slot's own id."""
+        me, dice = self._slots[slot], self._dice
+        if dice.random() < 0.9:
+            return me.member
+        others = [name for each in self._slots for name in each.known]
+        return dice.choice(("", NOBODY, *others))
+
+    def _generation(self, slot: int) -> int:
+        generation = self._slots[slot].generation
+        return generation if self._dice.random() < 0.9 else self._dice.choice((-1, 0, generation - 1, generation + 1))
+
+    def _instance(self, slot: int) -> str | None:
+        return self._slots[slot].instance if self._dice.random() < 0.93 else self._dice.choice((None, *INSTANCES))
+
+    def _join(self, slot: int) -> Step:
+        me, dice = self._slots[slot], self._dice
+        version = dice.choice((0, 1, 3, 4, 5, 6, 7, 8, 9, 9, 9))
+        if not me.member and not me.known:
+            me.instance = dice.choice((None, None, None, *INSTANCES))
+        member = self._member(slot) if dice.random() < 0.85 else ""
+        instance = self._instance(slot) if version >= 5 else None
+        kind = "consumer" if dice.random() < 0.96 else dice.choice(("", "connect"))
+        names = dice.choice(
+            (("range",), ("range",), ("range",), ("range", "sticky"), ("sticky", "range"), ("sticky",), ())
+        )
+        if len(names) < 2 and dice.random() < 0.7:
+            names = ("range",)
+        own_topic = dice.random() < 0.8
+        session_ms = 30_000 if dice.random() < 0.97 else dice.choice((0, -1, 1, 1 << 30))
+
+        def build(side: Side) -> dict[str, Any]:
+            data = subscription(side.topic if own_topic else "another")
+            return {
+                "group_id": side.group_id,
+                "member_id": side.ids[member],
+                "session_timeout_ms": session_ms,
+                **({"rebalance_timeout_ms": 60_000} if version >= 1 else {}),
+                **({"group_instance_id": instance} if version >= 5 else {}),
+                "protocol_type": kind,
+                "protocols": [JoinGroupRequestProtocol(name=name, metadata=data) for name in names],
+            }
+
+        said = f"as {member or 'newcomer'!r} {instance or ''} {kind} {names} topic={own_topic} session={session_ms}"
+        return Step(slot, JOIN_GROUP, version, said, build)
+
+    def _sync(self, slot: int) -> Step:
+        me, dice = self._slots[slot], self._dice
+        version = dice.choice((0, 2, 3, 4, 5, 5))
+        member, generation, instance = self._member(slot), self._generation(slot), self._instance(slot)
+        kind = "consumer" if dice.random() < 0.96 else dice.choice((None, "connect"))
+        name = me.protocol if dice.random() < 0.96 else dice.choice((None, "other"))
+        gives = me.is_leader if dice.random() < 0.95 else not me.is_leader
+        members = [each.member for each in self._slots if each.member and dice.random() < 0.95] if gives else []
+
+        def build(side: Side) -> dict[str, Any]:
+            given = [SyncGroupRequestAssignment(member_id=side.ids[each], assignment=each.encode()) for each in members]
+            return {
+                "group_id": side.group_id,
+                "generation_id": generation,
+                "member_id": side.ids[member],
+                **({"group_instance_id": instance} if version >= 3 else {}),
+                **({"protocol_type": kind, "protocol_name": name} if version >= 5 else {}),
+                "assignments": given,
+            }
+
+        said = f"as {member!r} {instance or ''} generation {generation} {kind} {name} gives {members}"
+        return Step(slot, SYNC_GROUP, version, said, build)
+
+    def _heartbeat(self, slot: int) -> Step:
+        version = self._dice.choice((0, 2, 3, 4))
+        member, generation, instance = self._member(slot), self._generation(slot), self._instance(slot)
+
+        def build(side: Side) -> dict[str, Any]:
+            own = {"group_instance_id": instance} if version >= 3 else {}
+            return {"group_id": side.group_id, "generation_id": generation, "member_id": side.ids[member], **own}
+
+        return Step(slot, HEARTBEAT, version, f"as {member!r} {instance or ''} generation {generation}", build)
+
+    def _leave(self, slot: int) -> Step:
+        dice = self._dice
+        version = dice.choice((0, 2, 3, 4, 5))
+        members = [(self._member(slot), self._instance(slot))]
+        if version >= 3 and dice.random() < 0.3:
+            members.append((self._member(dice.randrange(SLOTS)), dice.choice((None, *INSTANCES))))
+
+        def build(side: Side) -> dict[str, Any]:
+            if version < 3:
+                return {"group_id": side.group_id, "member_id": side.ids[members[0][0]]}
+            given = [MemberIdentity(member_id=side.ids[name], group_instance_id=instance) for name, instance in members]
+            return {"group_id": side.group_id, "members": given}
+
+        return Step(slot, LEAVE_GROUP, version, f"of {members}", build)
+
+    # -- offsets and groups ------------------------------------------------------------------------------------------
+
+    def _commit(self, slot: int) -> Step:
+        return self._offsets(slot, self._member(slot), self._generation(slot), self._instance(slot))
+
+    def _commit_from_outside(self) -> Step:
+        return self._offsets(ADMIN, "", self._dice.choice((-1, -1, -1, 0)), None)
+
+    def _offsets(self, slot: int, member: str, generation: int, instance: str | None) -> Step:
+        dice = self._dice
+        version = dice.choice((2, 4, 5, 6, 7, 8, 9, 10))
+        # Of a group that is not there a commit of nothing but this leaves a shadow in Kafka: there, but not to be seen.
+        notes = ("", "note", None, *(("x" * 4097,) if generation >= 0 else ()))
+        partitions = [
+            (
+                dice.choice((0, 1, 1, 2, -1)),
+                dice.choice((0, 5, 1 << 40, -1)),
+                dice.choice(notes),
+            )
+            for _ in range(dice.choice((1, 1, 2)))
+        ]
+        name = dice.choice(("own", "own", "own", "unheard"))
+        retention_ms = dice.choice((-1, 1 << 40))
+
+        def build(side: Side) -> dict[str, Any]:
+            listed = [
+                OffsetCommitRequestPartition(
+                    partition_index=index, committed_offset=offset, committed_metadata=metadata
+                )
+                for index, offset, metadata in partitions
+            ]
+            where = (
+                {"topic_id": side.topic_id if name == "own" else b"?" * 16}
+                if version >= 10
+                else {"name": side.topic if name == "own" else name}
+            )
+            return {
+                "group_id": side.group_id,
+                "generation_id_or_member_epoch": generation,
+                "member_id": side.ids[member],
+                **({"group_instance_id": instance} if version >= 7 else {}),
+                **({"retention_time_ms": retention_ms} if version <= 4 else {}),
+                "topics": [OffsetCommitRequestTopic(**where, partitions=listed)],
+            }
+
+        said = f"as {member!r} {instance or ''} generation {generation} {name} {str(partitions)[:80]}"
+        return Step(slot, OFFSET_COMMIT, version, said, build)
+
+    def _fetch(self) -> Step:
+        dice = self._dice
+        version = dice.choice((1, 2, 5, 6, 7, 8, 9, 10))
+        everything = version >= 2 and dice.random() < 0.4
+        indexes = dice.choice(([0, 1], [0], [0, 1, 7, -1], []))
+        names = dice.choice((["own"], ["own", "unheard"], ["unheard"]))
+        others = dice.random() < 0.4
+
+        def build(side: Side) -> dict[str, Any]:
+            titles = [side.topic if name == "own" else name for name in names]
+            stable = {"require_stable": True} if version >= 7 else {}
+            if version < 8:
+                topics = [OffsetFetchRequestTopic(name=title, partition_indexes=indexes) for title in titles]
+                return {"group_id": side.group_id, "topics": None if everything else topics, **stable}
+            where = [
+                {"topic_id": side.topic_id if name == "own" else b"?" * 16} if version >= 10 else {"name": title}
+                for name, title in zip(names, titles, strict=True)
+            ]
+            wanted = [OffsetFetchRequestTopics(**each, partition_indexes=indexes) for each in where]
+            groups = [side.group_id, *(("unheard", side.group_id, "") if others else ())]
+            listed = [OffsetFetchRequestGroup(group_id=each, topics=None if everything else wanted) for each in groups]
+            return {"groups": listed, **stable}
+
+        return Step(ADMIN, OFFSET_FETCH, version, f"{'all' if everything else (names, indexes)} {others}", build)
+
+    def _delete_offsets(self) -> Step:
+        indexes = self._dice.choice(([0], [0, 1], [9], []))
+        name = self._dice.choice(("own", "own", "unheard"))
+
+        def build(side: Side) -> dict[str, Any]:
+            partitions = [OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
+            topic = side.topic if name == "own" else name
+            return {"group_id": side.group_id, "topics": [OffsetDeleteRequestTopic(name=topic, partitions=partitions)]}
+
+        return Step(ADMIN, OFFSET_DELETE, 0, f"{name} {indexes}", build)
+
+    def _describe(self) -> Step:
+        version = self._dice.choice((0, 3, 4, 5, 6))
+
+        def build(side: Side) -> dict[str, Any]:
+            own = {"include_authorized_operations": True} if version >= 3 else {}
+            return {"groups": [side.group_id, "unheard-of"], **own}
+
+        return Step(ADMIN, DESCRIBE_GROUPS, version, "", build)
+
+    def _delete(self) -> Step:
+        if self._dice.random() < 0.7:
+            return self._describe()
+        version = self._dice.choice((0, 1, 2))
+        twice = self._dice.random() < 0.3
+
+        def build(side: Side) -> dict[str, Any]:
+            return {"groups_names": [side.group_id, *([side.group_id] if twice else ())]}
+
+        return Step(ADMIN, DELETE_GROUPS, version, f"{'twice' if twice else ''}", build)
+
+
+#: Not an API: the client goes.
+HANG_UP = Api(key=-1, name="HangUp", versions="0", flexible="none", request=[], response=[])
+
+
+def play(brokers: Sequence[RunningBroker], name: str, seed: int, steps: int) -> int:
+    """Play the script of a seed; how many steps it had. Raises Difference."""
+    sides = [Side(broker, name, f"{name}-topic") for broker in brokers]
+    try:
+        for side in sides:
+            side.prepare()
+        return History(sides[0], sides[1], seed).run(steps)
+    finally:
+        for side in sides:
+            side.close()

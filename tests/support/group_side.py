@@ -1,0 +1,154 @@
+"""One of the two brokers that the same history of a group is asked of: its clients, and its answers in words.
+
+Member ids are each broker's own: they are called by the slot, a connection driven by hand, and the number under which
+they were given out.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.describe_groups import DESCRIBE_GROUPS
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.join_group import JOIN_GROUP
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.messages.offset_fetch import OFFSET_FETCH
+from protocol.schema import Api, Struct
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.wire import WireClient
+
+SLOTS = 4
+ADMIN = SLOTS  # a slot whose requests never park
+NOBODY = "nobody"
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+Build = Callable[["Side"], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A request of a slot; `build` makes its fields, with the member ids of the broker that gets it."""
+
+    slot: int
+    api: Api
+    version: int
+    said: str
+    build: Build
+
+    def __str__(self) -> str:
+        return f"slot {self.slot}: {self.api.name} v{self.version} {self.said}"
+
+
+@dataclass(slots=True)
+class Slot:
+    """What the generator knows of a member. `member`: the name of its id."""
+
+    member: str = ""
+    instance: str | None = None
+    generation: int = -1
+    protocol: str | None = None
+    is_leader: bool = False
+    needs_sync: bool = False
+    parked: bool = False
+    known: list[str] = field(default_factory=list)
+
+
+class Side:
+    """One broker, as the script sees it."""
+
+    def __init__(self, broker: RunningBroker, group_id: str, topic: str) -> None:
+        self.broker = broker
+        self.group_id = group_id
+        self.topic = topic
+        self.clients = [self._connect() for _ in range(SLOTS + 1)]
+        self.names: dict[str, str] = {}  # member id -> name
+        self.ids: dict[str, str] = {"": "", NOBODY: NOBODY}
+        self.expected: dict[int, tuple[Api, int]] = {}
+        self.topic_id = bytes(16)
+
+    def _connect(self) -> WireClient:
+        return WireClient(HOST, self.broker.port, client_id="member")
+
+    def prepare(self) -> None:
+        """Make the topic, and wait for the coordinator."""
+        admin = self.clients[ADMIN]
+        topics = [CreatableTopic(name=self.topic, num_partitions=2, replication_factor=1)]
+        admin.call(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
+        deadline = time.monotonic() + 30
+        while True:
+            found = admin.call(METADATA, 12, topics=[MetadataRequestTopic(name=self.topic)]).topics[0]
+            ready = admin.call(FIND_COORDINATOR, 3, key=self.group_id).error_code == ErrorCode.NONE
+            described = admin.call(DESCRIBE_GROUPS, 5, groups=[self.group_id]).groups[0]
+            if ready and not found.error_code and len(found.partitions) == 2 and not described.error_code:
+                self.topic_id = found.topic_id
+                return
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+
+    def hang_up(self, slot: int) -> None:
+        """The slot's client is gone, with what it waits for; another takes its place."""
+        self.clients[slot].close()
+        self.clients[slot] = self._connect()
+        self.expected.pop(slot, None)
+
+    def send(self, step: Step) -> None:
+        self.clients[step.slot].send(step.api, step.version, **step.build(self))
+        self.expected[step.slot] = (step.api, step.version)
+
+    def receive(self, wait_s: float) -> dict[int, Struct]:
+        """What has come by now, or comes first within the time, by slot."""
+        sockets = {self.clients[slot].socket: slot for slot in self.expected}
+        readable, _, _ = select.select(list(sockets), [], [], wait_s)
+        found = {}
+        for each in readable:
+            slot = sockets[each]
+            found[slot] = self.clients[slot].receive()
+            del self.expected[slot]
+        return found
+
+    def name_ids(self, slot: int, answer: Struct, member: Slot) -> None:
+        """Learn the ids that an answer gives."""
+        member_id = getattr(answer, "member_id", "")
+        if member_id and member_id not in self.names and member_id != NOBODY:
+            name = f"m{slot}.{len(member.known)}"
+            self.names[member_id], self.ids[name] = name, member_id
+
+    def _place(self, member: Struct) -> tuple[str, str]:
+        """For an order of members that is the same in both brokers."""
+        return self.names.get(member.member_id, "?"), _UUID.sub("", repr(member))
+
+    def told(self, answer: Struct) -> str:
+        """An answer in words that do not depend on the broker."""
+        for lists in ("topics", "groups"):
+            for each in getattr(answer, lists, None) or ():
+                if hasattr(each, "members"):
+                    each.members.sort(key=self._place)
+        _sort_topics(answer)
+        if answer.struct_type is JOIN_GROUP.response:
+            answer.members.sort(key=self._place)
+        text = repr(answer).replace(repr(self.topic_id), "<topic id>")
+        for member_id in sorted(self.names, key=len, reverse=True):
+            text = text.replace(member_id, f"<{self.names[member_id]}>")
+        return _UUID.sub("<uuid>", text)
+
+
+def _sort_topics(answer: Struct) -> None:
+    """Topics and partitions that were not asked for by name come in the order of a hash table."""
+    if answer.struct_type is not OFFSET_FETCH.response:
+        return
+    for holder in (answer, *(getattr(answer, "groups", None) or ())):
+        topics = getattr(holder, "topics", None) or []
+        topics.sort(key=lambda topic: topic.name)
+        for topic in topics:
+            topic.partitions.sort(key=lambda partition: partition.partition_index)

@@ -1,0 +1,51 @@
+"""A double of broker.workers: jobs run in the test's own process, when the test says so."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from broker.deferred import Deferred
+from broker.workers import WorkerDied
+
+
+class InstantWorkers:
+    """Runs jobs at once where `held` is False, else one by one with `release`. What passes is pickled on both ways."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.submitted = 0
+        self._jobs: list[tuple[bytes, Deferred[Any]]] = []
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a job waits."""
+        return bool(self._jobs)
+
+    def submit(self, function: Callable[..., Any], *args: Any) -> Deferred[Any]:
+        deferred: Deferred[Any] = Deferred()
+        self.submitted += 1
+        self._jobs.append((pickle.dumps((function, args)), deferred))
+        if not self.held:
+            self.release()
+        return deferred
+
+    def release(self, place: int = 0) -> None:
+        """Have the job at that place of the queue done."""
+        job, deferred = self._jobs.pop(place)
+        function, args = pickle.loads(job)
+        try:
+            outcome = pickle.loads(pickle.dumps(self.run(function, *args)))
+        except Exception as error:
+            deferred.fail(pickle.loads(pickle.dumps(error)))
+        else:
+            deferred.resolve(outcome)
+
+    def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        """What the process makes of a job."""
+        return function(*args)
+
+    def die(self, place: int = 0) -> None:
+        """As `release`, but the process dies at it."""
+        self._jobs.pop(place)[1].fail(WorkerDied("killed"))

@@ -1,0 +1,265 @@
+"""What only Apache Kafka serves so far, asked for over the wire: transactions, newer groups, who may do what.
+
+Its traces in a log directory have to outlive a time under pybroker: `protected` tells of them.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
+from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
+from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, ScramCredentialUpsertion
+from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from protocol.messages.create_acls import CREATE_ACLS, AclCreation
+from protocol.messages.describe_acls import DESCRIBE_ACLS
+from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS
+from protocol.messages.describe_share_group_offsets import (
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    DescribeShareGroupOffsetsRequestGroup,
+)
+from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
+from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
+from protocol.messages.end_txn import END_TXN
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.produce import PRODUCE
+from protocol.messages.share_fetch import SHARE_FETCH, AcknowledgementBatch, FetchPartition, FetchTopic
+from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE
+from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
+from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT, Subtopology, Topology
+from protocol.schema import Api, Struct
+from tests.support.data_client import DataClient, batch
+
+RETRIED = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+MEMBER = "AAAAAAAAQACAAAAAAAAAAg"
+NEW_CONSUMER_GROUP, SHARE_GROUP, STREAMS_GROUP = "of-kip-848", "of-kip-932", "of-kip-1071"
+TRANSACTIONAL_ID = "left-open"
+_PATIENCE_S = 60
+
+
+class KafkaClient(DataClient):
+    """A client of Apache Kafka."""
+
+    def patiently(self, api: Api, version: int, **fields: Any) -> Struct:
+        """Ask until the answer is no error that passes; coordinators take a moment to come up."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            answer = self.call(api, version, **fields)
+            code = getattr(answer, "error_code", 0)
+            if code not in RETRIED or time.monotonic() > deadline:
+                assert code == ErrorCode.NONE, answer
+                return answer
+            time.sleep(0.05)
+
+    def await_coordinator(self, key: str, kind: int) -> None:
+        """Wait until the coordinator of a group (0) or a transactional id (1) is found; its topic is made."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self.call(FIND_COORDINATOR, 4, key_type=kind, coordinator_keys=[key]).coordinators[0].error_code:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def patient_producer_id(self) -> int:
+        """For an idempotent producer."""
+        answer = self.patiently(INIT_PRODUCER_ID, 4, transactional_id=None, transaction_timeout_ms=60_000)
+        return int(answer.producer_id)
+
+    # ---- transactions
+
+    def transaction(self, transactional_id: str, topic: str, *values: bytes, commit: bool | None) -> None:
+        """Write to partition 0 in a transaction, and commit it or not; None leaves it open."""
+        producer = self.begin_transaction(transactional_id, topic)
+        self.produce_in_transaction(transactional_id, topic, batch(*values, **producer, base_sequence=0))
+        if commit is not None:
+            self.end_transaction(transactional_id, producer, commit=commit)
+
+    def begin_transaction(self, transactional_id: str, topic: str) -> dict[str, Any]:
+        """Take the next epoch and add partition 0; what all batches of the transaction say of their producer."""
+        self.await_coordinator(transactional_id, 1)
+        timeout_ms = 900_000
+        begun = self.patiently(
+            INIT_PRODUCER_ID, 4, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
+        )
+        self._add_partition(transactional_id, begun, topic)
+        return {"producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch, "transactional": True}
+
+    def produce_in_transaction(self, transactional_id: str, topic: str, records: bytes) -> None:
+        """Append a batch to partition 0."""
+        request = self.produce_request(topic, 0, records)
+        answer = self.call(PRODUCE, 9, request, transactional_id=transactional_id)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE, answer
+
+    def end_transaction(self, transactional_id: str, producer: dict[str, Any], *, commit: bool) -> None:
+        """Commit or abort; the marker may come a moment later, at the latest before the next epoch is given."""
+        self.patiently(
+            END_TXN,
+            3,
+            transactional_id=transactional_id,
+            producer_id=producer["producer_id"],
+            producer_epoch=producer["producer_epoch"],
+            committed=commit,
+        )
+
+    def _add_partition(self, transactional_id: str, begun: Struct, topic: str) -> None:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            answer = self.call(
+                ADD_PARTITIONS_TO_TXN,
+                3,
+                v3_and_below_transactional_id=transactional_id,
+                v3_and_below_producer_id=begun.producer_id,
+                v3_and_below_producer_epoch=begun.producer_epoch,
+                v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+            )
+            code = answer.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+            if code not in RETRIED or time.monotonic() > deadline:
+                assert code == ErrorCode.NONE, answer
+                return
+            time.sleep(0.05)
+
+    # ---- newer groups
+
+    def join_new_groups(self, topic: str, topic_id: bytes) -> None:
+        """A member each of a consumer, a share and a streams group; an offset committed, a record acknowledged."""
+        for group in (NEW_CONSUMER_GROUP, SHARE_GROUP, STREAMS_GROUP):
+            self.await_coordinator(group, 0)
+        member = {"member_id": MEMBER, "member_epoch": 0}
+        joined = self.patiently(
+            CONSUMER_GROUP_HEARTBEAT,
+            1,
+            group_id=NEW_CONSUMER_GROUP,
+            **member,
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=[topic],
+            topic_partitions=[],
+        )
+        offset = OffsetCommitRequestPartition(partition_index=0, committed_offset=3, committed_metadata="by KIP-848")
+        commit = [OffsetCommitRequestTopic(name=topic, partitions=[offset])]
+        self.call(
+            OFFSET_COMMIT,
+            9,
+            group_id=NEW_CONSUMER_GROUP,
+            member_id=MEMBER,
+            generation_id_or_member_epoch=joined.member_epoch,
+            topics=commit,
+        )
+        topology = Topology(epoch=1, subtopologies=[Subtopology(subtopology_id="0", source_topics=[topic])])
+        self.patiently(
+            STREAMS_GROUP_HEARTBEAT,
+            0,
+            group_id=STREAMS_GROUP,
+            **member,
+            process_id="p",
+            rebalance_timeout_ms=60_000,
+            topology=topology,
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+        )
+        self._share(topic, topic_id)
+
+    def _share(self, topic: str, topic_id: bytes) -> None:
+        member = {"group_id": SHARE_GROUP, "member_id": MEMBER}
+        self.patiently(SHARE_GROUP_HEARTBEAT, 1, **member, member_epoch=0, subscribed_topic_names=[topic])
+        deadline = time.monotonic() + _PATIENCE_S
+        epoch = 0
+        while True:
+            fields = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 1 << 20, "max_records": 10, "batch_size": 10}
+            wanted = FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition_index=0)])
+            topics = [] if epoch else [wanted]
+            answer = self.patiently(SHARE_FETCH, 1, **member, **fields, share_session_epoch=epoch, topics=topics)
+            epoch += 1
+            acquired = [a for t in answer.responses for p in t.partitions for a in p.acquired_records]
+            if acquired:
+                break
+            assert time.monotonic() < deadline, answer
+        accepted = AcknowledgementBatch(
+            first_offset=acquired[0].first_offset, last_offset=acquired[0].first_offset, acknowledge_types=[1]
+        )
+        done = FetchPartition(partition_index=0, acknowledgement_batches=[accepted])
+        topics = [FetchTopic(topic_id=topic_id, partitions=[done])]
+        self.patiently(SHARE_FETCH, 1, **member, max_records=1, batch_size=1, share_session_epoch=epoch, topics=topics)
+
+    # ---- who may do what
+
+    def secure(self) -> None:
+        """Quotas, credentials and rights, which stand in the metadata log."""
+        user, any_client = ("user", "alice"), ("client-id", None)
+        entity = [EntityData(entity_type=kind, entity_name=name) for kind, name in (user, any_client)]
+        quota = RequestEntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1e12, remove=False)])
+        answer = self.call(ALTER_CLIENT_QUOTAS, 1, entries=[quota], validate_only=False)
+        assert answer.entries[0].error_code == ErrorCode.NONE, answer
+        credential = ScramCredentialUpsertion(
+            name="alice", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"salted password of 32 bytes..."
+        )
+        scram = self.call(ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[credential])
+        assert scram.results[0].error_code == ErrorCode.NONE, scram
+        rights = AclCreation(
+            resource_type=2,
+            resource_name="plain",
+            resource_pattern_type=3,
+            principal="User:alice",
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+        acls = self.call(CREATE_ACLS, 3, creations=[rights])
+        assert acls.results[0].error_code == ErrorCode.NONE, acls
+
+    # ---- what is to outlive
+
+    def protected(self) -> dict[str, Any]:
+        """All of that as Apache Kafka tells of it, once it does."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            found = self._protected()
+            shared = [each.start_offset for topic in found["shared"] for each in topic.partitions]
+            if found["acls"] and shared == [1]:
+                return found
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+
+    def _protected(self) -> dict[str, Any]:
+        any_acl: dict[str, Any] = {"resource_type_filter": 1, "pattern_type_filter": 1}
+        any_acl |= {"operation": 1, "permission_type": 1}
+        any_acl |= {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+        share = DescribeShareGroupOffsetsRequestGroup(group_id=SHARE_GROUP, topics=None)
+        for group in (NEW_CONSUMER_GROUP, SHARE_GROUP, STREAMS_GROUP):
+            self.await_coordinator(group, 0)
+        self.await_coordinator(TRANSACTIONAL_ID, 1)
+        return {
+            "acls": self.patiently(DESCRIBE_ACLS, 3, **any_acl).resources,
+            "quotas": self.patiently(DESCRIBE_CLIENT_QUOTAS, 1, components=[], strict=False).entries,
+            "scram": self.patiently(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=None).results,
+            "consumer group": self._described(CONSUMER_GROUP_DESCRIBE, 1, NEW_CONSUMER_GROUP),
+            "share group": self._described(SHARE_GROUP_DESCRIBE, 1, SHARE_GROUP),
+            "streams group": self._described(STREAMS_GROUP_DESCRIBE, 0, STREAMS_GROUP),
+            "shared": self._first(DESCRIBE_SHARE_GROUP_OFFSETS, 1, "groups", groups=[share]).topics,
+            "transaction": self._first(
+                DESCRIBE_TRANSACTIONS, 0, "transaction_states", transactional_ids=[TRANSACTIONAL_ID]
+            ),
+        }
+
+    def _described(self, api: Api, version: int, group: str) -> Struct:
+        return self._first(api, version, "groups", group_ids=[group], include_authorized_operations=False)
+
+    def _first(self, api: Api, version: int, answers: str, **fields: Any) -> Struct:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            found: Struct
+            [found] = getattr(self.call(api, version, **fields), answers)
+            if found.error_code not in RETRIED or time.monotonic() > deadline:
+                assert found.error_code == ErrorCode.NONE, found
+                return found
+            time.sleep(0.05)

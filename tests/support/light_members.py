@@ -1,0 +1,211 @@
+"""Members of groups that cost their host next to nothing, so that thousands fit into one process: a connection each,
+one request under way, whatever answer comes led on by `on_answer`. They read no records.
+
+Of the classic protocol (JoinGroup v9, the leader shares partitions out) and of KIP-848's (ConsumerGroupHeartbeat v0).
+"""
+
+from __future__ import annotations
+
+import heapq
+import selectors
+import struct
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
+from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
+from protocol.schema import Struct
+from tests.support.brokers import HOST
+from tests.support.groups import subscription
+from tests.support.wire import WireClient
+
+_SESSION_MS = 45_000
+_REBALANCE_MS = 60_000
+#: The coordinator is not there yet, or not any more.
+_TRY_AGAIN = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+class LightMember(WireClient, ABC):
+    """`epoch`: of the group as this member knows it; `partitions`: its share, None while it is on its way to one."""
+
+    def __init__(self, port: int, group: str, topic: str, partition_count: int) -> None:
+        super().__init__(HOST, port)
+        self.group, self.topic, self.partition_count = group, topic, partition_count
+        self.member_id = ""
+        self.epoch = 0
+        self.partitions: frozenset[int] | None = None
+        self.beat_count = 0
+
+    @abstractmethod
+    def enter(self) -> None:
+        """Ask to become a member, or to be one again."""
+
+    @abstractmethod
+    def beat(self) -> None:
+        """Say that it lives."""
+
+    @abstractmethod
+    def on_answer(self) -> None:
+        """Take the answer that has come, and go on."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request is under way."""
+        return bool(self._expected)
+
+    def _take(self) -> tuple[int, ErrorCode, Struct]:
+        """API key, error and answer, without the checks of a test."""
+        api, version, _ = self._expected.pop(0)
+        body = self.receive_frame()
+        answer, _ = api.response.decode(version, body, 4 + api.response_header_version(version))
+        return api.key, ErrorCode(answer.error_code), answer
+
+
+class ClassicMember(LightMember):
+    def enter(self) -> None:
+        self.partitions = None
+        self.send(
+            JOIN_GROUP,
+            9,
+            group_id=self.group,
+            member_id=self.member_id,
+            session_timeout_ms=_SESSION_MS,
+            rebalance_timeout_ms=_REBALANCE_MS,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(self.topic))],
+        )
+
+    def beat(self) -> None:
+        self.send(HEARTBEAT, 4, group_id=self.group, generation_id=self.epoch, member_id=self.member_id)
+
+    def on_answer(self) -> None:
+        key, code, answer = self._take()
+        if code is not ErrorCode.NONE:
+            if code is ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = answer.member_id
+            elif code is not ErrorCode.REBALANCE_IN_PROGRESS:
+                assert code in _TRY_AGAIN, code
+                time.sleep(0.05)
+            self.enter()
+        elif key == JOIN_GROUP.key:
+            self.epoch, self.member_id = answer.generation_id, answer.member_id
+            self._sync([each.member_id for each in answer.members])
+        elif key == SYNC_GROUP.key:
+            size = len(self.topic) + 12  # version, one topic, its name, the number of its partitions
+            numbers = bytes(answer.assignment)[size:-4]
+            self.partitions = frozenset(number for (number,) in struct.iter_unpack(">i", numbers))
+        else:
+            self.beat_count += 1
+
+    def _sync(self, members: Sequence[str]) -> None:
+        """With everybody's share, if this is the leader."""
+        shares = []
+        for place, member in enumerate(members):
+            mine = range(place, self.partition_count, len(members))
+            name = len(self.topic).to_bytes(2, "big") + self.topic.encode()
+            head = b"\0\0" + (1).to_bytes(4, "big") + name + len(mine).to_bytes(4, "big")
+            data = head + struct.pack(f">{len(mine)}i", *mine) + b"\xff\xff\xff\xff"
+            shares.append(SyncGroupRequestAssignment(member_id=member, assignment=data))
+        self.send(
+            SYNC_GROUP,
+            5,
+            group_id=self.group,
+            generation_id=self.epoch,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=shares,
+        )
+
+
+class ConsumerMember(LightMember):
+    """Tells at once what it gave up or got, as clients do; else it says no more than that it lives."""
+
+    def enter(self) -> None:
+        self.epoch, self.partitions = 0, None
+        self._send(rebalance_timeout_ms=_REBALANCE_MS, subscribed_topic_names=[self.topic], topic_partitions=[])
+
+    def beat(self) -> None:
+        self._send()
+
+    def _send(self, **news: Any) -> None:
+        self.send(
+            CONSUMER_GROUP_HEARTBEAT,
+            0,
+            group_id=self.group,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            **news,
+        )
+
+    def on_answer(self) -> None:
+        _, code, answer = self._take()
+        if code is not ErrorCode.NONE:
+            assert code in _TRY_AGAIN, answer
+            time.sleep(0.05)
+            self.enter()
+            return
+        self.beat_count += 1
+        self.member_id, self.epoch = answer.member_id, answer.member_epoch
+        if answer.assignment is not None:
+            owned = answer.assignment.topic_partitions
+            self.partitions = frozenset(number for topic in owned for number in topic.partitions)
+            self._send(
+                topic_partitions=[TopicPartitions(topic_id=each.topic_id, partitions=each.partitions) for each in owned]
+            )
+
+
+class Crowd:
+    """Members, each heard from every `interval_s` while it waits for nothing."""
+
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self.members: list[LightMember] = []
+        self._selector = selectors.DefaultSelector()
+        self._due: list[tuple[float, int, LightMember]] = []
+        self._numbers = count()
+
+    def add(self, member: LightMember) -> None:
+        """Have it enter its group."""
+        self.members.append(member)
+        self._selector.register(member.socket, selectors.EVENT_READ, member)
+        self._beat_later(member, time.monotonic())
+        member.enter()
+
+    def close(self) -> None:
+        """Hang up, all of them."""
+        for member in self.members:
+            member.close()
+        self._selector.close()
+
+    def run(self, until: float, done: Callable[[], bool] = lambda: False) -> bool:
+        """Play until that time (monotonic), or until `done()`, asked after each answer; whether it was."""
+        while (now := time.monotonic()) < until:
+            while self._due[0][0] <= now:
+                _, _, member = heapq.heappop(self._due)
+                if not member.is_waiting and member.partitions is not None:
+                    member.beat()
+                self._beat_later(member, now)
+            for key, _ in self._selector.select(min(until, self._due[0][0]) - now):
+                key.data.on_answer()
+                if done():
+                    return True
+        return False
+
+    def _beat_later(self, member: LightMember, now: float) -> None:
+        heapq.heappush(self._due, (now + self.interval_s, next(self._numbers), member))
+
+
+def are_settled(members: Sequence[LightMember]) -> bool:
+    """Whether a group is at one epoch, each partition has one owner, and nothing is under way."""
+    if len({member.epoch for member in members}) > 1 or any(member.partitions is None for member in members):
+        return False
+    owned = [partition for member in members for partition in member.partitions or ()]
+    wanted = members[0].partition_count
+    return len(owned) == wanted == len(set(owned)) and min(len(member.partitions or ()) for member in members) > 0

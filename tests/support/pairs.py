@@ -1,0 +1,112 @@
+"""A pybroker and an Apache Kafka that are asked for the same, request by request, by a raw client each."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.schema import Api, Struct
+from tests.support.brokers import CLUSTER_ID, HOST, OurBroker, RunningBroker, StandaloneKafka
+from tests.support.settled import wait_for_topic
+from tests.support.wire import Closed, WireClient
+
+#: Two answers: ours, Kafka's.
+Answers = tuple[Any, Any]
+
+
+class Pair:
+    """Both, each with two log directories; the first is the broker's `log_dir`. Stopped by `close`."""
+
+    def __init__(self, home: Path, properties: dict[str, str] | None = None) -> None:
+        self.ours = OurBroker(home / "ours", {**_directories(home / "ours"), **(properties or {})} | _OWN)
+        try:
+            self.kafka: RunningBroker = StandaloneKafka(
+                home / "kafka", {**_directories(home / "kafka"), **(properties or {})}
+            )
+        except BaseException:
+            self.ours.stop()
+            raise
+        self._clients: dict[str, WireClient] = {}
+
+    @property
+    def brokers(self) -> tuple[RunningBroker, RunningBroker]:
+        return self.ours, self.kafka
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+        self.ours.stop()
+        self.kafka.kill()  # it waits long for a controller that does not know it any more
+
+    def directories(self, broker: RunningBroker) -> tuple[Path, Path]:
+        """The log directories of one of them."""
+        return broker.log_dir, broker.log_dir.with_name("logs-2")
+
+    def hang_up(self) -> None:
+        """Go on with new connections."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+    def client(self, broker: RunningBroker) -> WireClient:
+        if broker.kind not in self._clients:
+            self._clients[broker.kind] = WireClient(HOST, broker.port)
+        return self._clients[broker.kind]
+
+    def each(self, request: Callable[[RunningBroker], Any]) -> Answers:
+        """What `request` gives for each."""
+        ours, kafka = (request(broker) for broker in self.brokers)
+        return ours, kafka
+
+    def ask(self, api: Api, version: int, **fields: Any) -> Answers:
+        """Send the same request to both. A connection that is closed is an answer, too."""
+
+        def request(broker: RunningBroker) -> Struct | str:
+            try:
+                return self.client(broker).call(api, version, **fields)
+            except Closed:
+                self._clients.pop(broker.kind).close()
+                return "the connection is closed"
+
+        return self.each(request)
+
+    def same(self, api: Api, version: int, **fields: Any) -> Any:
+        """The one answer that both give; asserts that it is one."""
+        ours, kafka = self.ask(api, version, **fields)
+        assert ours == kafka, f"\n  ours:  {ours}\n  kafka: {kafka}"
+        return ours
+
+    def create_topics(self, partitions: Mapping[str, int]) -> None:
+        """Make topics, of so many partitions each, at both; they are there when this returns."""
+        topics = [CreatableTopic(name=name, num_partitions=n, replication_factor=1) for name, n in partitions.items()]
+        self.ask(CREATE_TOPICS, 7, topics=topics, timeout_ms=10_000)
+        for broker in self.brokers:
+            for name, count in partitions.items():
+                wait_for_topic(broker, name, count)
+
+    def until_same(self, check: Callable[[], Answers], timeout_s: float = 60) -> Any:
+        """Ask again until both answers are equal: one of them may take its time."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            ours, kafka = check()
+            if ours == kafka:
+                return ours
+            assert time.monotonic() < deadline, f"\n  ours:  {ours}\n  kafka: {kafka}"
+            time.sleep(0.05)
+
+    def plain(self, broker: RunningBroker, text: str) -> str:
+        """What a tool prints of one of them, without its address and its paths."""
+        for number, path in enumerate(self.directories(broker), 1):
+            text = re.sub(rf"{re.escape(str(path))}(?![\w-])", f"<{number}>", text)
+        return text.replace(broker.bootstrap, "<bootstrap>").replace(f"{HOST}:{broker.port}", "<bootstrap>")
+
+
+_OWN = {"pybroker.cluster.id": CLUSTER_ID}
+
+
+def _directories(home: Path) -> dict[str, str]:
+    return {"log.dirs": f"{home}/logs,{home}/logs-2"}

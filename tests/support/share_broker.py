@@ -1,0 +1,68 @@
+"""A broker with its coordinators and share-partitions, over real logs in a directory, without sockets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.dispatch import RequestContext
+from broker.share_state import ShareStates
+from broker.shares.partitions import SharePartitions
+from protocol.schema import Api, Struct
+from tests.support.data_client import batch
+from tests.support.share_client import ShareClient
+from tests.support.txn_broker import TxnBroker
+
+
+class FakeConnection:
+    """What share sessions know of a client's connection."""
+
+    client_host, local_host, local_port, listener_name = "127.0.0.1", "10.0.0.1", 9092, "L"
+
+    def __init__(self) -> None:
+        self.on_close: Any = None
+
+    def close(self) -> None:
+        """The client hangs up."""
+        if self.on_close is not None:
+            self.on_close()
+
+
+class ShareBroker(TxnBroker):
+    """`member(name)` gives a client of a connection of its own; all are of group "g" and topic "t"."""
+
+    connection = FakeConnection()
+
+    def start_coordinators(self) -> None:
+        self.share_states = ShareStates(self)  # type: ignore[arg-type]
+        self.share_partitions = SharePartitions(self)  # type: ignore[arg-type]
+        super().start_coordinators()
+        self.share_states.start()
+
+    def context(self, api: Api, version: int, client_id: str | None = "client") -> RequestContext:
+        return RequestContext(self, self.connection, api, version, 1, client_id)  # type: ignore[arg-type]
+
+    def member(self, name: str = "member") -> ShareMemberClient:
+        made = ShareMemberClient(self, name)
+        made.topic_id = self.partition("t").topic_id
+        return made
+
+    def fill(self, *sizes: int) -> None:
+        """Batches of so many records in "t"."""
+        for size in sizes:
+            self.member().produce("t", batch(*[b"v"] * size, timestamp=self.clock.now_ms()))
+
+
+class ShareMemberClient(ShareClient):
+    """ShareClient without a connection."""
+
+    group = "g"
+
+    def __init__(self, broker: ShareBroker, name: str) -> None:
+        self.broker = broker
+        self.member = name
+        self.connection = FakeConnection()
+
+    def call(self, api: Api, version: int, request: Any = None, **fields: Any) -> Struct:
+        values = dict(request or {}) if not isinstance(request, Struct) else {}
+        self.broker.connection = self.connection
+        return self.broker.call(api, version, **{**values, **fields})

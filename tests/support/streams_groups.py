@@ -1,0 +1,194 @@
+"""Streams groups without a broker: the harness of groups, with topics that a test makes, and heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coordinator.group.deadlines import on_loaded
+from coordinator.group.refused import Refused
+from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.streams.group import StreamsGroup
+from coordinator.group.streams.heartbeat import Caller, Outcome, heartbeat
+from coordinator.group.streams.topology import TopicInfo
+from protocol.errors import ErrorCode
+from protocol.messages.streams_group_heartbeat import (
+    STREAMS_GROUP_HEARTBEAT,
+    CopartitionGroup,
+    KeyValue,
+    Subtopology,
+    TaskIds,
+    Topology,
+)
+from protocol.messages.streams_group_heartbeat import TopicInfo as TopicInfoStruct
+from protocol.schema import Struct
+from tests.support.consumer_groups import Topics
+from tests.support.groups import GroupHarness
+
+#: Subtopology -> partitions.
+TaskMap = Mapping[str, Iterable[int]]
+
+
+def internal(name: str, partitions: int = 0, replicas: int = 0, **configs: str) -> Struct:
+    """An internal topic, as an application asks for it; underscores in names of configurations stand for dots."""
+    return TopicInfoStruct(
+        name=name,
+        partitions=partitions,
+        replication_factor=replicas,
+        topic_configs=[KeyValue(key=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+
+
+def subtopology(
+    subtopology_id: str,
+    sources: Sequence[str] = (),
+    *,
+    sinks: Sequence[str] = (),
+    repartition: Sequence[Struct] = (),
+    changelogs: Sequence[Struct] = (),
+    copartition: Sequence[tuple[Sequence[int], Sequence[int]]] = (),
+    expressions: Sequence[str] = (),
+) -> Struct:
+    """A subtopology; `copartition`: indexes of sources and of repartition topics."""
+    return Subtopology(
+        subtopology_id=subtopology_id,
+        source_topics=list(sources),
+        source_topic_regex=list(expressions),
+        state_changelog_topics=list(changelogs),
+        repartition_sink_topics=list(sinks),
+        repartition_source_topics=list(repartition),
+        copartition_groups=[
+            CopartitionGroup(source_topics=list(one), source_topic_regex=[], repartition_source_topics=list(other))
+            for one, other in copartition
+        ],
+    )
+
+
+def topology(*subtopologies: Struct, epoch: int = 0) -> Struct:
+    """A topology."""
+    return Topology(epoch=epoch, subtopologies=list(subtopologies))
+
+
+#: Lines are split into words, which go through a repartition topic and are counted in a store.
+WORD_COUNT = topology(
+    subtopology("0", ["t"], sinks=["app-rep"]),
+    subtopology("1", repartition=[internal("app-rep")], changelogs=[internal("app-log", cleanup_policy="compact")]),
+)
+#: The same without internal topics: two subtopologies that read a topic each.
+PLAIN = topology(subtopology("0", ["t"]), subtopology("1", ["u"]))
+
+
+def task_structs(tasks: TaskMap | None) -> list[Struct] | None:
+    """Tasks as a request has them."""
+    if tasks is None:
+        return None
+    return [TaskIds(subtopology_id=each, partitions=list(partitions)) for each, partitions in tasks.items()]
+
+
+def task_map(tasks: Iterable[Struct] | None) -> dict[str, list[int]] | None:
+    """Tasks of an answer."""
+    return None if tasks is None else {each.subtopology_id: each.partitions for each in tasks}
+
+
+def request(
+    member_id: str,
+    epoch: int,
+    *,
+    told: Struct | None = None,
+    active: TaskMap | None = None,
+    standby: TaskMap | None = None,
+    warmup: TaskMap | None = None,
+    group_id: str = "g",
+    **fields: Any,
+) -> dict[str, Any]:
+    """The fields of a heartbeat: of a member that joins with what it has to say, of others with what they have."""
+    if epoch == 0:
+        fields = {"rebalance_timeout_ms": 30_000, "process_id": f"process-{member_id}", **fields}
+        active, standby, warmup = active or {}, standby or {}, warmup or {}
+    elif active is not None:
+        standby, warmup = standby or {}, warmup or {}
+    return {
+        "group_id": group_id,
+        "member_id": member_id,
+        "member_epoch": epoch,
+        "topology": told,
+        "active_tasks": task_structs(active),
+        "standby_tasks": task_structs(standby),
+        "warmup_tasks": task_structs(warmup),
+        "endpoint_information_epoch": -1,
+        **fields,
+    }
+
+
+@dataclass
+class StreamsHarness(GroupHarness):
+    """A shard with topics. `missing`: internal topics that the last heartbeat wants; `make_topics` makes them."""
+
+    topics: Topics = field(default_factory=lambda: Topics({"t": 3, "u": 2}))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.shard = GroupShard(0, self.settings, self.timers, self.topics)
+        self.missing: Mapping[str, TopicInfo] = {}
+
+    def reloaded(self) -> StreamsHarness:
+        """A coordinator that starts with this one's log, at the same time."""
+        other = StreamsHarness(self.settings, self.wall_ms, self.tick_ms, list(self.log), topics=self.topics)
+        for offset, (key, value) in enumerate(self.log):
+            other.shard.replay(other.shard.parse(key, value), offset)
+        other.run(lambda effects: on_loaded(other.shard, other.now, effects))
+        return other
+
+    @property
+    def group(self) -> StreamsGroup:
+        """The group "g"."""
+        group = self.shard.streams("g")
+        assert group is not None
+        return group
+
+    def beat(self, member_id: str, epoch: int, **fields: Any) -> Struct:
+        """A heartbeat (see `request`); a refused one gives its code and message."""
+        sent = STREAMS_GROUP_HEARTBEAT.request(**request(member_id, epoch, **fields))
+        outcomes: list[Outcome] = []
+
+        def decide(effects: GroupEffects) -> None:
+            outcomes.append(heartbeat(self.shard, sent, Caller("client", "/127.0.0.1"), self.now, effects))
+
+        try:
+            code = self.run(decide)
+        except Refused as refusal:
+            return STREAMS_GROUP_HEARTBEAT.response(error_code=refusal.code, error_message=refusal.message)
+        if code is not ErrorCode.NONE:
+            return STREAMS_GROUP_HEARTBEAT.response(error_code=code)
+        self.missing = outcomes[0].missing
+        return outcomes[0].response
+
+    def enter_streams(self, member_id: str, told: Struct = PLAIN, **fields: Any) -> Struct:
+        """The first heartbeat of a member."""
+        return self.beat(member_id, 0, told=told, **fields)
+
+    def follow(self, member_id: str, **fields: Any) -> Struct:
+        """A heartbeat of a member that does as it is told, and says so."""
+        member = self.group.members[member_id]
+        has = member.assigned
+        return self.beat(member_id, member.epoch, active=has.active, standby=has.standby, warmup=has.warmup, **fields)
+
+    def make_topics(self) -> None:
+        """Make the internal topics that the last heartbeat wanted."""
+        for topic in self.missing.values():
+            self.topics.put(topic.name, topic.partitions)
+
+    def settle(self, *members: str) -> None:
+        """Let members follow their targets, as clients do, until nothing moves any more."""
+        for _ in range(4 * len(members) + 4):
+            for member_id in members:
+                self.follow(member_id)
+            if all(self.group.members[each].is_reconciled_to(self.group.epoch) for each in members):
+                return
+        raise AssertionError("never settled")
+
+
+def statuses(answer: Struct) -> list[int]:
+    """The codes of an answer's statuses."""
+    return [each.status_code for each in answer.status]

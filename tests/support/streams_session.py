@@ -1,0 +1,213 @@
+"""A streams group at a pybroker and at an Apache Kafka: each request goes to both, and both give the same answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any, TypeVar
+
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DELETE_GROUPS
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
+from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
+from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
+from protocol.schema import Struct
+from tests.support.brokers import RunningBroker
+from tests.support.pairs import Pair
+from tests.support.streams_groups import request as heartbeat_fields
+from tests.support.streams_groups import subtopology, task_map, topology
+
+#: Targets are computed at once, and nobody dies of a slow machine.
+PROPERTIES = {
+    "offsets.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.max.session.timeout.ms": "600000",
+    "group.streams.session.timeout.ms": "600000",
+    "group.streams.min.heartbeat.interval.ms": "100",
+}
+
+_probes = count()
+
+T = TypeVar("T")
+
+
+def has_topics(answer: Struct) -> bool:
+    """Nothing is missing."""
+    return not {1, 3} & {each.status_code for each in answer.status}
+
+
+class StreamsSession:
+    """A group of its own. `topics`: source topics, which are there when the constructor returns."""
+
+    def __init__(self, pair: Pair, group_id: str, topics: Mapping[str, int]) -> None:
+        self._pair = pair
+        self.group_id = group_id
+        for broker in pair.brokers:
+            self._patiently(lambda broker=broker: self._has_coordinator(broker))  # type: ignore[misc]
+        if topics:
+            self.create_topics(topics)
+
+    def create_topics(self, topics: Mapping[str, int]) -> None:
+        """Make topics, of which the coordinators know when this returns."""
+        self._pair.create_topics(topics)
+        told = topology(*(subtopology(name, [name]) for name in topics))
+        probe = f"probe-{next(_probes)}"
+        for broker in self._pair.brokers:
+
+            def knows(broker: RunningBroker = broker) -> bool:
+                answer = self._beat(broker, "probe", 0, told=told, group_id=probe)
+                return not answer.error_code and not answer.status
+
+            self._patiently(knows)
+            self._beat(broker, "probe", -1, group_id=probe)
+            self._pair.client(broker).call(DELETE_GROUPS, 2, groups_names=[probe])
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def beat(
+        self, member_id: str, epoch: int, *, until: Callable[[Struct], bool] = lambda _: True, **fields: Any
+    ) -> dict[str, Any]:
+        """A heartbeat (see tests.support.streams_groups.request); `until`: which answer to wait for, which Apache
+        Kafka may not give at once.
+        """
+        fields.setdefault("group_id", self.group_id)
+        found = []
+        for broker in self._pair.brokers:
+            answer = self._beat(broker, member_id, epoch, **fields)
+            deadline = time.monotonic() + 60
+            while not until(answer):
+                assert time.monotonic() < deadline, answer
+                time.sleep(0.05)
+                answer = self._beat(broker, member_id, epoch, **fields)
+            found.append(_told(answer))
+        return self._same(f"{member_id} at {epoch} {fields}", found)
+
+    def follow(self, member_id: str, **fields: Any) -> dict[str, Any]:
+        """A heartbeat of a member that does as it is told, and says so."""
+        (member,) = [each for each in self.describe()["members"] if each["member_id"] == member_id]
+        has = member["assignment"]
+        return self.beat(
+            member_id, member["member_epoch"], active=has["active_tasks"], standby=has["standby_tasks"], **fields
+        )
+
+    def describe(self, group_id: str | None = None, *, settles: bool = False) -> dict[str, Any]:
+        """The group. `settles`: Apache Kafka has answered before the change is in its log, and tells of it after."""
+        wanted = self.group_id if group_id is None else group_id
+        if settles:
+            self._patiently(lambda: len({str(each) for each in self._descriptions(wanted)}) == 1)
+        return self._same(f"describe {wanted}", self._descriptions(wanted))
+
+    def _descriptions(self, wanted: str) -> list[dict[str, Any]]:
+        found = []
+        for broker in self._pair.brokers:
+            answer = self._pair.client(broker).call(
+                STREAMS_GROUP_DESCRIBE, 0, group_ids=[wanted], include_authorized_operations=True
+            )
+            found.append(_described(answer.groups[0]))
+        return found
+
+    def commit(self, member_id: str, epoch: int, topic: str, partition: int, *, version: int = 9) -> str:
+        """The error of committing an offset."""
+        partitions = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=1)]
+        answer = self._pair.same(
+            OFFSET_COMMIT,
+            version,
+            group_id=self.group_id,
+            member_id=member_id,
+            generation_id_or_member_epoch=epoch,
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions)],
+        )
+        return ErrorCode(answer.topics[0].partitions[0].error_code).name
+
+    def fetch(self, member_id: str | None, epoch: int) -> str:
+        """The error of fetching offsets."""
+        wanted = OffsetFetchRequestGroup(group_id=self.group_id, member_id=member_id, member_epoch=epoch, topics=None)
+        answers = self._pair.ask(OFFSET_FETCH, 9, groups=[wanted], require_stable=False)
+        return self._same("fetch", [ErrorCode(each.groups[0].error_code).name for each in answers])
+
+    def configure(self, **configs: Any) -> int:
+        """Set configurations of the group. They are in force once a heartbeat tells the interval that this returns."""
+        wanted = {"streams.heartbeat.interval.ms": str(100 + next(_probes))}
+        wanted |= {key.replace("_", "."): str(value) for key, value in configs.items()}
+        resource = AlterConfigsResource(
+            resource_type=32,
+            resource_name=self.group_id,
+            configs=[AlterableConfig(name=name, config_operation=0, value=value) for name, value in wanted.items()],
+        )
+        self._pair.ask(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False)
+        return int(wanted["streams.heartbeat.interval.ms"])
+
+    # -- both ---------------------------------------------------------------------------------------------------------
+
+    def _beat(self, broker: RunningBroker, member_id: str, epoch: int, **fields: Any) -> Struct:
+        fields.setdefault("group_id", self.group_id)
+        sent = heartbeat_fields(member_id, epoch, **fields)
+        return self._pair.client(broker).call(STREAMS_GROUP_HEARTBEAT, 0, **sent)
+
+    def _has_coordinator(self, broker: RunningBroker) -> bool:
+        client = self._pair.client(broker)
+        answer = client.call(FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[self.group_id])
+        if answer.coordinators[0].error_code:
+            return False
+        return bool(self._beat(broker, "nobody", 7).error_code == ErrorCode.GROUP_ID_NOT_FOUND)
+
+    def _patiently(self, is_done: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 60
+        while not is_done():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    def _same(self, what: str, found: Sequence[T]) -> T:
+        ours, kafka = found
+        assert ours == kafka, f"{what}\n  ours:  {ours}\n  kafka: {kafka}"
+        return ours
+
+
+def _told(answer: Struct) -> dict[str, Any]:
+    """All that an answer says; endpoints in the order of their hosts, which is that of a hash table."""
+    found = {name: getattr(answer, name) for name in ("error_code", "error_message", "member_id", "member_epoch")}
+    found |= {name: task_map(getattr(answer, name)) for name in ("active_tasks", "standby_tasks", "warmup_tasks")}
+    found["interval"] = answer.heartbeat_interval_ms
+    found["status"] = [(each.status_code, each.status_detail) for each in answer.status]
+    found["endpoint_epoch"] = answer.endpoint_information_epoch
+    endpoints = answer.partitions_by_user_endpoint
+    if endpoints is not None:
+        found["endpoints"] = sorted(
+            (
+                each.user_endpoint.host,
+                each.user_endpoint.port,
+                sorted((part.topic, sorted(part.partitions)) for part in each.active_partitions),
+                sorted((part.topic, sorted(part.partitions)) for part in each.standby_partitions),
+            )
+            for each in endpoints
+        )
+    return found
+
+
+def _described(group: Struct) -> dict[str, Any]:
+    """All that a description says; members in the order of their ids."""
+    found: dict[str, Any] = _plain(group)
+    found["members"].sort(key=lambda member: member["member_id"])
+    for member in found["members"]:
+        for each in ("assignment", "target_assignment"):
+            member[each] = {
+                role: {task["subtopology_id"]: task["partitions"] for task in tasks}
+                for role, tasks in member[each].items()
+            }
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return {field.name: _plain(getattr(value, field.name)) for field in value.struct_type.fields}
+    return [_plain(each) for each in value] if isinstance(value, list) else value

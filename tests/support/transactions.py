@@ -1,0 +1,156 @@
+"""A transaction coordinator without a broker: a log that is a list, markers that are written when a test says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from coordinator.clock import Now
+from coordinator.effects import Effects, carry_out
+from coordinator.shard import Producer
+from coordinator.transaction.add_partitions import add_partitions, verify_partitions
+from coordinator.transaction.end_txn import Ended, abort_timed_out, complete, end_transaction
+from coordinator.transaction.expiry import expired_records
+from coordinator.transaction.init_producer_id import Given, take_over
+from coordinator.transaction.records import TransactionRecord, parse_record
+from coordinator.transaction.settings import TransactionSettings
+from coordinator.transaction.shard import TransactionEffects, TransactionShard
+from coordinator.transaction.transaction import NO_PRODUCER_EPOCH, TopicPartition, Transaction
+from protocol.errors import ErrorCode
+
+ID = "tx"
+#: Transaction protocols of clients.
+NEWER, OLDER = 2, 0
+
+
+def places(*names: str) -> frozenset[TopicPartition]:
+    """Partitions by names like "t-0"."""
+    return frozenset(TopicPartition(name.rpartition("-")[0], int(name.rpartition("-")[2])) for name in names)
+
+
+def as_stored(transaction: Transaction) -> Transaction:
+    """Without what records do not have."""
+    return replace(transaction, last_producer_epoch=NO_PRODUCER_EPOCH)
+
+
+@dataclass
+class TransactionHarness:
+    """A shard with its log and clock. `level`: the transaction.version in force."""
+
+    level: int = 2
+    settings: TransactionSettings = field(default_factory=TransactionSettings)
+    wall_ms: int = 1_700_000_000_000
+    log: list[tuple[bytes, bytes | None]] = field(default_factory=list)
+    failure: ErrorCode = ErrorCode.NONE
+    """What the next writes fail with."""
+    first_producer_id: int = 1_000
+
+    def __post_init__(self) -> None:
+        self.shard = self.empty_shard()
+        ids = count(self.first_producer_id)
+        self.new_producer_id = lambda: next(ids)
+
+    def empty_shard(self) -> TransactionShard:
+        return TransactionShard(0, self.settings, lambda: self.level)
+
+    @property
+    def now(self) -> Now:
+        return Now(self.wall_ms, 0.0)
+
+    def __getitem__(self, transactional_id: str) -> Transaction:
+        return self.shard.transactions[transactional_id]
+
+    def write(self, records: Sequence[TransactionRecord], producer: Producer | None = None) -> ErrorCode:
+        """Append and replay, or fail as told."""
+        assert producer is None
+        if self.failure is not ErrorCode.NONE:
+            return self.failure
+        for record in records:
+            self.log.append((record.key, record.value))
+            self.shard.replay(record, len(self.log) - 1)
+        return ErrorCode.NONE
+
+    def run(self, decide: Callable[[TransactionEffects], None]) -> ErrorCode:
+        effects: TransactionEffects = Effects()
+        decide(effects)
+        return carry_out(effects, self.write)
+
+    def loaded(self) -> TransactionShard:
+        """What a restart finds."""
+        shard = self.empty_shard()
+        for offset, (key, value) in enumerate(self.log):
+            shard.replay(parse_record(key, value), offset)
+        return shard
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def init(
+        self, transactional_id: str = ID, expected: tuple[int, int] | None = None, timeout_ms: int = 60_000
+    ) -> Given:
+        """InitProducerId; `expected` is what the producer has."""
+        effects: TransactionEffects = Effects()
+        producer = None if expected is None else Producer(*expected)
+        given = take_over(self.shard, transactional_id, timeout_ms, producer, self.new_producer_id, self.now, effects)
+        code = carry_out(effects, self.write)
+        return given if code is ErrorCode.NONE else Given(code)
+
+    def add(
+        self,
+        producer: tuple[int, int],
+        *names: str,
+        transactional_id: str = ID,
+        client_version: int = NEWER,
+    ) -> ErrorCode:
+        """AddPartitionsToTxn, or what Produce v12 does."""
+        effects: TransactionEffects = Effects()
+        code = add_partitions(
+            self.shard, transactional_id, Producer(*producer), places(*names), client_version, self.now, effects
+        )
+        return carry_out(effects, self.write) or code
+
+    def verify(self, producer: tuple[int, int], *names: str, transactional_id: str = ID) -> list[ErrorCode]:
+        """AddPartitionsToTxn that only looks; the codes in the order of the names."""
+        found = verify_partitions(self.shard, transactional_id, Producer(*producer), places(*names))
+        return [found[place] for name in names for place in places(name)]
+
+    def end(
+        self,
+        producer: tuple[int, int],
+        commit: bool,
+        *,
+        transactional_id: str = ID,
+        client_version: int = NEWER,
+    ) -> Ended:
+        """EndTxn; the markers are not written by that."""
+        effects: TransactionEffects = Effects()
+        ended = end_transaction(
+            self.shard,
+            transactional_id,
+            Producer(*producer),
+            commit,
+            client_version,
+            self.new_producer_id,
+            self.now,
+            effects,
+        )
+        code = carry_out(effects, self.write)
+        return ended if code is ErrorCode.NONE else Ended(code)
+
+    def write_markers(self) -> None:
+        """All that is decided is told to all partitions."""
+        for transactional_id in list(self.shard.prepared):
+            self.run(lambda effects, each=transactional_id: complete(self.shard, each, self.now, effects))  # type: ignore[misc]
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def abort_timed_out(self) -> list[str]:
+        effects: TransactionEffects = Effects()
+        aborted = abort_timed_out(self.shard, self.new_producer_id, self.now, effects)
+        carry_out(effects, self.write)
+        return aborted
+
+    def remove_expired(self) -> list[str]:
+        records = expired_records(self.shard, self.wall_ms)
+        self.write(records)
+        return [record.transactional_id for record in records]

@@ -1,0 +1,128 @@
+"""A broker with its coordinators, over real logs in a directory: what transactions touch, without sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from broker.config import load
+from broker.controller import Controller
+from broker.deferred import Deferred
+from broker.groups import Groups
+from broker.partition import Partition
+from broker.producer_ids import ProducerIds
+from broker.transactions import Transactions
+from metadata.create_topics import NewTopic
+from protocol.records.record import Record, iter_records
+from protocol.schema import Api, Struct
+from tests.support.controllers import CLUSTER_ID, MemoryMetadataLog
+from tests.support.data_broker import DataBroker
+from tests.support.images import cluster
+from tests.support.txn_client import TxnClient
+
+SETTINGS = {
+    "node.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "log.dirs": "/logs",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "group.initial.rebalance.delay.ms": "0",
+}
+
+
+class Crash(BaseException):
+    """The process ends here: what is in the logs stays, all else is gone."""
+
+
+class TxnBroker(DataBroker):
+    """`client` talks to it as one over the wire would. `crash_after`: after so many more appends the next one, which
+    is in the log, is the last thing that happens.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(directory)
+        self.crash_after: int | None = None
+        self.partitions._wake = self._appended
+        self.config: Any = load(None, overrides={**SETTINGS, **(settings or {})})
+        self.metadata_log = MemoryMetadataLog()
+        self.controller: Any = Controller(
+            self.config,
+            CLUSTER_ID,
+            self.metadata_log,  # type: ignore[arg-type]
+            cluster(1),
+            self.partitions,
+            lambda: Deferred.resolved(None),
+            self.clock.now_ms,
+            {},
+            self.loop.call_soon,
+        )
+        self.client = BrokerClient(self)
+        self.start_coordinators()
+
+    def start_coordinators(self) -> None:
+        self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
+        self.groups = Groups(self)  # type: ignore[arg-type]
+        self.transactions = Transactions(self)  # type: ignore[arg-type]
+        self.groups.start()
+        self.transactions.start()
+
+    def restart(self) -> None:
+        """What was in memory of the coordinators is gone, and what waited in the loop; they load their logs again."""
+        self.crash_after = None
+        self.loop.handles.clear()
+        self.loop._soon.clear()
+        self.timers._heap.clear()
+        self.timers._armed = None
+        for partition in self.partitions:
+            self.partitions.lead(partition, partition.leader_epoch + 1)
+        self.start_coordinators()
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> list[Partition]:
+        """Make a topic of clients."""
+        made = self.controller.create_topics([NewTopic(name, partitions, 1, configs=configs)])
+        self.settle()
+        assert not made.result()[0].error_code
+        return [self.partition(name, index) for index in range(partitions)]
+
+    def partition(self, name: str, index: int = 0) -> Partition:
+        found = self.partitions.get(name, index)
+        assert found is not None
+        return found
+
+    def _appended(self, partition: Partition) -> None:
+        """Somebody has appended, or is to be woken for another reason."""
+        if self.crash_after is not None:
+            self.crash_after -= 1
+            if self.crash_after < 0:
+                raise Crash
+        self.purgatory.check_soon(partition)
+
+    def records(self, name: str, index: int = 0) -> list[Record]:
+        """All records of a partition, markers too."""
+        log = self.partition(name, index).log
+        found: list[Record] = []
+        while not found or found[-1].offset < log.log_end_offset - 1:
+            piece = log.read(found[-1].offset + 1 if found else 0, 1 << 20, log.log_end_offset)
+            records = list(iter_records(piece if isinstance(piece, bytes) else piece.read()))
+            if not records:
+                break
+            found += records
+        return found
+
+
+class BrokerClient(TxnClient):
+    """TxnClient without a connection."""
+
+    def __init__(self, broker: TxnBroker) -> None:
+        self._broker = broker
+        self._names = {-1: "-"}
+        self.timestamp = broker.clock.now_ms()
+
+    def call(self, api: Api, version: int, request: Any = None, **fields: Any) -> Struct:
+        values = dict(request or {}) if not isinstance(request, Struct) else {}
+        return self._broker.call(api, version, **{**values, **fields})
+
+    def send_only(self, api: Api, version: int, **fields: Any) -> Deferred[Struct] | None:
+        """A request whose consequences wait in the loop."""
+        return self._broker.send(api, version, **fields)

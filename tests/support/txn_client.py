@@ -1,0 +1,352 @@
+"""A transactional producer by hand: each request as the test wants it, answers as short texts to be compared.
+
+Producer ids are told by names, P0 for the first seen: they differ between brokers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from protocol.errors import ErrorCode
+from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
+from protocol.messages.add_partitions_to_txn import (
+    ADD_PARTITIONS_TO_TXN,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
+from protocol.messages.end_txn import END_TXN
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.list_transactions import LIST_TRANSACTIONS
+from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.messages.txn_offset_commit import (
+    TXN_OFFSET_COMMIT,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS, WritableTxnMarker, WritableTxnMarkerTopic
+from protocol.records.batch import iter_batches
+from protocol.records.record import iter_records
+from protocol.schema import Struct
+from tests.support.data_client import DataClient, batch
+
+_TRANSACTION_KEY = 1
+#: A step that meets markers still being written is tried again for so long.
+_PATIENCE_S = 20
+
+
+class TxnClient(DataClient):
+    """One connection, of any number of transactional ids. `timestamp`: of what is written, now unless told."""
+
+    timestamp: int | None = None
+
+    def __init__(self, host: str, port: int, **options: Any) -> None:
+        super().__init__(host, port, **options)
+        self._names: dict[int, str] = {-1: "-"}
+
+    def name(self, producer_id: int) -> str:
+        """A producer id's name."""
+        return self._names.setdefault(producer_id, f"P{len(self._names) - 1}")
+
+    def producer_id(self, name: str) -> int:
+        return next(each for each, found in self._names.items() if found == name)
+
+    def wait_for_coordinator(self, transactional_id: str, version: int = 3) -> None:
+        """Until someone coordinates this id: the topic is made at the first question."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while self.call(FIND_COORDINATOR, version, key=transactional_id, key_type=_TRANSACTION_KEY).error_code:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def wait_for_group(self, group: str, place: tuple[str, int]) -> None:
+        """Until the group's coordinator answers, whose topic is made at the first question, too."""
+        deadline = time.monotonic() + _PATIENCE_S
+        self.call(FIND_COORDINATOR, 3, key=group)
+        while not self.committed_offset(group, place).startswith(("NONE", "UNSTABLE")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def init(
+        self,
+        transactional_id: str | None,
+        producer: tuple[str, int] = ("-", -1),
+        *,
+        timeout_ms: int = 60_000,
+        version: int = 5,
+    ) -> str:
+        """InitProducerId, e.g. "NONE P0 0"."""
+        fields: dict[str, Any] = {}
+        if version >= 3:
+            fields = {"producer_id": self.producer_id(producer[0]), "producer_epoch": producer[1]}
+        answer = self.call(
+            INIT_PRODUCER_ID,
+            version,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=timeout_ms,
+            **fields,
+        )
+        return f"{ErrorCode(answer.error_code).name} {self.name(answer.producer_id)} {answer.producer_epoch}"
+
+    def init_patiently(self, transactional_id: str, producer: tuple[str, int] = ("-", -1), **options: int) -> str:
+        """`init`, tried again while something is still going on, or the coordinator comes up."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while (answer := self.init(transactional_id, producer, **options)).startswith(
+            ("CONCURRENT_TRANSACTIONS", "NOT_COORDINATOR", "COORDINATOR_")
+        ):
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.02)
+        return answer
+
+    def add(self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3) -> str:
+        """AddPartitionsToTxn up to v3: the codes."""
+        answer = self.call(
+            ADD_PARTITIONS_TO_TXN,
+            version,
+            v3_and_below_transactional_id=transactional_id,
+            v3_and_below_producer_id=self.producer_id(producer[0]),
+            v3_and_below_producer_epoch=producer[1],
+            v3_and_below_topics=_topics(places),
+        )
+        return _codes(answer.results_by_topic_v3_and_below)
+
+    def add_many(
+        self, *transactions: tuple[str, tuple[str, int], Sequence[tuple[str, int]], bool], version: int = 4
+    ) -> list[str]:
+        """AddPartitionsToTxn from v4 on: (id, producer, partitions, whether only to verify); the codes of each."""
+        answer = self.call(
+            ADD_PARTITIONS_TO_TXN,
+            version,
+            transactions=[
+                AddPartitionsToTxnTransaction(
+                    transactional_id=each,
+                    producer_id=self.producer_id(producer[0]),
+                    producer_epoch=producer[1],
+                    verify_only=verify_only,
+                    topics=_topics(places),
+                )
+                for each, producer, places, verify_only in transactions
+            ],
+        )
+        assert not answer.error_code
+        return sorted(
+            f"{each.transactional_id}: {_codes(each.topic_results)}" for each in answer.results_by_transaction
+        )
+
+    def add_offsets(self, transactional_id: str, producer: tuple[str, int], group: str, version: int = 3) -> str:
+        """AddOffsetsToTxn."""
+        answer = self.call(
+            ADD_OFFSETS_TO_TXN,
+            version,
+            transactional_id=transactional_id,
+            producer_id=self.producer_id(producer[0]),
+            producer_epoch=producer[1],
+            group_id=group,
+        )
+        return ErrorCode(answer.error_code).name
+
+    def commit_offset(
+        self,
+        transactional_id: str,
+        producer: tuple[str, int],
+        group: str,
+        place: tuple[str, int],
+        offset: int,
+        *,
+        version: int = 3,
+        generation: int = -1,
+        member: str = "",
+        metadata: str = "",
+    ) -> str:
+        """TxnOffsetCommit of one partition."""
+        fields: dict[str, Any] = {"generation_id": generation, "member_id": member} if version >= 3 else {}
+        partition = TxnOffsetCommitRequestPartition(
+            partition_index=place[1], committed_offset=offset, committed_metadata=metadata
+        )
+        answer = self.call(
+            TXN_OFFSET_COMMIT,
+            version,
+            transactional_id=transactional_id,
+            group_id=group,
+            producer_id=self.producer_id(producer[0]),
+            producer_epoch=producer[1],
+            topics=[TxnOffsetCommitRequestTopic(name=place[0], partitions=[partition])],
+            **fields,
+        )
+        return ErrorCode(answer.topics[0].partitions[0].error_code).name
+
+    def end(self, transactional_id: str, producer: tuple[str, int], commit: bool, version: int = 4) -> str:
+        """EndTxn; from v5 on with the producer to go on with."""
+        answer = self.call(
+            END_TXN,
+            version,
+            transactional_id=transactional_id,
+            producer_id=self.producer_id(producer[0]),
+            producer_epoch=producer[1],
+            committed=commit,
+        )
+        code = ErrorCode(answer.error_code).name
+        return f"{code} {self.name(answer.producer_id)} {answer.producer_epoch}" if version >= 5 else code
+
+    def write(
+        self,
+        transactional_id: str | None,
+        producer: tuple[str, int],
+        place: tuple[str, int],
+        sequence: int,
+        *values: bytes,
+        version: int = 11,
+        transactional: bool = True,
+    ) -> str:
+        """Produce of one batch: code and base offset."""
+        records = batch(
+            *(values or (b"v",)),
+            timestamp=self.timestamp,
+            producer_id=self.producer_id(producer[0]),
+            producer_epoch=producer[1],
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+        data = TopicProduceData(name=place[0], partition_data=[PartitionProduceData(index=place[1], records=records)])
+        answer = self.call(
+            PRODUCE, version, transactional_id=transactional_id, acks=-1, timeout_ms=30_000, topic_data=[data]
+        )
+        found = answer.responses[0].partition_responses[0]
+        return f"{ErrorCode(found.error_code).name} {found.base_offset}"
+
+    def markers(
+        self,
+        producer: tuple[str, int],
+        commit: bool,
+        *places: tuple[str, int],
+        coordinator_epoch: int = 0,
+        version: int = 1,
+        transaction_version: int = 0,
+    ) -> str:
+        """WriteTxnMarkers of one marker, as kafka-transactions sends it for a hanging transaction."""
+        by_topic: dict[str, list[int]] = {}
+        for topic, index in places:
+            by_topic.setdefault(topic, []).append(index)
+        fields: dict[str, Any] = {"transaction_version": transaction_version} if version >= 2 else {}
+        marker = WritableTxnMarker(
+            producer_id=self.producer_id(producer[0]),
+            producer_epoch=producer[1],
+            transaction_result=commit,
+            coordinator_epoch=coordinator_epoch,
+            topics=[WritableTxnMarkerTopic(name=name, partition_indexes=each) for name, each in by_topic.items()],
+            **fields,
+        )
+        answer = self.call(WRITE_TXN_MARKERS, version, markers=[marker])
+        found = sorted(
+            (topic.name, each.partition_index, each.error_code)
+            for topic in answer.markers[0].topics
+            for each in topic.partitions
+        )
+        return ", ".join(f"{name}-{index} {ErrorCode(code).name}" for name, index, code in found)
+
+    def describe(self, transactional_id: str) -> str:
+        """DescribeTransactions, without times."""
+        [found] = self.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[transactional_id]).transaction_states
+        if found.error_code:
+            return ErrorCode(found.error_code).name
+        places = sorted(f"{topic.topic}-{index}" for topic in found.topics for index in topic.partitions)
+        started = "started" if found.transaction_start_time_ms > 0 else str(found.transaction_start_time_ms)
+        return (
+            f"{found.transaction_state} {self.name(found.producer_id)} {found.producer_epoch} "
+            f"{found.transaction_timeout_ms} {started} {places}"
+        )
+
+    def settled(self, transactional_id: str) -> str:
+        """`describe` once no markers are being written any more."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while (text := self.describe(transactional_id)).startswith("Prepare"):
+            assert time.monotonic() < deadline, text
+            time.sleep(0.02)
+        return text
+
+    def transactions(self, version: int = 2, **filters: Any) -> str:
+        """ListTransactions; unknown states are told, too."""
+        answer = self.call(LIST_TRANSACTIONS, version, **filters)
+        found = sorted(f"{each.transactional_id} {each.transaction_state}" for each in answer.transaction_states)
+        return f"{ErrorCode(answer.error_code).name} {found} {sorted(answer.unknown_state_filters)}"
+
+    def latest(self, topic: str, partition: int = 0, *, committed: bool) -> int:
+        """ListOffsets: last stable offset or high watermark."""
+        wanted = ListOffsetsPartition(partition_index=partition, timestamp=-1)
+        topics = [ListOffsetsTopic(name=topic, partitions=[wanted])]
+        answer = self.call(LIST_OFFSETS, 7, replica_id=-1, isolation_level=int(committed), topics=topics)
+        found = answer.topics[0].partitions[0]
+        assert not found.error_code
+        return int(found.offset)
+
+    def aborted(self, topic: str, partition: int = 0, *, offset: int = 0) -> str:
+        """A Fetch with read_committed: last stable offset, and the aborted transactions that it is told of."""
+        found = self._fetch_committed(topic, partition, offset)
+        aborted = [f"{self.name(each.producer_id)}@{each.first_offset}" for each in found.aborted_transactions or []]
+        return f"{ErrorCode(found.error_code).name} {found.last_stable_offset} {aborted}"
+
+    def committed_values(self, topic: str, partition: int = 0) -> list[bytes]:
+        """The values of `committed_records`."""
+        return [value for _, value in self.committed_records(topic, partition)]
+
+    def committed_records(self, topic: str, partition: int = 0) -> list[tuple[bytes, bytes]]:
+        """Keys and values that a consumer with read_committed is given: up to the last stable offset, without what was
+        aborted.
+        """
+        found_records: list[tuple[bytes, bytes]] = []
+        offset = self.bounds(topic, partition)[0]
+        while True:
+            found = self._fetch_committed(topic, partition, offset)
+            assert not found.error_code
+            data = bytes(found.records or b"")
+            if not data or offset >= found.last_stable_offset:
+                return found_records
+            beginning = sorted((each.first_offset, each.producer_id) for each in found.aborted_transactions or [])
+            aborted: set[int] = set()
+            for position, header in iter_batches(data):
+                while beginning and beginning[0][0] <= header.last_offset:
+                    aborted.add(beginning.pop(0)[1])
+                offset = header.next_offset
+                if header.is_control:
+                    aborted.discard(header.producer_id)
+                elif not (header.is_transactional and header.producer_id in aborted):
+                    batch_bytes = data[position : position + header.size_bytes]
+                    found_records += [(bytes(r.key or b""), bytes(r.value or b"")) for r in iter_records(batch_bytes)]
+
+    def _fetch_committed(self, topic: str, partition: int, offset: int) -> Struct:
+        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+        topics = [FetchTopic(topic=topic, partitions=[wanted])]
+        answer = self.call(FETCH, 12, max_wait_ms=0, min_bytes=0, isolation_level=1, topics=topics)
+        found: Struct = answer.responses[0].partitions[0]
+        return found
+
+    def committed_offset(self, group: str, place: tuple[str, int], *, stable: bool = False) -> str:
+        """OffsetFetch of one partition."""
+        wanted = OffsetFetchRequestTopics(name=place[0], partition_indexes=[place[1]])
+        groups = [OffsetFetchRequestGroup(group_id=group, topics=[wanted])]
+        [found] = self.call(OFFSET_FETCH, 8, groups=groups, require_stable=stable).groups
+        if found.error_code:
+            return ErrorCode(found.error_code).name
+        partition = found.topics[0].partitions[0]
+        return f"{ErrorCode(partition.error_code).name} {partition.committed_offset}"
+
+
+def _topics(places: Sequence[tuple[str, int]]) -> list[Struct]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in places:
+        by_topic.setdefault(topic, []).append(index)
+    return [AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in by_topic.items()]
+
+
+def _codes(results: Sequence[Struct]) -> str:
+    found = sorted(
+        (topic.name, each.partition_index, each.partition_error_code)
+        for topic in results
+        for each in topic.results_by_partition
+    )
+    return ", ".join(f"{name}-{index} {ErrorCode(code).name}" for name, index, code in found)

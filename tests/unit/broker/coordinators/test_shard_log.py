@@ -1,0 +1,117 @@
+"""Loading groups from a log that is damaged: what cannot be read is told, with its file and byte; never passed over."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from broker.coordinators.shard_log import ShardLog
+from broker.groups import OFFSETS_TOPIC
+from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
+from coordinator.group.settings import GroupSettings
+from coordinator.group.shard import GroupShard
+from coordinator.timers import Timers
+from protocol.records.batch import iter_batches
+from storage.checkpoints import write_clean_shutdown
+from storage.fs import LOCAL
+from storage.log.partition import PartitionLog
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+from tests.support.data_broker import DataBroker
+from tests.support.logs import T0
+
+COMMITS = 12
+CONFIG = LogConfig(segment_bytes=500)
+#: Where in a batch its base offset and its length are: its checksum leaves them out.
+BASE_OFFSET, LENGTH = 0, 8
+LIMIT = 10 * COMMITS
+
+
+def opened(broker: DataBroker, partition: int = 0) -> ShardLog[GroupShard, StoredRecord]:
+    found = broker.partitions.get(OFFSETS_TOPIC, partition)
+    assert found is not None
+    return ShardLog(found, GroupShard(partition, GroupSettings(), Timers()), broker.clock, 0, "group")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> DataBroker:
+    """The log has a commit a batch, and segments of a few."""
+    made = DataBroker(tmp_path)
+    made.topic(OFFSETS_TOPIC, config=CONFIG)
+    shard_log = opened(made)
+    for number in range(COMMITS):
+        shard_log.write([OffsetRecord("g", "t", number, CommittedOffset(100 + number, -1, "", 7))])
+    assert len(shard_log.partition.log.segments) >= 3
+    made.logs.close(T0)
+    return made
+
+
+def loaded(broker: DataBroker, chunk_bytes: int) -> list[int]:
+    """The commits that are there after a load."""
+    shard_log = opened(broker)
+    steps = len(list(islice(shard_log.load(chunk_bytes), LIMIT)))
+    assert steps < LIMIT, "it reads the same again and again"
+    assert shard_log.loaded
+    return [number for number in range(COMMITS) if shard_log.shard.offsets.get("g", "t", number) is not None]
+
+
+def open_again(broker: DataBroker) -> PartitionLog:
+    """As a start does, after a stop in order."""
+    partition = broker.partitions.get(OFFSETS_TOPIC, 0)
+    assert partition is not None
+    root = partition.log.directory.path
+    write_clean_shutdown(LOCAL, root, 1)
+    logs = LogManager([root])
+    logs.load(lambda topic: CONFIG, T0)
+    partition.log = logs.logs[OFFSETS_TOPIC, 0]
+    return partition.log
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 300, 1 << 20])
+@pytest.mark.parametrize("field", [BASE_OFFSET, LENGTH])
+def test_a_length_that_lies_is_told(
+    broker: DataBroker, field: int, chunk_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """D6: what lies behind it in its segment may be lost with it; all else is there."""
+    segment = open_again(broker).segments[1]
+    path = Path(segment.log.path)
+    whole = path.read_bytes()
+    places = [(position, header.base_offset) for position, header in iter_batches(whole)]
+    assert len(places) >= 3
+    size = 8 if field == BASE_OFFSET else 4
+    for place, first_lost in places:
+        for bit in (0, 2, 7, 9, 15, 30, 31):
+            data = bytearray(whole)
+            data[place + field + size - 1 - bit // 8] ^= 1 << bit % 8
+            path.write_bytes(data)
+            open_again(broker)
+            caplog.clear()
+            there = loaded(broker, chunk_bytes)
+            case = f"bit {bit} of the batch at byte {place}"
+            lost = sorted(set(range(COMMITS)) - set(there))
+            assert set(lost) <= {first_lost + number for number in range(len(places))}, case
+            told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+            assert told or (field == BASE_OFFSET and not lost), case
+            assert all(line.startswith(f"{path}: ") for line in told), case
+            if field == LENGTH:
+                assert lost, case
+                assert any(f"byte {place}" in line for line in told), (case, told)
+            path.write_bytes(whole)
+
+
+def test_a_whole_log_is_loaded_without_a_word(broker: DataBroker, caplog: pytest.LogCaptureFixture) -> None:
+    for chunk_bytes in (1, 300, 1 << 20):
+        open_again(broker)
+        assert loaded(broker, chunk_bytes) == list(range(COMMITS))
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_a_log_that_begins_within_a_segment_is_loaded_without_a_word(
+    broker: DataBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """DeleteRecords has raised its beginning."""
+    open_again(broker).raise_log_start(2)
+    assert loaded(broker, 1 << 20) == list(range(2, COMMITS))
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

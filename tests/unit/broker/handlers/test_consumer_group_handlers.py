@@ -1,0 +1,169 @@
+"""Handlers of consumer groups: what they check before a group is asked, and the forms of their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
+from protocol.schema import Struct
+from tests.support.group_broker import GroupBroker
+
+
+@pytest.fixture
+def broker() -> GroupBroker:
+    broker = GroupBroker({"group.consumer.assignment.interval.ms": 0})
+    broker.controller.add("t")
+    return broker
+
+
+def join(broker: GroupBroker, member_id: str = "m", **fields: Any) -> Struct:
+    fields = {
+        "group_id": "g",
+        "member_id": member_id,
+        "member_epoch": 0,
+        "rebalance_timeout_ms": 1_000,
+        "subscribed_topic_names": ["t"],
+        "topic_partitions": [],
+        **fields,
+    }
+    return broker.call(CONSUMER_GROUP_HEARTBEAT, 1, **fields)
+
+
+def describe(broker: GroupBroker, group_id: str = "g", **fields: Any) -> Struct:
+    (group,) = broker.call(CONSUMER_GROUP_DESCRIBE, 1, group_ids=[group_id], **fields).groups
+    return group
+
+
+def test_member_joins_and_is_described(broker: GroupBroker) -> None:
+    answer = join(broker)
+    (topic,) = answer.assignment.topic_partitions
+    assert (answer.member_epoch, topic.topic_id, topic.partitions) == (2, bytes(15) + b"\1", [0, 1])
+    group = describe(broker, include_authorized_operations=True)
+    (member,) = group.members
+    assert (member.client_id, member.client_host, member.member_type) == ("client", "/127.0.0.1", 1)
+    assert member.assignment.topic_partitions[0].topic_name == "t"
+    assert group.authorized_operations > 0
+    assert describe(broker).authorized_operations == -(2**31)
+
+
+def test_ids_that_the_broker_makes_are_kafkas_uuids(broker: GroupBroker) -> None:
+    answer = broker.call(
+        CONSUMER_GROUP_HEARTBEAT,
+        0,
+        group_id="g",
+        member_id="",
+        member_epoch=0,
+        rebalance_timeout_ms=1,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    assert len(answer.member_id) == 22
+
+
+def test_groups_without_a_name_come_first(broker: GroupBroker) -> None:
+    groups = broker.call(CONSUMER_GROUP_DESCRIBE, 0, group_ids=["g", ""]).groups
+    assert [(group.group_id, group.error_code) for group in groups] == [
+        ("", ErrorCode.INVALID_GROUP_ID),
+        ("g", ErrorCode.GROUP_ID_NOT_FOUND),
+    ]
+
+
+def test_refusals_come_with_words(broker: GroupBroker) -> None:
+    answer = join(broker, "")
+    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, "MemberId can't be empty.")
+    missing = describe(broker)
+    assert (missing.error_code, missing.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group g not found.")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"group.coordinator.rebalance.protocols": ("classic",)}, {"group.version": 0}],
+    ids=["config", "feature"],
+)
+def test_brokers_without_the_protocol_say_so(settings: dict[str, Any]) -> None:
+    broker = GroupBroker(settings)
+    broker.controller.features["group.version"] = settings.get("group.version", 1)
+    assert join(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert describe(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_topic_of_groups_is_made_for_the_first_member() -> None:
+    broker = GroupBroker(partitions=0)
+    assert describe(broker).error_code == ErrorCode.NOT_COORDINATOR
+    assert join(broker).error_code == ErrorCode.NONE
+    broker.groups.stop()
+    assert join(broker).error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_write_that_fails_is_the_answer(broker: GroupBroker) -> None:
+    broker.partition_of("g").go_offline()
+    assert join(broker).error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_answers_wait_for_the_disk_where_that_is_asked_for(broker: GroupBroker) -> None:
+    """flush.messages."""
+    broker.partition_of("g").flush_due = True
+    reply = broker.send(
+        CONSUMER_GROUP_HEARTBEAT,
+        1,
+        group_id="g",
+        member_id="m",
+        member_epoch=0,
+        rebalance_timeout_ms=1_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    broker.advance(0)
+    assert not reply.done
+    broker.flushes[-1].resolve(None)
+    broker.advance(0)
+    assert reply.result().member_epoch == 2
+
+
+def test_groups_own_settings_come_before_the_brokers(broker: GroupBroker) -> None:
+    broker.controller.configs[ResourceType.GROUP, "g"] = {"consumer.heartbeat.interval.ms": "777"}
+    assert join(broker).heartbeat_interval_ms == 777
+    assert join(broker, group_id="h").heartbeat_interval_ms == 5_000
+
+
+def test_offsets_are_fetched_by_members_at_their_epoch(broker: GroupBroker) -> None:
+    join(broker)
+
+    def fetch(member_id: str | None, epoch: int) -> int:
+        wanted = OffsetFetchRequestGroup(group_id="g", member_id=member_id, member_epoch=epoch, topics=None)
+        (group,) = broker.call(OFFSET_FETCH, 9, groups=[wanted]).groups
+        return int(group.error_code)
+
+    assert [fetch("m", 2), fetch(None, -1)] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert fetch("m", 1) == ErrorCode.STALE_MEMBER_EPOCH
+    assert fetch("n", 2) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_racks_of_brokers_count(broker: GroupBroker) -> None:
+    """They are part of what the group's hash is of."""
+    view = broker.groups.cluster
+    plain = view.topic("t")
+    assert plain is not None
+    assert plain.racks == ()
+    for partition in broker.controller.topics["t"].partitions.values():
+        partition.replicas = [1]
+    broker.controller.brokers[1].rack = "r"  # type: ignore[attr-defined]
+    racked = view.topic_by_id(plain.topic_id)
+    assert racked is not None
+    assert racked.racks == (("r",), ("r",))
+    assert view.topic_by_id(b"?" * 16) is None
+
+
+def test_changes_of_topics_have_versions(broker: GroupBroker) -> None:
+    view = broker.groups.cluster
+    before = view.topics_version, view.new_topics_version
+    broker.controller.add("u")
+    assert view.topics_version == view.new_topics_version == before[0] + 1 == view.version
+    broker.controller.delete("u")
+    assert (view.topics_version, view.new_topics_version) == (before[0] + 2, before[1] + 1)

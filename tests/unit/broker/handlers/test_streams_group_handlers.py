@@ -1,0 +1,188 @@
+"""Handlers of streams groups: what they check before a group is asked, the topics that they make, their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker.deferred import Deferred
+from metadata.create_topics import NewTopic, NewTopicResult
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
+from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE
+from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
+from protocol.schema import Struct
+from storage.errors import LogOffline
+from tests.support.group_broker import GroupBroker
+from tests.support.streams_groups import WORD_COUNT, internal, request, subtopology, task_map, topology
+
+PLAIN = topology(subtopology("0", ["t"]))
+LOGGED = topology(subtopology("0", ["t"], changelogs=[internal("log", cleanup_policy="compact")]))
+
+
+@pytest.fixture
+def broker() -> GroupBroker:
+    broker = GroupBroker()
+    broker.controller.add("t")
+    return broker
+
+
+def beat(broker: GroupBroker, member_id: str, epoch: int, **fields: Any) -> Struct:
+    return broker.call(STREAMS_GROUP_HEARTBEAT, 0, **request(member_id, epoch, **fields))
+
+
+def describe(broker: GroupBroker, group_id: str = "g", **fields: Any) -> Struct:
+    fields = {"include_authorized_operations": False, **fields}
+    (group,) = broker.call(STREAMS_GROUP_DESCRIBE, 0, group_ids=[group_id], **fields).groups
+    return group
+
+
+class Topics:
+    """What is asked of the controller, and answered when the test says so."""
+
+    def __init__(self, broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wanted: list[NewTopic] = []
+        self.made: Deferred[list[NewTopicResult]] = Deferred()
+        monkeypatch.setattr(broker.controller, "create_topics", self.create, raising=False)
+
+    def create(self, topics: list[NewTopic]) -> Deferred[list[NewTopicResult]]:
+        self.wanted += topics
+        self.made = Deferred()
+        return self.made
+
+
+def test_member_joins_and_is_described(broker: GroupBroker) -> None:
+    answer = beat(broker, "m", 0, told=PLAIN)
+    assert (answer.member_epoch, task_map(answer.active_tasks)) == (2, {"0": [0, 1]})
+    group = describe(broker, include_authorized_operations=True)
+    assert (group.group_state, group.members[0].client_host) == ("Stable", "/127.0.0.1")
+    assert group.authorized_operations > 0
+    assert describe(broker).authorized_operations == -(2**31)
+
+
+def test_groups_without_a_name_are_described_first(broker: GroupBroker) -> None:
+    answer = broker.call(STREAMS_GROUP_DESCRIBE, 0, group_ids=["x", ""], include_authorized_operations=False)
+    codes = [(each.group_id, each.error_code) for each in answer.groups]
+    assert codes == [("", ErrorCode.INVALID_GROUP_ID), ("x", ErrorCode.GROUP_ID_NOT_FOUND)]
+
+
+@pytest.mark.parametrize("why", ["protocols", "feature"])
+def test_groups_that_are_not_served(why: str) -> None:
+    served = ("classic",) if why == "protocols" else ("classic", "streams")
+    broker = GroupBroker({"group.coordinator.rebalance.protocols": served})
+    if why == "feature":
+        broker.controller.features = {"group.version": 1}
+    assert beat(broker, "m", 0, told=PLAIN).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert describe(broker).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (
+            topology(subtopology("0", ["__consumer_offsets", "t"], sinks=["__transaction_state"])),
+            "Use of Kafka internal topics __consumer_offsets,__transaction_state in a Kafka Streams topology is"
+            " prohibited.",
+        ),
+        (
+            topology(subtopology("0", ["a b"], repartition=[internal("c/d")], changelogs=[internal("")])),
+            "Topic names a b,c/d, are not valid topic names.",
+        ),
+    ],
+)
+def test_names_of_topics_are_looked_at_first(broker: GroupBroker, told: Struct, message: str) -> None:
+    answer = beat(broker, "", 0, told=told)
+    assert (answer.error_code, answer.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+
+
+def test_refusals_have_words(broker: GroupBroker) -> None:
+    answer = beat(broker, "m", 7)
+    assert (answer.error_code, answer.error_message) == (
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        "Streams group g not found.",
+    )
+
+
+def test_missing_topics_are_made_once(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = Topics(broker, monkeypatch)
+    answer = beat(broker, "m", 0, told=WORD_COUNT)
+    assert answer.status[0].status_code == 3
+    wanted = {topic.name: topic for topic in topics.wanted}
+    assert wanted.keys() == {"app-rep", "app-log"}
+    assert (wanted["app-log"].num_partitions, wanted["app-log"].replication_factor) == (2, -1)
+    assert wanted["app-log"].configs == {"cleanup.policy": "compact"}
+    beat(broker, "m", 2, active={})
+    assert len(topics.wanted) == 2
+    for name in wanted:
+        broker.controller.add(name)
+    topics.made.resolve([NewTopicResult(name) for name in wanted])
+    assert task_map(beat(broker, "m", 2, active={}).active_tasks) == {"0": [0, 1], "1": [0, 1]}
+
+
+def test_failures_are_told_for_two_heartbeats(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not tried again before."""
+    topics = Topics(broker, monkeypatch)
+    beat(broker, "m", 0, told=LOGGED)
+    topics.made.resolve([NewTopicResult("log", ErrorCode.INVALID_CONFIG, "no such policy")])
+    told = "Internal topics are missing: log; Creation failed: log (no such policy)."
+    assert [status.status_detail for status in beat(broker, "m", 2, active={}).status] == [told]
+    assert len(topics.wanted) == 1
+    broker.advance(10_001)
+    assert beat(broker, "m", 2, active={}).status[0].status_detail == "Internal topics are missing: log"
+    assert len(topics.wanted) == 2
+    topics.made.resolve([NewTopicResult("log", ErrorCode.INVALID_REPLICATION_FACTOR)])
+    assert ErrorCode.INVALID_REPLICATION_FACTOR.text in beat(broker, "m", 2, active={}).status[0].status_detail
+    broker.advance(10_001)
+    beat(broker, "m", 2, active={})
+    topics.made.fail(LogOffline("/data", "disk on fire"))
+    assert "disk on fire" in beat(broker, "m", 2, active={}).status[0].status_detail
+
+
+def test_three_failures_are_told(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = Topics(broker, monkeypatch)
+    names = [f"log{number}" for number in range(5)]
+    beat(broker, "m", 0, told=topology(subtopology("0", ["t"], changelogs=[internal(name) for name in names])))
+    topics.made.resolve([NewTopicResult(name, ErrorCode.INVALID_CONFIG, "no") for name in names])
+    detail = beat(broker, "m", 2, active={}).status[0].status_detail
+    assert detail.count(" (no)") == 3
+    assert detail.endswith(" and 2 more.")
+
+
+def test_not_all_failures_are_remembered(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.streams_topics.REMEMBERED", 2)
+    topics = Topics(broker, monkeypatch)
+    names = [f"log{number}" for number in range(5)]
+    beat(broker, "m", 0, told=topology(subtopology("0", ["t"], changelogs=[internal(name) for name in names])))
+    topics.made.resolve([NewTopicResult(name, ErrorCode.INVALID_CONFIG, "no") for name in names])
+    assert beat(broker, "m", 2, active={}).status[0].status_detail.count(" (no)") == 2
+
+
+def test_group_has_settings_of_its_own(broker: GroupBroker) -> None:
+    broker.controller.configs[ResourceType.GROUP, "g"] = {"streams.heartbeat.interval.ms": "7000"}
+    assert beat(broker, "m", 0, told=PLAIN).heartbeat_interval_ms == 7_000
+    assert beat(broker, "m", 0, told=PLAIN, group_id="h").heartbeat_interval_ms == 5_000
+
+
+def test_offsets_are_fetched_at_the_member_s_epoch(broker: GroupBroker) -> None:
+    beat(broker, "m", 0, told=PLAIN)
+    wanted = [
+        OffsetFetchRequestGroup(group_id="g", member_id=member_id, member_epoch=epoch, topics=None)
+        for member_id, epoch in (("m", 2), ("m", 1), ("x", 2))
+    ]
+    codes = [each.error_code for each in broker.call(OFFSET_FETCH, 9, groups=wanted).groups]
+    assert codes == [ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID]
+
+
+def test_failed_write_is_the_answer(broker: GroupBroker) -> None:
+    for partition in broker.hosted.values():
+        partition.go_offline()
+    answer = beat(broker, "m", 0, told=PLAIN)
+    assert answer.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_no_topic_no_coordinator() -> None:
+    broker = GroupBroker(partitions=0)
+    broker.controller.refuses = True
+    assert describe(broker).error_code == ErrorCode.NOT_COORDINATOR

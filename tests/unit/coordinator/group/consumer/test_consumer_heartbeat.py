@@ -1,0 +1,335 @@
+"""Heartbeats of consumer groups: what each changes, what it writes, and what time does."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.group.admin import delete_group, describe_group, list_groups
+from coordinator.group.cluster import ConsumerGroupConfig
+from coordinator.group.consumer.describe import describe
+from coordinator.group.consumer.member import MemberState
+from coordinator.group.expiry import expired_records
+from coordinator.group.refused import Refused
+from coordinator.group.settings import ConsumerSettings, GroupSettings
+from coordinator.group.shard import TimerKey
+from coordinator.group.txn_offset_commit import check_transactional_commit
+from protocol.errors import ErrorCode
+from protocol.messages.txn_offset_commit import (
+    TXN_OFFSET_COMMIT,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from tests.support.consumer_groups import ConsumerHarness, assigned, by_name
+
+T = {"t": [0, 1, 2, 3]}
+
+
+@pytest.fixture
+def h() -> ConsumerHarness:
+    return ConsumerHarness()
+
+
+def types(h: ConsumerHarness, since: int = 0) -> list[int]:
+    """The types of the records that were written."""
+    return [int.from_bytes(key[:2], "big") for key, _ in h.log[since:]]
+
+
+def test_first_member_gets_everything(h: ConsumerHarness) -> None:
+    """Member, epoch, target, epoch of targets, assignment: in the order in which Kafka writes them, as one batch."""
+    answer = h.enter_consumer("a")
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "a", 2)
+    assert (answer.heartbeat_interval_ms, assigned(answer)) == (5_000, T)
+    assert types(h) == [5, 3, 7, 6, 8]
+
+
+def test_a_heartbeat_that_changes_nothing_writes_nothing(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    written = len(h.log)
+    answer = h.beat("a", 2, T)
+    assert (answer.member_epoch, answer.assignment) == (2, None)
+    assert h.beat("a", 2).assignment is None
+    assert len(h.log) == written
+
+
+def test_full_heartbeat_is_told_the_assignment_again(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    assert assigned(h.beat("a", 2, {}, topics=["t"], rebalance_timeout_ms=30_000)) == T
+
+
+def test_old_clients_get_an_id(h: ConsumerHarness) -> None:
+    """v0."""
+    assert h.enter_consumer("", version=0).member_id == "uuid1"
+    assert set(h.group.members) == {"uuid1"}
+
+
+def test_partitions_are_given_up_before_another_has_them(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    assert assigned(h.enter_consumer("b")) == {}
+    assert h.group.members["b"].state is MemberState.UNRELEASED_PARTITIONS
+    answer = h.beat("a", 2, T)
+    kept = assigned(answer)
+    assert kept is not None
+    assert (answer.member_epoch, len(kept["t"])) == (2, 2)
+    assert h.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
+    assert assigned(h.beat("b", 3, {})) is None
+    assert h.beat("a", 2, kept).member_epoch == 3
+    rest = assigned(h.beat("b", 3, {}))
+    assert rest is not None
+    assert sorted(kept["t"] + rest["t"]) == T["t"]
+    assert h.group.state.value == "Stable"
+
+
+def test_member_that_does_not_give_up_in_time_is_out(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", rebalance_timeout_ms=7_000)
+    h.enter_consumer("b")
+    h.beat("a", 2, T)
+    h.advance(6_999)
+    h.beat("a", 2, T)
+    assert "a" in h.group.members
+    h.advance(1)
+    assert "a" not in h.group.members
+    assert "has not given its partitions up" in str(h.notes[-1])
+    h.settle(["b"])
+    assert by_name(h.group.members["b"].assigned) == T
+
+
+def test_revocation_goes_on_after_a_restart(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", rebalance_timeout_ms=7_000)
+    h.enter_consumer("b")
+    h.beat("a", 2, T)
+    again = h.reloaded()
+    again.advance(7_000)
+    assert set(again.group.members) == {"b"}
+
+
+def test_member_that_is_not_heard_of_is_out(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    h.advance(44_999)
+    h.beat("a", 2)
+    h.advance(44_999)
+    assert "a" in h.group.members
+    h.advance(1)
+    assert h.group.is_empty
+    assert (h.group.state.value, h.group.epoch) == ("Empty", 3)
+    assert len(h.timers) == 0
+
+
+def test_what_cannot_be_written_has_not_happened(h: ConsumerHarness) -> None:
+    h.failure = ErrorCode.NOT_COORDINATOR
+    assert h.enter_consumer("a").error_code == ErrorCode.NOT_COORDINATOR
+    assert h.shard.groups == {}
+    assert len(h.timers) == 0
+    h.failure = ErrorCode.NONE
+    h.enter_consumer("a")
+    h.failure = ErrorCode.NOT_COORDINATOR
+    assert h.enter_consumer("b").error_code == ErrorCode.NOT_COORDINATOR
+    assert h.beat("a", -1).error_code == ErrorCode.NOT_COORDINATOR
+    assert set(h.group.members) == {"a"}
+
+
+def test_topics_that_change_bump_the_epoch_once(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", ["t", "later"])
+    h.topics.put("other", 1)
+    assert h.beat("a", 2, T).member_epoch == 2
+    h.topics.put("later", 2)
+    assert assigned(h.beat("a", 2, T)) == {**T, "later": [0, 1]}
+    h.topics.put("t", 5)
+    assert h.beat("a", 3).member_epoch == 4
+    h.topics.remove("later")
+    answer = h.beat("a", 4, {"t": [0, 1, 2, 3, 4], "later": [0, 1]})
+    assert assigned(answer) == {"t": [0, 1, 2, 3, 4]}
+
+
+def test_groups_own_settings_are_obeyed(h: ConsumerHarness) -> None:
+    h.topics.config = ConsumerGroupConfig(10_000, 700, 5_000)
+    assert h.enter_consumer("a").heartbeat_interval_ms == 700
+    assert h.enter_consumer("b").member_epoch == 2
+    assert h.group.state.value == "Assigning"
+    h.advance(4_999)
+    assert h.beat("b", 2).member_epoch == 2
+    h.advance(1)
+    assert h.beat("b", 2).member_epoch == 3
+    h.advance(5_000)
+    assert set(h.group.members) == {"b"}
+
+
+def test_static_member_that_is_away_keeps_its_place_for_a_session(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", instance_id="one")
+    epoch = h.group.epoch
+    assert h.beat("a", -2, instance_id="one").member_epoch == -2
+    back = h.enter_consumer("b", instance_id="one")
+    assert (back.member_epoch, assigned(back), h.group.epoch) == (2, T, epoch)
+    assert set(h.group.members) == {"b"}
+    h.beat("b", -2, instance_id="one")
+    h.advance(45_000)
+    assert h.group.is_empty
+
+
+def test_classic_group_without_members_gives_way(h: ConsumerHarness) -> None:
+    """Also one that only has offsets: they stay."""
+    h.commit({("t", 0): 7})
+    h.enter_consumer("a")
+    assert h.shard.offsets.get("g", "t", 0).offset == 7  # type: ignore[union-attr]
+    assert h.reloaded().group.members == h.group.members
+
+
+def test_empty_group_gives_way_to_a_classic_one(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    h.beat("a", -1)
+    h.stable_group()
+    assert h.shard.classic("g") is not None
+    assert h.reloaded().shard.classic("g") is not None
+
+
+def test_group_is_listed_described_and_deleted(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    (listed,) = list_groups(h.shard, {"stable"}, {"consumer"})
+    assert (listed.group_id, listed.protocol_type, listed.group_type) == ("g", "consumer", "consumer")
+    described = describe(h.shard, "g")
+    assert (described.group_state, described.group_epoch, described.assignor_name) == ("Stable", 2, "uniform")
+    assert describe_group(h.shard, "g", 6).error_message == "Group g is not a classic group."
+    codes: list[ErrorCode] = []
+    h.run(lambda effects: codes.append(delete_group(h.shard, "g", effects)))
+    h.beat("a", -1)
+    h.run(lambda effects: codes.append(delete_group(h.shard, "g", effects)))
+    assert codes == [ErrorCode.NON_EMPTY_GROUP, ErrorCode.NONE]
+    assert h.reloaded().shard.groups == {}
+    with pytest.raises(Refused, match="Group g not found"):
+        describe(h.shard, "g")
+
+
+def test_offsets_of_topics_that_nobody_reads_expire_and_then_the_group(h: ConsumerHarness) -> None:
+    """KIP-211."""
+    h.enter_consumer("a")
+    h.commit({("t", 0): 1, ("u", 0): 1}, "a", 2)
+    late = h.wall_ms + h.settings.offsets_retention_ms
+    assert [record.topic for record in expired_records(h.shard, late)] == ["u"]  # type: ignore[union-attr]
+    h.beat("a", -1)
+    h.write(expired_records(h.shard, late))
+    assert h.shard.groups == {}
+    assert h.reloaded().shard.groups == {}
+
+
+def test_full_group_takes_nobody_more() -> None:
+    h = ConsumerHarness(GroupSettings(consumer=ConsumerSettings(max_size=1)))
+    h.enter_consumer("a")
+    assert h.enter_consumer("b").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert h.enter_consumer("a").error_code == ErrorCode.NONE
+
+
+# -- regular expressions ---------------------------------------------------------------------------------------------
+
+
+def test_expression_is_resolved_soon_after(h: ConsumerHarness) -> None:
+    answer = h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    assert (answer.member_epoch, assigned(answer)) == (1, {})
+    assert types(h) == [5, 8]
+    h.advance(0)
+    assert types(h, 2) == [16, 3]
+    assert assigned(h.beat("a", 1, {})) == T
+
+
+def test_new_topics_are_found_once_the_pause_is_over(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", 1, {})
+    h.topics.put("t2", 1)
+    h.advance(10_000)
+    h.beat("a", 2)
+    h.advance(0)
+    assert h.group.epoch == 2
+    h.advance(1)
+    h.beat("a", 2)
+    h.advance(0)
+    assert h.group.epoch == 3
+    assert assigned(h.beat("a", 2, T)) == {**T, "t2": [0]}
+
+
+def test_expressions_are_looked_at_anew_at_times(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    seen = h.group.regexes["t.*"].timestamp_ms
+    for _ in range(60):
+        h.advance(10_000)
+        h.beat("a", h.group.members["a"].epoch)
+    assert h.group.regexes["t.*"].timestamp_ms == seen
+    h.advance(10_000)
+    h.beat("a", h.group.members["a"].epoch)
+    h.advance(0)
+    assert h.group.regexes["t.*"].timestamp_ms == h.wall_ms
+    assert h.group.epoch == 2
+
+
+def test_expression_goes_with_the_last_member_that_has_it(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.enter_consumer("b", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", -1)
+    assert "t.*" in h.group.regexes
+    h.beat("b", h.group.members["b"].epoch, topics=["t"], subscribed_topic_regex="")
+    assert h.group.regexes == {}
+    assert h.group.is_subscribed_to("t")
+
+
+def test_names_and_expressions_add_up(h: ConsumerHarness) -> None:
+    h.topics.put("u", 1)
+    h.enter_consumer("a", ["t"], subscribed_topic_regex="u")
+    h.advance(0)
+    h.settle(["a"])
+    assert by_name(h.group.members["a"].assigned) == {**T, "u": [0]}
+
+
+def test_deadlines_of_a_group_go_with_it(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    assert TimerKey("regex", "g") in h.timers
+    h.run(lambda effects: h.shard.unload(h.now, effects))
+    assert len(h.timers) == 0
+
+
+# -- offsets -----------------------------------------------------------------------------------------------------------
+
+
+def test_commits_of_a_transaction_are_checked_like_others(h: ConsumerHarness) -> None:
+    """KIP-848: for what a member has had since before its epoch, also with the epoch before."""
+    h.enter_consumer("a")
+    h.enter_consumer("b")
+    h.beat("a", 2, T)
+    kept = by_name(h.group.members["a"].assigned)["t"]
+    h.beat("a", 2, {"t": kept})
+    h.beat("b", 3, {})
+    (mine, *_), (theirs, *_) = kept, by_name(h.group.members["b"].assigned)["t"]
+
+    def check(partition: int, member_id: str = "a", generation: int = 2) -> ErrorCode:
+        partitions = [TxnOffsetCommitRequestPartition(partition_index=partition)]
+        topics = [TxnOffsetCommitRequestTopic(name="t", partitions=partitions)]
+        request = TXN_OFFSET_COMMIT.request(group_id="g", member_id=member_id, generation_id=generation, topics=topics)
+        return check_transactional_commit(h.shard, request)
+
+    assert check(mine) is ErrorCode.NONE
+    assert check(theirs) is ErrorCode.ILLEGAL_GENERATION
+    assert check(mine, generation=4) is ErrorCode.ILLEGAL_GENERATION
+    assert check(mine, "nobody") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert check(mine, "", -1) is ErrorCode.NONE
+
+
+def test_deadline_that_cannot_be_written_comes_again(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    h.failure = ErrorCode.NOT_COORDINATOR
+    h.advance(45_100)
+    assert set(h.group.members) == {"a"}
+    h.failure = ErrorCode.NONE
+    h.advance(500)
+    assert h.group.is_empty
+
+
+def test_topic_that_is_made_anew_is_another(h: ConsumerHarness) -> None:
+    """Its partitions are assigned under its new id; what a member had of the old one is gone."""
+    h.enter_consumer("a")
+    old = h.topics.topic("t")
+    assert old is not None
+    h.topics.remove("t")
+    h.topics.put("t", 2)
+    h.topics._topics["t"] = old._replace(topic_id=b"new".ljust(16, b"\1"), partition_count=2)
+    answer = h.beat("a", 2, {})
+    assert (answer.member_epoch, assigned(answer)) == (3, {"new": [0, 1]})
+    assert h.group.owner_epoch(old.topic_id, 0) == -1

@@ -1,0 +1,52 @@
+"""Expressions are those that RE2J takes, and what is wrong with others is told in its words."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.group.consumer.expressions import compile_expression
+from coordinator.group.consumer.regex import matching
+from coordinator.group.refused import Refused
+from protocol.errors import ErrorCode
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("(", "missing closing )"),
+        ("[^]", "missing closing ]"),
+        ("a)", "regexp/syntax: internal error"),
+        ("a\\", "trailing backslash at end of expression"),
+        ("a|*", "missing argument to repetition operator"),
+        ("a{1001}", "invalid repeat count"),
+        ("a{2,1}", "invalid repeat count"),
+        ("a{99999999999}", "invalid repeat count"),
+        ("a**", "invalid nested repetition operator"),
+        ("a(?=b)", "invalid or unsupported Perl syntax"),
+        ("(?P<>a)", "invalid named capture"),
+        ("(?P<n>a)(?P<n>b)", "duplicate capture group name"),
+        (r"(a)\1", "invalid escape sequence"),
+        (r"\C", "invalid escape sequence"),
+        ("[z-a]", "invalid character class range"),
+    ],
+)
+def test_what_is_refused(expression: str, reason: str) -> None:
+    """Seen at Apache Kafka 4.3.1."""
+    with pytest.raises(Refused) as refused:
+        compile_expression(expression)
+    assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert refused.value.message == f"SubscribedTopicRegex `{expression}` is not a valid regular expression: {reason}."
+    assert matching(expression, ["a", "b"]) == frozenset()
+
+
+@pytest.mark.parametrize(
+    "expression", ["(?i)A", r"\Qa", "a{,2}|a", "(?<n>a)", "[]a]", "a{1000}|a", r"\\C|a", r"\Q\C\E|a"]
+)
+def test_what_is_taken(expression: str) -> None:
+    assert matching(expression, ["a", "ab", "b"]) == {"a"}
+
+
+def test_whole_names_match() -> None:
+    names = ["orders", "orders-eu", "x-orders"]
+    assert matching("orders.*", names) == {"orders", "orders-eu"}
+    assert matching("", names) == frozenset()

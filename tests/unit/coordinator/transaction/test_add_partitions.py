@@ -1,0 +1,91 @@
+"""Partitions that join a transaction, and the question whether they have (KIP-98, KIP-890)."""
+
+import pytest
+
+from coordinator.transaction.state import TransactionState
+from protocol.errors import ErrorCode
+from tests.support.transactions import ID, NEWER, OLDER, TransactionHarness, places
+
+PID = 1_000
+
+
+@pytest.fixture
+def h() -> TransactionHarness:
+    harness = TransactionHarness()
+    harness.init()
+    return harness
+
+
+def test_first_partition_begins_the_transaction(h):
+    """S20.8: the partitions are in the topic before the answer; the others come to those there are."""
+    h.wall_ms += 5
+    assert h.add((PID, 0), "t-0") is ErrorCode.NONE
+    started_ms = h.wall_ms
+    h.wall_ms += 5
+    assert h.add((PID, 0), "t-1", "u-0") is ErrorCode.NONE
+    found = h[ID]
+    assert (found.state, found.partitions) == (TransactionState.ONGOING, places("t-0", "t-1", "u-0"))
+    assert (found.start_ms, found.update_ms) == (started_ms, h.wall_ms)
+    assert len(h.log) == 3
+
+
+def test_partitions_that_take_part_are_not_written_again(h):
+    h.add((PID, 0), "t-0", "t-1")
+    assert h.add((PID, 0), "t-1") is ErrorCode.NONE
+    assert len(h.log) == 2
+
+
+def test_no_partitions_begin_a_transaction_all_the_same(h):
+    assert h.add((PID, 0)) is ErrorCode.NONE
+    assert h[ID].state is TransactionState.ONGOING
+
+
+@pytest.mark.parametrize("client_version", [OLDER, NEWER])
+def test_protocol_of_the_client_is_remembered(h, client_version):
+    h.add((PID, 0), "t-0", client_version=client_version)
+    assert h[ID].client_version == client_version
+
+
+@pytest.mark.parametrize(
+    ("producer", "transactional_id", "code"),
+    [
+        ((PID, 0), "", ErrorCode.INVALID_REQUEST),
+        ((PID, 0), "other", ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        ((PID, 0), "x" * 32_767, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        ((PID + 1, 0), ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        ((-1, -1), ID, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+        ((PID, 1), ID, ErrorCode.PRODUCER_FENCED),
+        ((PID, -1), ID, ErrorCode.PRODUCER_FENCED),
+    ],
+)
+def test_strangers_are_refused_and_change_nothing(h, producer, transactional_id, code):
+    h.add((PID, 0), "t-0")
+    before = dict(h.shard.transactions)
+    assert h.add(producer, "t-1", transactional_id=transactional_id) is code
+    assert h.verify(producer, "t-0", transactional_id=transactional_id) == [code]
+    assert h.shard.transactions == before
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_nothing_joins_while_a_transaction_ends(h, commit):
+    h.add((PID, 0), "t-0")
+    h.end((PID, 0), commit)
+    assert h.add((PID, 1), "t-1") is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert h.verify((PID, 1), "t-0") == [ErrorCode.CONCURRENT_TRANSACTIONS]
+    h.write_markers()
+    assert h.add((PID, 1), "t-1") is ErrorCode.NONE
+    assert h[ID].partitions == places("t-1")
+
+
+def test_verification_tells_who_takes_part(h):
+    """A batch for a partition that was not added would leave a transaction open there that nobody ends."""
+    assert h.verify((PID, 0), "t-0") == [ErrorCode.TRANSACTION_ABORTABLE]
+    h.add((PID, 0), "t-0")
+    assert h.verify((PID, 0), "t-0", "t-1") == [ErrorCode.NONE, ErrorCode.TRANSACTION_ABORTABLE]
+    assert len(h.log) == 2
+
+
+def test_what_cannot_be_written_is_not_there(h):
+    h.failure = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert h.add((PID, 0), "t-0") is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert h[ID].state is TransactionState.EMPTY

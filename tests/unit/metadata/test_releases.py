@@ -1,0 +1,54 @@
+"""Names of releases and what a cluster of one begins with."""
+
+from __future__ import annotations
+
+import pytest
+
+from metadata.features import BOOTSTRAP_FEATURES, MAX_METADATA_VERSION
+from metadata.releases import RELEASES, first_features, level_of, release_name
+
+
+@pytest.mark.parametrize(
+    ("release", "level"), [("3.3-IV3", 7), ("3.5", 11), ("3.9", 21), ("4.0-IV1", 23), ("4.0", 25), ("4.3", 30)]
+)
+def test_levels(release: str, level: int) -> None:
+    """A release without its IV is the newest of its kind."""
+    assert level_of(release) == level
+
+
+def test_names_and_levels_agree() -> None:
+    """Each name is that of its level, up to the newest that is supported."""
+    assert [release_name(level_of(name)) for name in RELEASES] == list(RELEASES)
+    assert level_of(RELEASES[-1]) == MAX_METADATA_VERSION
+
+
+@pytest.mark.parametrize("release", ["2.8", "9.9", "", "IV0", "4"])
+def test_unknown_release(release: str) -> None:
+    """None that KRaft clusters of today can have."""
+    with pytest.raises(KeyError):
+        level_of(release)
+
+
+def test_newest_release_begins_as_a_directory_is_formatted() -> None:
+    """The same features in the same order."""
+    assert list(first_features(MAX_METADATA_VERSION).items()) == list(BOOTSTRAP_FEATURES.items())
+
+
+@pytest.mark.parametrize(
+    ("level", "features"),
+    [
+        (21, {}),
+        (22, {"group.version": 1}),
+        (24, {"group.version": 1, "transaction.version": 2}),
+        (26, {"eligible.leader.replicas.version": 1, "group.version": 1, "transaction.version": 2}),
+    ],
+)
+def test_older_release_begins_with_less(level: int, features: dict[str, int]) -> None:
+    """What the release did not have is off."""
+    assert first_features(level) == {"metadata.version": level, **features}
+
+
+def test_overrides() -> None:
+    """Turned off, turned on."""
+    assert first_features(21, {"transaction.version": 1}) == {"metadata.version": 21, "transaction.version": 1}
+    assert "group.version" not in first_features(30, {"group.version": 0})

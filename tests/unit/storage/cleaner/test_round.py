@@ -1,0 +1,410 @@
+"""The cleaner against what Apache Kafka's made of the same files, and rule by rule."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from protocol.records.batch import BatchHeader, iter_batches
+from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.legacy_builder import MessageSetBuilder
+from protocol.records.record import iter_records
+from storage.cleaner.job import Resources, SourceSegment, group_segments
+from storage.cleaner.round import clean
+from storage.errors import CorruptFile
+from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
+from storage.log_config import INT_MAX, LogConfig
+from storage.recovery.loading import load_log
+from storage.recovery.stored_log import StoredLog
+from storage.segment.files import CLEANED_SUFFIX, SUFFIXES
+from tests.support.cleaning import clean_log, consume, job_for
+from tests.support.dump_log import LOGS
+from tests.support.logs import T0, append, batch, end, open_log
+
+RECORDED = LOGS / "v4.3.1-compaction-1-before", LOGS / "v4.3.1-compaction-2-cleaned"
+LAST = LOGS / "v4.3.1-compaction-3-tombstones-gone"
+DAY_MS = 86_400_000
+CONFIG = LogConfig(
+    cleanup_policy=frozenset({"compact"}), segment_bytes=400, index_interval_bytes=100, delete_retention_ms=1000
+)
+
+
+def keyed(key: bytes | None, value: bytes | None = b"value", **header: int) -> bytearray:
+    builder = BatchBuilder(**header)
+    builder.append(T0, key, value)
+    return bytearray(builder.build())
+
+
+def several(*records: tuple[bytes, bytes | None], **header: int) -> bytearray:
+    builder = BatchBuilder(**header)
+    for number, (key, value) in enumerate(records):
+        builder.append(T0 + number, key, value)
+    return bytearray(builder.build())
+
+
+def make(root: Path, config: LogConfig = CONFIG) -> PartitionLog:
+    return open_log(root, config)
+
+
+def close_segment(log: PartitionLog) -> None:
+    """All that there is lies in closed segments from now on."""
+    log.roll(log.log_end_offset, T0)
+
+
+def contents(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(record.offset, record.key, record.value) for record in consume(log)]
+
+
+def headers(log: PartitionLog) -> list[BatchHeader]:
+    """Of all batches in closed segments."""
+    found = []
+    for segment in log.segments[:-1]:
+        found += [header for _, header in iter_batches(Path(segment.log.path).read_bytes())]
+    return found
+
+
+# -- against Apache Kafka ------------------------------------------------------------------------------------------
+
+
+def recorded_log(directory: Path, segment_files: list[Path], config: LogConfig, now_ms: int) -> PartitionLog:
+    directory.mkdir(parents=True)
+    for path in segment_files:
+        shutil.copy2(path, directory / path.name.removesuffix(".deleted"))
+    topic = directory.name.removesuffix("-0")
+    return load_log(
+        LogDirectory(str(directory.parent)), StoredLog(str(directory), topic, 0, config, now_ms, clean=True)
+    )
+
+
+def check_against(want: Path, log: PartitionLog, now_ms: int, checkpoint: int, same_bytes: bool) -> None:
+    """Each cleaned file equals that of Apache Kafka; where it compresses otherwise, the records in it."""
+    job = job_for(log, now_ms, checkpoint)
+    assert job is not None
+    result = clean(job)
+    assert result.segments
+    for segment in result.segments:
+        for suffix in SUFFIXES:
+            name = f"{segment.base_offset:020d}{suffix}"
+            ours, theirs = Path(job.directory, name + CLEANED_SUFFIX), want / name
+            assert ours.exists() == theirs.exists() == (suffix in segment.sizes), name
+            if not theirs.exists():
+                continue
+            assert segment.sizes[suffix] == ours.stat().st_size
+            if same_bytes:
+                assert ours.read_bytes() == theirs.read_bytes(), name
+            elif suffix == ".log":
+                one, other = ours.read_bytes(), theirs.read_bytes()
+                assert list(iter_records(one)) == list(iter_records(other))
+                assert [without_sizes(each) for _, each in iter_batches(one)] == [
+                    without_sizes(each) for _, each in iter_batches(other)
+                ]
+    assert sorted(base for segment in result.segments for base in segment.replaced) == [
+        segment.base_offset for segment in log.segments[:-1]
+    ]
+
+
+def without_sizes(header: BatchHeader) -> BatchHeader:
+    return header._replace(batch_length=0, crc=0)
+
+
+@pytest.mark.parametrize(
+    ("topic", "now_ms", "delete_retention_ms"),
+    [
+        ("compacted", 1_795_261_665_874, 3000),
+        ("compacted-gzip", 1_795_261_666_027, 3000),
+        ("compacted-keep", 1_795_261_665_945, DAY_MS),
+        ("compacted-txn", 1_795_262_000_000, 3000),
+    ],
+)
+def test_first_cleaning_equals_that_of_apache_kafka(
+    topic: str, now_ms: int, delete_retention_ms: int, tmp_path: Path
+) -> None:
+    """S15.1: files, byte for byte: records, horizons, empty segments, indexes, aborted transactions."""
+    before, after = (each / f"{topic}-0" for each in RECORDED)
+    config = LogConfig(
+        cleanup_policy=frozenset({"compact"}),
+        segment_bytes=1500,
+        index_interval_bytes=100,
+        delete_retention_ms=delete_retention_ms,
+    )
+    log = recorded_log(tmp_path / before.name, list(before.iterdir()), config, now_ms)
+    check_against(after, log, now_ms, 0, same_bytes="gzip" not in topic)
+
+
+@pytest.mark.parametrize(
+    ("topic", "now_ms", "checkpoint"),
+    [("compacted", 1_795_261_691_057, 121), ("compacted-txn", 1_795_261_691_057, 65)],
+)
+def test_second_cleaning_equals_that_of_apache_kafka(topic: str, now_ms: int, checkpoint: int, tmp_path: Path) -> None:
+    """What was cleaned before is cleaned again: segments joined, tombstones and markers gone, horizons set."""
+    want = LAST / f"{topic}-0"
+    config = LogConfig(
+        cleanup_policy=frozenset({"compact"}), segment_bytes=1500, index_interval_bytes=100, delete_retention_ms=3000
+    )
+    active = max(path.name[:20] for path in want.glob("*.log"))
+    sources = [path for path in want.iterdir() if path.name.endswith(".deleted")]
+    sources += [path for path in want.iterdir() if path.name.startswith(active) or path.suffix == ".snapshot"]
+    log = recorded_log(tmp_path / want.name, sources, config, now_ms)
+    check_against(want, log, now_ms, checkpoint, same_bytes=True)
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+
+
+def test_last_record_of_each_key_stays(tmp_path: Path) -> None:
+    """S15.1, S15.12: with its offset, in order; the active segment stays as it is."""
+    log = make(tmp_path)
+    for key, value in ((b"k1", b"a"), (b"k2", b"b"), (b"k1", b"c")):
+        append(log, keyed(key, value))
+    close_segment(log)
+    append(log, keyed(b"k2", b"later"))
+    append(log, keyed(b"k2", b"last"))
+    result = clean_log(log, T0)
+    assert result is not None
+    assert result.end_offset == 3
+    assert contents(log) == [(1, b"k2", b"b"), (2, b"k1", b"c"), (3, b"k2", b"later"), (4, b"k2", b"last")]
+    assert (result.read_records, result.kept_records, result.keys) == (3, 2, 2)
+
+
+def test_second_round_drops_what_later_keys_supersede(tmp_path: Path) -> None:
+    """The part that was cleaned before is looked up in what has come since."""
+    log = make(tmp_path)
+    for number in range(4):
+        append(log, several((b"a", b"%d" % number), (b"b-%d" % number, b"stays")))
+    close_segment(log)
+    first = clean_log(log, T0)
+    assert first is not None
+    append(log, keyed(b"a", b"new"))
+    append(log, keyed(b"b-1", b"new"))
+    close_segment(log)
+    second = clean_log(log, T0, first.end_offset)
+    assert second is not None
+    assert second.end_offset == log.log_end_offset
+    assert contents(log) == [
+        (1, b"b-0", b"stays"),
+        (5, b"b-2", b"stays"),
+        (7, b"b-3", b"stays"),
+        (8, b"a", b"new"),
+        (9, b"b-1", b"new"),
+    ]
+
+
+def test_tombstone_gets_a_horizon_and_goes_when_it_has_passed(tmp_path: Path) -> None:
+    """KIP-534, S15.11: the first cleaning sets it to delete.retention.ms from then; a batch that has one keeps it."""
+    log = make(tmp_path)
+    append(log, several((b"a", b"1"), (b"b", b"1"), (b"c", None)))
+    append(log, keyed(b"a", None))
+    append(log, keyed(b"last"))
+    close_segment(log)
+    clean_log(log, T0)
+    assert contents(log) == [(1, b"b", b"1"), (2, b"c", None), (3, b"a", None), (4, b"last", b"value")]
+    assert [header.delete_horizon for header in headers(log)] == [T0 + 1000, T0 + 1000, None]
+    assert [record.timestamp for record in consume(log)] == [T0 + 1, T0 + 2, T0, T0]
+    clean_log(log, T0 + 999)
+    assert [header.delete_horizon for header in headers(log)] == [T0 + 1000, T0 + 1000, None]
+    assert len(contents(log)) == 4
+    clean_log(log, T0 + 1000)
+    assert contents(log) == [(1, b"b", b"1"), (4, b"last", b"value")]
+
+
+def test_batch_of_which_all_stays_is_copied_as_it_is(tmp_path: Path) -> None:
+    """Compressed ones too: not a byte of it changes."""
+    log = make(tmp_path, CONFIG)
+    batches = [
+        several((b"a-%d" % number, b"x" * 50), (b"b-%d" % number, b"y"), codec=Codec.ZSTD) for number in range(3)
+    ]
+    for each in batches:
+        append(log, each)
+    close_segment(log)
+    before = b"".join(Path(segment.log.path).read_bytes() for segment in log.segments)
+    clean_log(log, T0)
+    assert before == b"".join(Path(segment.log.path).read_bytes() for segment in log.segments)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_rewritten_batch_keeps_all_but_the_records_that_go(codec: Codec, tmp_path: Path) -> None:
+    """Offsets, codec, sequence, epoch and times; headers of records; the base timestamp is that of the first left."""
+    log = make(tmp_path, LogConfig())
+    builder = BatchBuilder(codec=codec, producer_id=5, producer_epoch=2, base_sequence=10)
+    for number in range(300):
+        builder.append(T0 + 7 * number, b"key-%d" % (number // 3), b"v" * (number % 200), (("h", b"%d" % number),))
+    append(log, bytearray(builder.build()), leader_epoch=3)
+    append(log, keyed(b"other"), leader_epoch=3)
+    close_segment(log)
+    log.config = CONFIG
+    original = headers(log)[0]
+    clean_log(log, T0)
+    kept = [record for record in consume(log) if record.key != b"other"]
+    assert [record.offset for record in kept] == list(range(2, 300, 3))
+    assert all(record.timestamp == T0 + 7 * record.offset for record in kept)
+    assert all(record.headers == (("h", b"%d" % record.offset),) for record in kept)
+    assert [record.sequence for record in kept] == [record.offset + 10 for record in kept]
+    header = headers(log)[0]
+    assert header.base_timestamp == T0 + 14
+    same = header._replace(base_timestamp=0, batch_length=0, crc=0, record_count=0)
+    assert same == original._replace(base_timestamp=0, batch_length=0, crc=0, record_count=0)
+
+
+def test_log_append_time_stays(tmp_path: Path) -> None:
+    """All records of such a batch have its largest timestamp, also after some of them are gone."""
+    log = make(tmp_path, LogConfig(cleanup_policy=frozenset({"compact"}), message_timestamp_type="LogAppendTime"))
+    append(log, several((b"a", b"1"), (b"b", b"1"), (b"a", b"2")), now_ms=T0 + 5_000)
+    append(log, keyed(b"b"), now_ms=T0 + 6_000)
+    close_segment(log)
+    clean_log(log, T0)
+    assert [(record.offset, record.timestamp) for record in consume(log)] == [(2, T0 + 5_000), (3, T0 + 6_000)]
+    assert headers(log)[0].timestamp_type == 1
+
+
+def test_records_without_a_key_go(tmp_path: Path) -> None:
+    """They are there where a topic was not compacted before."""
+    log = make(tmp_path, LogConfig(segment_bytes=400))
+    append(log, batch(b"no key"))
+    log.config = CONFIG
+    append(log, keyed(b"a"))
+    close_segment(log)
+    clean_log(log, T0)
+    assert contents(log) == [(1, b"a", b"value")]
+
+
+def test_last_batch_of_a_producer_and_of_the_round_stay_without_records(tmp_path: Path) -> None:
+    """A producer goes on where it was, after a restart too, and the log ends where it ended."""
+    log = make(tmp_path)
+    append(log, keyed(b"a", producer_id=7, producer_epoch=1, base_sequence=0))
+    append(log, keyed(b"a", producer_id=7, producer_epoch=1, base_sequence=1))
+    append(log, keyed(b"a", b"last"))
+    append(log, keyed(b"b", None))
+    close_segment(log)
+    clean_log(log, T0)
+    clean_log(log, T0 + 5_000)
+    assert contents(log) == [(2, b"a", b"last")]
+    found = [(header.base_offset, header.record_count, header.base_sequence) for header in headers(log)]
+    assert found == [(1, 0, 1), (2, 1, -1), (3, 0, -1)]
+    assert headers(log)[0].base_timestamp == -1
+    assert headers(log)[0].max_timestamp == T0
+
+
+def test_aborted_records_go_and_their_marker_after_its_horizon(tmp_path: Path) -> None:
+    """KIP-98, KIP-534: in the round after that in which the data went the marker gets a horizon."""
+    log = make(tmp_path)
+    transactional = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    append(log, keyed(b"a", b"kept"))
+    append(log, keyed(b"a", b"aborted", base_sequence=0, **transactional))
+    end(log, commit=False)
+    append(log, keyed(b"b", b"committed", base_sequence=1, **transactional))
+    end(log, commit=True)
+    append(log, keyed(b"c", base_sequence=2, **transactional))
+    end(log, commit=True)
+    close_segment(log)
+    offsets = [[0, 2, 3, 4, 5, 6], [0, 2, 3, 4, 5, 6], [0, 3, 4, 5, 6]]
+    for now_ms, expected in zip((T0, T0 + 1, T0 + 5_000), offsets, strict=True):
+        clean_log(log, now_ms)
+        assert [header.base_offset for header in headers(log)] == expected
+    assert log.aborted_transactions(0, 10) == []
+
+
+def test_data_beyond_an_open_transaction_is_not_cleaned(tmp_path: Path) -> None:
+    """Nothing at or above the last stable offset, in whole segments."""
+    log = make(tmp_path)
+    for number in range(3):
+        append(log, keyed(b"a", b"%d" % number))
+    close_segment(log)
+    append(log, keyed(b"a", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True))
+    append(log, keyed(b"a"))
+    close_segment(log)
+    append(log, keyed(b"a"))
+    result = clean_log(log, T0)
+    assert result is not None
+    assert result.end_offset == 3
+    assert [offset for offset, _, _ in contents(log)] == [2, 3, 4, 5]
+
+
+def test_full_table_ends_the_round_and_the_next_goes_on(tmp_path: Path) -> None:
+    """S15.6, S15.8: keys a round are at most the buffer times the load factor by 24; several rounds do the same."""
+    log = make(tmp_path)
+    for number in range(30):
+        append(log, several((b"k-%d" % (number % 10), b"%d" % number), (b"j-%d" % (number % 7), b"%d" % number)))
+    close_segment(log)
+    resources = Resources(memory_bytes=24 * 10, load_factor=0.9)
+    checkpoint: int | None = None
+    rounds = 0
+    while job_for(log, T0, checkpoint) is not None:
+        result = clean_log(log, T0, checkpoint, resources=resources)
+        assert result is not None
+        assert result.keys <= 9
+        assert result.end_offset > (checkpoint or 0)
+        checkpoint = result.end_offset
+        rounds += 1
+    assert rounds > 5
+    assert checkpoint == log.active_segment.base_offset
+    last = {record.key: record.offset for record in consume(log)}
+    assert len(last) == 17
+    assert sorted(last.values()) == [offset for offset, _, _ in contents(log)]
+    assert min(last.values()) == 40
+
+
+def test_small_segments_become_one_up_to_segment_bytes(tmp_path: Path) -> None:
+    """And the offsets of one are within 31 bits of its base offset."""
+    config = LogConfig(segment_bytes=100, segment_index_bytes=80)
+
+    def grouped(*segments: tuple[int, int, int], end_offset: int = 1 << 40) -> list[list[int]]:
+        sources = [SourceSegment(base, size, index, index) for base, size, index in segments]
+        return [[each.base_offset for each in group] for group in group_segments(sources, config, end_offset)]
+
+    assert grouped((0, 40, 0), (10, 60, 0), (20, 1, 0), end_offset=30) == [[0, 10], [20]]
+    assert grouped((0, 400, 0), (10, 60, 0), (20, 40, 0), end_offset=30) == [[0], [10, 20]]
+    assert grouped((0, 1, 40), (10, 1, 40), (20, 1, 8), end_offset=30) == [[0, 10], [20]]
+    assert grouped((0, 1, 0), (10, 1, 0), (INT_MAX, 1, 0), end_offset=INT_MAX + 1) == [[0, 10, INT_MAX]]
+    assert grouped((0, 1, 0), (10, 1, 0), (INT_MAX, 1, 0), end_offset=INT_MAX + 2) == [[0, 10], [INT_MAX]]
+    assert grouped((0, 1, 0), (10, 0, 0), (1 << 33, 1, 0), end_offset=1 << 34) == [[0, 10], [1 << 33]]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+def test_old_formats_stay_what_they_are(magic: int, codec: Codec, tmp_path: Path) -> None:
+    """Messages v0 and v1, wrapped ones too; tombstones by the age of the file (no horizon has room in them)."""
+    log = make(tmp_path)
+    append(log, keyed(b"placeholder"))
+    close_segment(log)
+    append(log, keyed(b"active"))
+    builder = MessageSetBuilder(magic, 0, codec)
+    for number, key in enumerate((b"a", b"b", b"a", b"c", b"b", b"t", b"a")):
+        builder.append(T0 + number, key, None if key == b"t" else b"%d" % number, offset=number)
+    data = builder.build()
+    first, active = log.segments
+    log.close_files()
+    Path(first.log.path).write_bytes(data)
+    for path in (active.log.path, active.offset_index.file.path, active.time_index.file.path):
+        Path(path).unlink()
+    log = open_log(tmp_path, CONFIG)
+    close_segment(log)
+    clean_log(log, T0)
+    assert [(offset, key) for offset, key, _ in contents(log)] == [(3, b"c"), (4, b"b"), (5, b"t"), (6, b"a")]
+    assert Path(log.segments[0].log.path).read_bytes()[16] == magic
+    if magic:
+        assert [record.timestamp for record in consume(log)] == [T0 + number for number in (3, 4, 5, 6)]
+
+
+def test_segment_with_a_wrong_checksum_is_refused_and_nothing_changes(tmp_path: Path) -> None:
+    """A rewritten batch would get a right one, and nobody would ever know."""
+    log = make(tmp_path)
+    for number in range(8):
+        append(log, keyed(b"a", b"%d" % number))
+    close_segment(log)
+    path = Path(log.segments[0].log.path)
+    data = bytearray(path.read_bytes())
+    data[205] ^= 1
+    path.write_bytes(data)
+    job = job_for(log, T0)
+    assert job is not None
+    with pytest.raises(CorruptFile, match="the batch at byte 140 cannot be cleaned: its checksum is wrong") as caught:
+        clean(job)
+    assert str(path) in str(caught.value)
+    assert not list(path.parent.glob("*" + CLEANED_SUFFIX))
+    path.write_bytes(data[:-1])
+    with pytest.raises(CorruptFile):
+        clean(job)

@@ -1,0 +1,115 @@
+"""Cleaned segments take the place of others: names, list, readers, snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.cleaner.job import CleanJob, CleanResult
+from storage.cleaner.round import clean
+from storage.cleaner.swap import SwapInTask, still_fits
+from storage.fetch_slice import FetchSlice
+from storage.log.partition import PartitionLog
+from storage.log_config import LogConfig
+from tests.support.cleaning import consume, job_for, swap_in
+from tests.support.logs import T0, append, batch, crash, end, idempotent, open_log
+
+SMALL = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=200)
+CONFIG = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=2000)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> PartitionLog:
+    """Six segments, with an aborted transaction in one of them, and an active one."""
+    made = open_log(tmp_path, SMALL)
+    for number in range(10):
+        append(made, batch(b"%d" % number, key=b"k%d" % (number % 3)))
+    append(made, idempotent(0, producer_id=9, transactional=True, key=b"x"))
+    end(made, commit=False, producer_id=9)
+    made.roll(made.log_end_offset, T0)
+    append(made, batch(b"active", key=b"k0"))
+    made.config = CONFIG
+    return made
+
+
+def cleaned(log: PartitionLog) -> tuple[CleanJob, CleanResult]:
+    job = job_for(log, T0)
+    assert job is not None
+    return job, clean(job)
+
+
+def names(log: PartitionLog) -> list[str]:
+    return sorted(path.name for path in Path(log.path).iterdir())
+
+
+def test_one_segment_takes_the_place_of_several(log: PartitionLog) -> None:
+    """Their files and snapshots are marked as deleted, its own have their names; nothing else is left."""
+    old = [segment.base_offset for segment in log.segments[:-1]]
+    job, result = cleaned(log)
+    assert [segment.replaced for segment in result.segments] == [tuple(old)]
+    assert still_fits(log, job)
+    before = log.size_bytes
+    removed = swap_in(log, result, T0)
+    assert log.segments.base_offsets == [0, job.end_offset]
+    assert log.size_bytes == before - result.read_bytes + result.kept_bytes
+    assert not [name for name in names(log) if name.endswith((".cleaned", ".swap"))]
+    on_disk = {name for name in names(log) if name.endswith(".deleted")}
+    assert on_disk <= {Path(path).name for path in removed}
+    assert {f"{offset:020d}.log.deleted" for offset in old} <= on_disk
+    assert log.snapshots == [job.end_offset]
+    assert [record.value for record in consume(log) if len(record.key or b"") == 2] == [b"7", b"8", b"9", b"active"]
+    crash(log)
+    again = open_log(Path(log.path).parent, CONFIG)
+    assert again.segments.base_offsets == [0, job.end_offset]
+
+
+def test_readers_between_the_steps_have_the_new_segment(log: PartitionLog) -> None:
+    """Its files are held open while their names change, and opened by name afterwards."""
+    part = log.read(0, 60, log.log_end_offset)
+    assert isinstance(part, FetchSlice)
+    old_bytes = part.read()
+    _, result = cleaned(log)
+    task = SwapInTask(log, result.segments[0], T0, lambda paths: None)
+    task.run()
+    assert log.segments[0].size_bytes > 60
+    task.apply()
+    new = log.segments[0]
+    assert new.log.path.endswith(".swap")
+    between = consume(log)
+    assert task.following is not None
+    task.following.run()
+    assert consume(log) == between
+    task.following.apply()
+    assert new.log.open_file is None
+    assert consume(log) == between
+    assert new.paths[0] == f"{log.path}/{0:020d}.log"
+    assert part.read() == old_bytes
+    assert new.txn_index.path == f"{log.path}/{0:020d}.txnindex"
+
+
+def test_log_that_is_closed_on_the_way_is_left_alone(log: PartitionLog) -> None:
+    """Its topic is deleted: nobody takes its directory offline for files that are not there any more."""
+    job, result = cleaned(log)
+    task = SwapInTask(log, result.segments[0], T0, lambda paths: None)
+    log.close_files()
+    Path(log.path).rename(log.path + ".away")
+    task.run()
+    task.apply()
+    assert task.following is None
+    assert log.directory.failure is None
+    assert not still_fits(log, job)
+
+
+def test_what_was_cleaned_must_be_what_there_is(log: PartitionLog) -> None:
+    """Other segments, or another policy: the result does not fit. Appends, and new segments, do not matter."""
+    job, _ = cleaned(log)
+    append(log, batch(b"more", key=b"k1"))
+    log.roll(log.log_end_offset, T0)
+    assert still_fits(log, job)
+    log.config = LogConfig()
+    assert not still_fits(log, job)
+    log.config = CONFIG
+    assert still_fits(log, job)
+    log.drop_segments([log.segments[0]])
+    assert not still_fits(log, job)

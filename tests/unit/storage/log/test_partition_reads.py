@@ -1,0 +1,106 @@
+"""Reads of a partition's log: by offset, by bytes, up to an end, in gaps."""
+
+from pathlib import Path
+
+import pytest
+
+from protocol.records.record import iter_records
+from storage.errors import OffsetOutOfRange
+from storage.fetch_slice import FetchSlice
+from storage.log_config import LogConfig
+from storage.segment.files import LOG_SUFFIX, file_name
+from tests.support.logs import append, batch, bytes_of, close, open_log, read_all, sized
+from tests.support.placed import patch_in_place
+
+SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
+
+
+def test_read_finds_every_offset_in_every_segment(tmp_path: Path) -> None:
+    """S3.11, S4.9: first, last and middle offsets; at the tail and far from it; from open and reopened logs."""
+    log = open_log(tmp_path, LogConfig(segment_bytes=2000, index_interval_bytes=150))
+    for number in range(120):
+        append(log, batch(*(b"%d" % (3 * number + part) for part in range(3))))
+    for _ in range(2):
+        assert len(log.segments) > 4
+        for offset in range(360):
+            records = list(iter_records(bytes_of(log.read(offset, 1, 360))))
+            assert records[0].offset <= offset <= records[-1].offset
+            assert records[offset - records[0].offset].value == b"%d" % offset
+        close(log)
+        log = open_log(tmp_path, log.config, clean=True)
+
+
+def test_read_is_bounded_by_bytes_but_for_the_first_batch(tmp_path: Path) -> None:
+    """S4.14: at most max_bytes, which may cut the last batch; one whole batch where asked for."""
+    log = open_log(tmp_path)
+    for _ in range(5):
+        append(log, sized(100))
+    assert len(log.read(0, 1 << 20, 5)) == 500
+    assert len(log.read(0, 250, 5)) == 250
+    assert len(log.read(1, 1, 5)) == 100
+    assert len(log.read(1, 100, 5, min_one_batch=False)) == 100
+    assert len(log.read(1, 99, 5, min_one_batch=False)) == 0
+    assert len(log.read(1, 0, 5, min_one_batch=False)) == 0
+    close(log)
+    log = open_log(tmp_path, clean=True)
+    assert [len(log.read(0, size, 5)) for size in (1, 250, 1 << 20)] == [100, 250, 500]
+    assert len(log.read(1, 99, 5, min_one_batch=False)) == 0
+
+
+def test_read_ends_at_the_end_offset(tmp_path: Path) -> None:
+    """High watermark or last stable offset; nothing at or beyond it."""
+    log = open_log(tmp_path, SMALL)
+    for _ in range(12):
+        append(log, sized(100))
+    for bound in range(13):
+        assert [record.offset for record in read_all(log, 0, bound)] == list(range(bound))
+    assert log.read(5, 1000, 5) == b""
+    assert log.read(5, 1000, 3) == b""
+    assert log.read(12, 1000, 12) == b""
+
+
+@pytest.mark.parametrize("offset", [-1, 4, 13, 1 << 40])
+def test_offset_out_of_range(offset: int, tmp_path: Path) -> None:
+    """Below the log start offset, above the log end offset."""
+    log = open_log(tmp_path)
+    for _ in range(12):
+        append(log, batch())
+    log.delete_records(5)
+    with pytest.raises(OffsetOutOfRange) as caught:
+        log.read(offset, 1000, 12)
+    assert (caught.value.log_start_offset, caught.value.log_end_offset) == (5, 12)
+    assert log.read(5, 1000, 12)
+    assert log.read(12, 1000, 12) == b""
+
+
+def test_read_in_a_gap_gives_the_next_batch(tmp_path: Path) -> None:
+    """What compaction leaves: inside a segment, and from one to the next."""
+    (tmp_path / "orders-0").mkdir()
+    for offsets in ((0, 10), (20, 30)):
+        records = [batch(b"%d" % offset) for offset in offsets]
+        for data, offset in zip(records, offsets, strict=True):
+            patch_in_place(data, 0, offset, 0)
+        (tmp_path / "orders-0" / file_name(offsets[0], LOG_SUFFIX)).write_bytes(b"".join(records))
+    log = open_log(tmp_path)
+    assert len(log.segments) == 2
+    for offset, expected in [(0, 0), (1, 10), (10, 10), (11, 20), (25, 30), (30, 30)]:
+        assert next(iter_records(bytes_of(log.read(offset, 1, 31)))).offset == expected
+
+
+def test_slice_outlives_its_segment(tmp_path: Path) -> None:
+    """Rule H1: deleted and closed, the bytes are still those."""
+    log = open_log(tmp_path)
+    append(log, batch(b"kept"))
+    part = log.read(0, 1000, 1)
+    assert isinstance(part, FetchSlice)
+    handle = part.fileno()
+    for segment in log.segments:
+        segment.remove_files()
+    others = [open(tmp_path / str(number), "wb") for number in range(5)]  # noqa: SIM115
+    assert handle not in [other.fileno() for other in others]
+    for other in others:
+        other.close()
+    assert next(iter_records(part.read())).value == b"kept"
+    part.release()
+    with pytest.raises(ValueError, match="released"):
+        part.fileno()

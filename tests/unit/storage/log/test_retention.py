@@ -1,0 +1,146 @@
+"""What goes when: by time, by size, by log start offset; in two steps, with a new segment where all goes."""
+
+from pathlib import Path
+
+import pytest
+
+from storage.log.partition import PartitionLog
+from storage.log.retention import expired_segments
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+from tests.support.logs import T0, append, batch, idempotent, read_all, sized
+
+DAY = 86_400_000
+
+
+def manager_with(root: Path, config: LogConfig) -> tuple[LogManager, PartitionLog]:
+    manager = LogManager([str(root)])
+    manager.lock()
+    return manager, manager.create("orders", 0, bytes(16), config, T0)
+
+
+def run_retention(manager: LogManager, now_ms: int) -> None:
+    for task in manager.retention_tasks(now_ms):
+        task.run()
+        task.apply()
+
+
+def config(**values: object) -> LogConfig:
+    """Segments of four batches of 100 bytes; no limits but those given."""
+    return LogConfig(**{"segment_bytes": 400, "retention_ms": -1, **values})  # type: ignore[arg-type]
+
+
+def filled(log: PartitionLog, count: int = 20) -> None:
+    for number in range(count):
+        append(log, sized(100, timestamp=T0 + 1000 * number), now_ms=T0 + 1000 * number)
+
+
+@pytest.mark.parametrize(
+    ("retention_bytes", "left"),
+    [(1200, 3), (1201, 4), (1199, 3), (1600, 4), (1999, 5), (2000, 5), (100, 1), (0, 1)],
+)
+def test_size_keeps_the_log_at_or_above_the_limit(retention_bytes: int, left: int, tmp_path: Path) -> None:
+    """S14.11, S14.13: whole segments as long as what is left is no less than the limit."""
+    manager, log = manager_with(tmp_path, config(retention_bytes=retention_bytes))
+    filled(log)
+    run_retention(manager, T0)
+    assert len(log.segments) == left
+    assert log.log_end_offset == 20
+
+
+def test_time_goes_by_the_largest_timestamp_of_the_records(tmp_path: Path) -> None:
+    """S14.5, S14.7: not by the file's; records from the future keep their segment, and those behind it."""
+    manager, log = manager_with(tmp_path, config(retention_ms=10_000))
+    filled(log)
+    run_retention(manager, T0 + 13_000)
+    assert log.log_start_offset == 0
+    run_retention(manager, T0 + 13_001)
+    assert (log.log_start_offset, log.segments[0].base_offset) == (4, 4)
+    append(log, sized(100, timestamp=T0 + 3_000_000), now_ms=T0)
+    run_retention(manager, T0 + 100_000)
+    assert log.log_start_offset == 20
+
+
+def test_all_segments_expire_and_offsets_go_on(tmp_path: Path) -> None:
+    """S14.9: an empty segment named after the end is begun first."""
+    manager, log = manager_with(tmp_path, config(retention_ms=10_000))
+    filled(log)
+    run_retention(manager, T0 + DAY)
+    assert (log.segments.base_offsets, log.log_start_offset, log.log_end_offset) == ([20], 20, 20)
+    assert log.size_bytes == 0
+    assert append(log, batch()) == 20
+    run_retention(manager, T0 + 2 * DAY)
+    run_retention(manager, T0 + 3 * DAY)
+    assert log.segments.base_offsets == [21]
+
+
+@pytest.mark.parametrize(("start", "base"), [(0, 0), (3, 0), (4, 4), (7, 4), (15, 12), (16, 16), (20, 16)])
+def test_segments_below_the_log_start_go(start: int, base: int, tmp_path: Path) -> None:
+    """S14.16, S14.17: when the next one's base offset is not above it; also where nothing else is deleted."""
+    manager, log = manager_with(tmp_path, config(cleanup_policy=frozenset({"compact"})))
+    for number in range(20):
+        append(log, keyed(number))
+    log.delete_records(start)
+    run_retention(manager, T0 + 365 * DAY)
+    assert log.segments[0].base_offset == base
+    assert log.log_start_offset == start
+
+
+def keyed(number: int) -> bytearray:
+    records = batch(bytes(29), key=b"key", timestamp=T0 + number)
+    assert len(records) == 100
+    return records
+
+
+def test_policies_and_limits_stand_side_by_side(tmp_path: Path) -> None:
+    """S14.2, S14.14, S14.15: compact alone deletes nothing; with delete, whichever limit is hit first."""
+    _, log = manager_with(tmp_path, config())
+    filled(log)
+    for policy, retention_ms, retention_bytes, gone in [
+        ("compact", 1, 0, 0),
+        ("delete", -1, -1, 0),
+        ("delete", 10_000, -1, 1),
+        ("delete", -1, 1200, 2),
+        ("delete", 10_000, 1200, 2),
+        ("delete", 3_000, 1600, 3),
+        ("compact,delete", -1, 1200, 2),
+    ]:
+        log.config = config(
+            cleanup_policy=frozenset(policy.split(",")), retention_ms=retention_ms, retention_bytes=retention_bytes
+        )
+        assert len(expired_segments(log, T0 + 14_500)) == gone, (policy, retention_ms, retention_bytes)
+
+
+def test_nothing_beyond_the_high_watermark_goes(tmp_path: Path) -> None:
+    """What is not committed is not deleted."""
+    _, log = manager_with(tmp_path, config(retention_ms=1))
+    log.replicated = True
+    filled(log)
+    log.advance_high_watermark(9)
+    assert [segment.base_offset for segment in expired_segments(log, T0 + DAY)] == [0, 4]
+
+
+def test_files_are_renamed_first_and_removed_after_the_delay(tmp_path: Path) -> None:
+    """S14.8, S14.20, S14.10: readers are refused at once, the files stay for file.delete.delay.ms."""
+    manager, log = manager_with(tmp_path, config(retention_bytes=1200, file_delete_delay_ms=60_000))
+    for sequence in range(4):
+        append(log, idempotent(sequence))
+    filled(log)
+    path = Path(log.path)
+    part = log.read(0, 1000, 4)
+    run_retention(manager, T0)
+    start = log.log_start_offset
+    names = sorted(file.name for file in path.iterdir() if file.name.endswith(".deleted"))
+    assert f"{0:020d}.log.deleted" in names
+    assert f"{0:020d}.index.deleted" in names
+    assert f"{0:020d}.timeindex.deleted" in names
+    assert any(name.endswith(".snapshot.deleted") for name in names)
+    assert read_all(log)[0].offset == start > 0
+    assert not isinstance(part, bytes)
+    assert len(part.read()) == len(part)
+    for now_ms, left in [(T0 + 59_999, True), (T0 + 60_000, False)]:
+        for task in manager.removal_tasks(now_ms):
+            task.run()
+            task.apply()
+        assert any(file.name.endswith(".deleted") for file in path.iterdir()) is left
+    assert sorted(path.glob("*.snapshot")) == [Path(log.snapshot_path(offset)) for offset in log.snapshots]

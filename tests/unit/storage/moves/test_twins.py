@@ -1,0 +1,71 @@
+"""Of two logs of a partition which one stays; copies whose log is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from storage.errors import DirectoryRefused
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+from tests.support.logs import T0, append, batch, read_all
+
+TOPIC_ID = bytes(range(16))
+
+
+def manager_of(*paths: Path) -> LogManager:
+    manager = LogManager([str(path) for path in paths])
+    manager.lock()
+    manager.load(lambda topic: LogConfig(file_delete_delay_ms=0), T0)
+    return manager
+
+
+def twin(path: Path, *values: bytes) -> None:
+    manager = manager_of(path)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    for value in values:
+        append(log, batch(value))
+    manager.close(T0)
+
+
+@pytest.mark.parametrize("lengths", [(2, 3), (3, 2), (3, 3), (0, 3)], ids=str)
+def test_of_a_log_and_its_copy_the_longer_one_stays(tmp_path: Path, lengths: tuple[int, int]) -> None:
+    """As a crash leaves them between the two names that a move changes."""
+    values = (b"1", b"2", b"3")
+    for name, length in zip("ab", lengths, strict=True):
+        twin(tmp_path / name, *values[:length])
+    both = manager_of(tmp_path / "a", tmp_path / "b")
+    assert [record.value for record in read_all(both.logs["t", 0])] == list(values)
+    assert sorted(each.log_count for each in both.directories) == [0, 1]
+    for task in both.removal_tasks(T0):
+        task.run()
+        task.apply()
+    assert len([*tmp_path.glob("?/t-0*")]) == 1
+    both.close(T0)
+
+
+def test_two_logs_with_different_records_are_refused(tmp_path: Path) -> None:
+    """Nobody knows which of them is the right one."""
+    twin(tmp_path / "a", b"1", b"2")
+    twin(tmp_path / "b", b"1", b"other", b"3")
+    both = LogManager([str(tmp_path / "a"), str(tmp_path / "b")])
+    both.lock()
+    with pytest.raises(DirectoryRefused, match=r"is there twice, also as .*, with other records"):
+        both.load(lambda topic: LogConfig(), T0)
+    both.unlock()
+
+
+def test_a_copy_without_its_log_takes_its_place(tmp_path: Path) -> None:
+    """The log's directory is gone for good: a copy of this topic is better than nothing, one of another is not."""
+    twin(tmp_path / "a", b"1", b"2")
+    (tmp_path / "a/t-0").rename(tmp_path / f"a/t-0.{'ab' * 16}-future")
+    manager = manager_of(tmp_path / "a")
+    assert manager.logs == {}
+    other = manager.create("t", 0, bytes(16), LogConfig(), T0)
+    assert read_all(other) == []
+    manager.delete("t", 0, "cd" * 16, T0)
+    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    assert [record.value for record in read_all(log)] == [b"1", b"2"]
+    assert manager.futures == []
+    manager.close(T0)

@@ -1,0 +1,274 @@
+"""A segment: what is indexed when, and the documents' sample dumps rebuilt."""
+
+from pathlib import Path
+from struct import iter_unpack
+
+import pytest
+
+from storage.fs import LOCAL, FileSystem
+from storage.log_config import LogConfig
+from storage.open_files import OpenFiles
+from storage.segment.scan import scan_entries
+from storage.segment.segment import Segment
+from tests.support.logs import T0, batch, sized
+from tests.support.placed import patch_in_place
+
+#: Sizes of one-record batches, and their times, from the samples' offset 256715 on (S4.16, S5.8).
+SAMPLE_SIZES = [7882, 7895, 7990, 8023, 7989, 8075, 8041, 7980, 8000]
+SAMPLE_TIMES = [
+    1563248553000,
+    1563248553235,
+    1563248558397,
+    1563248558404,
+    1563248558412,
+    1563248558419,
+    1563248563532,
+    1563248563540,
+    1563248563548,
+]
+
+
+def new_segment(directory: Path, base_offset: int = 0, config: LogConfig | None = None) -> Segment:
+    return Segment.create(
+        OpenFiles(LOCAL), str(directory), base_offset, config or LogConfig(), now_ms=T0, roll_jitter_ms=0
+    )
+
+
+def add(segment: Segment, offset: int, records: bytearray, count: int = 1, timestamp: int = T0) -> None:
+    patch_in_place(records, 0, offset, 0)
+    segment.append((records,), len(records), offset + count - 1, timestamp)
+
+
+def sample(directory: Path) -> Segment:
+    segment = new_segment(directory, 256715)
+    for number, (size, timestamp) in enumerate(zip(SAMPLE_SIZES, SAMPLE_TIMES, strict=True)):
+        add(segment, 256715 + number, sized(size, timestamp=timestamp), timestamp=timestamp)
+    segment.become_inactive()
+    return segment
+
+
+EXPECTED_INDEX = [
+    (256716, 7882),
+    (256717, 15777),
+    (256718, 23767),
+    (256719, 31790),
+    (256720, 39779),
+    (256721, 47854),
+    (256722, 55895),
+    (256723, 63875),
+]
+
+
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_sample_indexes_of_the_documents(rebuilt: bool, tmp_path: Path) -> None:
+    """S4.15, S4.16, S5.8: by appending, and made anew from the records."""
+    segment = sample(tmp_path)
+    if rebuilt:
+        segment.rebuild_indexes()
+    index = iter_unpack(">ii", Path(segment.offset_index.file.path).read_bytes())
+    assert [(256715 + relative, position) for relative, position in index] == EXPECTED_INDEX
+    time_index = iter_unpack(">qi", Path(segment.time_index.file.path).read_bytes())
+    assert [(timestamp, 256715 + relative) for timestamp, relative in time_index] == list(
+        zip(SAMPLE_TIMES[1:], range(256716, 256724), strict=True)
+    )
+
+
+def test_first_batch_gets_no_entry_and_small_ones_share_one(tmp_path: Path) -> None:
+    """S4.1, S4.2: an entry once more than index.interval.bytes lie behind the last, before the batch is counted."""
+    segment = new_segment(tmp_path, config=LogConfig(index_interval_bytes=250))
+    for offset in range(9):
+        add(segment, offset, sized(100))
+    assert segment.offset_index.entries == 2
+    assert [segment.offset_index.entry(number) for number in range(2)] == [(3, 300), (6, 600)]
+
+
+def test_one_more_time_entry_on_roll(tmp_path: Path) -> None:
+    """S5.3: so that the last entry is the largest timestamp."""
+    segment = new_segment(tmp_path)
+    add(segment, 0, batch(timestamp=T0), timestamp=T0)
+    add(segment, 1, batch(timestamp=T0 + 5), timestamp=T0 + 5)
+    assert segment.time_index.entries == 0
+    segment.become_inactive()
+    assert segment.time_index.last() == (T0 + 5, 1)
+    assert Path(segment.time_index.file.path).stat().st_size == 12
+    assert Path(segment.offset_index.file.path).stat().st_size == 0
+
+
+def test_largest_timestamp_is_of_the_first_batch_that_has_it(tmp_path: Path) -> None:
+    """Later ones that are as late do not count."""
+    segment = new_segment(tmp_path)
+    for offset, timestamp in enumerate([T0, T0 + 9, T0 + 3, T0 + 9]):
+        add(segment, offset, batch(timestamp=timestamp), timestamp=timestamp)
+    assert segment.largest == (T0 + 9, 1)
+
+
+def test_without_timestamps_the_file_tells_the_time(tmp_path: Path) -> None:
+    """S5.4, S14.7: the only case in which the modification time counts."""
+    segment = new_segment(tmp_path)
+    add(segment, 0, batch(timestamp=-1), timestamp=-1)
+    assert segment.largest.timestamp == -1
+    assert segment.largest_timestamp == Path(segment.log.path).stat().st_mtime_ns // 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("config", "before", "size", "timestamp", "now_ms", "rolls"),
+    [
+        (LogConfig(segment_bytes=300), 2, 100, T0, T0, False),
+        (LogConfig(segment_bytes=299), 2, 100, T0, T0, True),
+        (LogConfig(segment_ms=1000), 1, 100, T0 + 1000, T0, False),
+        (LogConfig(segment_ms=1000), 1, 100, T0 + 1001, T0, True),
+        (LogConfig(segment_ms=1000), 0, 100, T0 + 9999, T0 + 9999, False),
+        (LogConfig(segment_index_bytes=8), 0, 100, T0, T0, True),
+        (LogConfig(segment_index_bytes=24), 0, 100, T0, T0, False),
+    ],
+)
+def test_roll_conditions(
+    config: LogConfig, before: int, size: int, timestamp: int, now_ms: int, rolls: bool, tmp_path: Path
+) -> None:
+    """S13.2-S13.4: size with the next batch, its time against the first batch's, a full index."""
+    segment = new_segment(tmp_path, config=config)
+    for offset in range(before):
+        add(segment, offset, sized(100))
+    assert segment.must_roll(config, size, before, timestamp, now_ms) is rolls
+
+
+def test_rolls_when_offsets_are_too_far_apart(tmp_path: Path) -> None:
+    """S13.5: beyond 2147483647 above the base offset."""
+    segment = new_segment(tmp_path, 10)
+    assert not segment.must_roll(LogConfig(), 100, 10 + (1 << 31) - 1, T0, T0)
+    assert segment.must_roll(LogConfig(), 100, 10 + (1 << 31), T0, T0)
+
+
+def test_jitter_makes_segments_roll_earlier(tmp_path: Path) -> None:
+    """segment.jitter.ms."""
+    config = LogConfig(segment_ms=1000, segment_jitter_ms=100)
+    segment = Segment.create(OpenFiles(LOCAL), str(tmp_path), 0, config, now_ms=T0, roll_jitter_ms=60)
+    add(segment, 0, batch())
+    assert not segment.must_roll(config, 100, 1, T0 + 940, T0)
+    assert segment.must_roll(config, 100, 1, T0 + 941, T0)
+
+
+def test_without_timestamps_the_wall_clock_rolls(tmp_path: Path) -> None:
+    """From the time when the segment was made."""
+    config = LogConfig(segment_ms=1000)
+    segment = new_segment(tmp_path, config=config)
+    add(segment, 0, batch(timestamp=-1), timestamp=-1)
+    assert not segment.must_roll(config, 100, 1, -1, T0 + 1000)
+    assert segment.must_roll(config, 100, 1, -1, T0 + 1001)
+
+
+def test_find_gives_the_batch_with_the_offset(tmp_path: Path) -> None:
+    """S4.9: also inside a batch; None behind the end."""
+    segment = new_segment(tmp_path, 100, LogConfig(index_interval_bytes=200))
+    for number in range(50):
+        add(segment, 100 + 3 * number, batch(b"a", b"b", b"c"), 3)
+    for offset in range(100, 250):
+        entry = segment.find(offset)
+        assert entry is not None
+        assert entry.base_offset <= offset <= entry.last_offset
+    assert segment.find(250) is None
+    assert segment.next_offset() == 250
+
+
+def test_preallocated_file_is_cut_when_the_segment_is_complete(tmp_path: Path) -> None:
+    """preallocate=true."""
+    segment = new_segment(tmp_path, config=LogConfig(preallocate=True, segment_bytes=1 << 20))
+    path = Path(segment.log.path)
+    assert path.stat().st_size == 1 << 20
+    add(segment, 0, sized(100))
+    segment.become_inactive()
+    assert path.stat().st_size == 100
+
+
+def test_new_segment_empties_files_that_are_left_over(tmp_path: Path) -> None:
+    """Of one with the same base offset that was cut off before."""
+    (tmp_path / f"{5:020d}.log").write_bytes(b"old")
+    (tmp_path / f"{5:020d}.index").write_bytes(b"old" * 8)
+    segment = new_segment(tmp_path, 5)
+    assert (segment.size_bytes, segment.offset_index.entries) == (0, 0)
+    assert Path(segment.log.path).read_bytes() == b""
+
+
+def test_scan_survives_headers_at_the_edge_of_what_was_read(tmp_path: Path) -> None:
+    """Whatever number of bytes is read at a time."""
+    segment = new_segment(tmp_path)
+    for offset in range(30):
+        add(segment, offset, batch(bytes(3 * offset)))
+    handle = segment.log.open().handle
+    expected = list(segment.scan(0))
+    assert len(expected) == 30
+    for window in (61, 62, 64, 100, 1000):
+        assert list(scan_entries(LOCAL, handle, 0, segment.size_bytes, window)) == expected
+
+
+class Counting(FileSystem):
+    """Counts what is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[int] = []
+
+    def pread(self, handle: int, size: int, position: int) -> bytes:
+        self.reads.append(size)
+        return super().pread(handle, size, position)
+
+
+def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path) -> None:
+    """One header is read where a search would read the index and what lies behind its entry."""
+    fs = Counting()
+    segment = Segment.create(OpenFiles(fs), str(tmp_path), 0, LogConfig(), now_ms=T0, roll_jitter_ms=0)
+    for number in range(40):
+        add(segment, number, sized(2000))
+    segment.become_inactive()
+    expected = list(segment.scan(0))
+
+    found = [segment.find(0)]
+    fs.reads.clear()
+    while found[-1] is not None:
+        found.append(segment.find(found[-1].last_offset + 1))
+
+    assert found[:-1] == expected
+    assert fs.reads[:39] == [61] * 39
+
+
+def test_readers_at_other_places_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Whoever reads where: the same batches as by a search."""
+    segment = new_segment(tmp_path)
+    for number in range(200):
+        add(segment, number, sized(300))
+    expected = {entry.base_offset: entry for entry in segment.scan(0)}
+
+    for step in range(200):
+        for start in range(0, 200, 2):
+            offset = (start * 7 + step) % 200
+            assert segment.find(offset) == expected[offset]
+
+
+def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path) -> None:
+    """Other batches may lie there then, or none."""
+    segment = new_segment(tmp_path)
+    for number in range(10):
+        add(segment, number, sized(300))
+    for offset in range(10):
+        segment.find(offset)
+    segment.begin_rebuild()
+    segment.end_rebuild(3 * 300)
+    for number in range(3, 8):
+        add(segment, number, sized(777))
+
+    expected = {entry.base_offset: entry for entry in segment.scan(0)}
+    assert [segment.find(offset) for offset in range(8)] == [expected[offset] for offset in range(8)]
+    assert segment.find(8) is None
+
+
+def test_indexes_are_made_anew_with_a_single_open_file(tmp_path: Path) -> None:
+    """Rule H1: the index takes the log's room among the open files in the middle of the walk over the log."""
+    config = LogConfig(index_interval_bytes=0)
+    segment = Segment.create(OpenFiles(LOCAL, 1), str(tmp_path), 0, config, now_ms=T0, roll_jitter_ms=0)
+    for offset in range(100):
+        add(segment, offset, sized(500, timestamp=T0 + offset), timestamp=T0 + offset)
+    segment.become_inactive()
+    paths = [Path(segment.offset_index.file.path), Path(segment.time_index.file.path)]
+    before = [path.read_bytes() for path in paths]
+    segment.rebuild_indexes()
+    assert [path.read_bytes() for path in paths] == before
