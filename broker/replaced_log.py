@@ -55,7 +55,7 @@ class ReplacedLog:
             return
         if not self._new.directory.is_online:
             self.leave()
-        elif (flush is not None and flush.error is not None) or self._new.flushes:
+        elif self._new.flushes if flush is None else flush.error is not None:  # a flush takes over what others are at
             self._broker.timers.call_later(AGAIN_MS, self.flush)
         else:
             self._remove()

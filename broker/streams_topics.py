@@ -48,13 +48,14 @@ class StreamsTopics:
         ]
         if not topics:
             return
+        created = self._controller.create_topics([new_topic(topic) for topic in topics])
         names = [topic.name for topic in topics]
         self._under_way.update(names)
 
-        def finish(created: Deferred[list[NewTopicResult]]) -> None:
+        def finish(done: Deferred[list[NewTopicResult]]) -> None:
             self._under_way.difference_update(names)
             try:
-                results = created.result()
+                results = done.result()
             except Exception as error:
                 for name in names:
                     self._fail(name, str(error), told_for_ms)
@@ -63,7 +64,7 @@ class StreamsTopics:
                 if result.error_code is not ErrorCode.NONE:
                     self._fail(result.name, result.error_message or result.error_code.text, told_for_ms)
 
-        self._controller.create_topics([new_topic(topic) for topic in topics]).add_done_callback(finish)
+        created.add_done_callback(finish)
 
     def failures(self, names: Iterable[str]) -> dict[str, str]:
         """Why topics could not be made, by topic."""

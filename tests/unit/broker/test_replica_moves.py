@@ -13,6 +13,7 @@ from broker.replaced_log import AGAIN_MS
 from broker.replica_moves import RATE_KEY
 from protocol.errors import ErrorCode
 from storage.fs import LOCAL
+from storage.log.tasks import FlushTask
 from tests.support.moving_broker import BIG, CONFIG, Copies, Moving
 
 
@@ -205,6 +206,14 @@ def test_the_log_that_was_stays_until_the_copy_is_on_the_disk(held: Moving) -> N
     held.background.held = False
     assert held.names() == ["data1/t-0"]
     assert held.partition.log.cleaning is None
+
+
+def test_the_log_that_was_goes_though_the_copy_is_always_being_forced_to_the_disk(held: Moving) -> None:
+    """As under flush.messages=1: a flush of its own is enough."""
+    FlushTask(held.partition.log, held.clock.now_ms(), with_active=True)
+    synced(held, None)
+    held.background.held = False
+    assert held.names() == ["data1/t-0"]
 
 
 def test_the_log_that_was_stays_where_the_disk_of_the_copy_fails(held: Moving) -> None:
