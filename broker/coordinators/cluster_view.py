@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
 
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
 from metadata.image import ResourceType, TopicImage
 from metadata.replay import Delta
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from broker.config import BrokerConfig
     from broker.controller import Controller
+
+K = TypeVar("K", bound="Hashable")
+V = TypeVar("V")
+
+#: Answers of each kind that are kept at hand.
+_AT_HAND = 8192
 
 #: In the order of ConsumerGroupConfig; a group's own have no "group." in front.
 _CONSUMER_KEYS = (
@@ -36,15 +45,36 @@ _STREAMS_KEYS = (
 
 
 class ClusterView:
-    """A `coordinator.group.cluster.Cluster`. Versions are offsets of the metadata log."""
+    """A `coordinator.group.cluster.Cluster`. Versions are offsets of the metadata log.
+
+    Every heartbeat asks for settings, and every step of a member for its topics. So what is found is kept, until the
+    metadata or the broker's configuration changes.
+    """
 
     def __init__(self, controller: Controller, config: BrokerConfig) -> None:
         self._controller = controller
         self._config = config
+        self._forget: list[Callable[[], None]] = []
         self.topics_version = self.new_topics_version = controller.last_offset
+        self.topic = self._kept(self._find_topic)
+        self.topic_by_id = self._kept(self._find_topic_by_id)
+        self.consumer_config = self._kept(self._read_consumer_config)
+        self.streams_config = self._kept(self._read_streams_config)
+        self.share_config = self._kept(self._read_share_config)
         controller.on_change(self._follow)
+        config.subscribe((*_CONSUMER_KEYS, *_STREAMS_KEYS, *_SHARE_KEYS), lambda _: self._forget_all())
+
+    def _kept(self, find: Callable[[K], V]) -> Callable[[K], V]:
+        kept = lru_cache(_AT_HAND)(find)
+        self._forget.append(kept.cache_clear)
+        return kept
+
+    def _forget_all(self) -> None:
+        for forget in self._forget:
+            forget()
 
     def _follow(self, delta: Delta) -> None:
+        self._forget_all()
         if delta.created_partitions or delta.deleted_topics or delta.changed_partitions:
             self.topics_version = self._controller.last_offset
         if delta.created_partitions:
@@ -54,16 +84,16 @@ class ClusterView:
     def version(self) -> int:
         return self._controller.last_offset
 
-    def topic(self, name: str) -> Topic | None:
+    def topic_names(self) -> Iterable[str]:
+        return self._controller.image.topics_by_name.keys()
+
+    def _find_topic(self, name: str) -> Topic | None:
         found = self._controller.image.topic(name)
         return None if found is None else self._seen(found)
 
-    def topic_by_id(self, topic_id: bytes) -> Topic | None:
+    def _find_topic_by_id(self, topic_id: bytes) -> Topic | None:
         found = self._controller.image.topic_by_id(topic_id)
         return None if found is None else self._seen(found)
-
-    def topic_names(self) -> Iterable[str]:
-        return self._controller.image.topics_by_name.keys()
 
     def _seen(self, topic: TopicImage) -> Topic:
         racks = {node_id: broker.rack for node_id, broker in self._controller.image.brokers.items() if broker.rack}
@@ -75,13 +105,13 @@ class ClusterView:
         )
         return Topic(topic.name, topic.topic_id, len(topic.partitions), tuple(of_partitions))
 
-    def consumer_config(self, group_id: str) -> ConsumerGroupConfig:
+    def _read_consumer_config(self, group_id: str) -> ConsumerGroupConfig:
         return ConsumerGroupConfig(*self._group_settings(group_id, _CONSUMER_KEYS))
 
-    def streams_config(self, group_id: str) -> StreamsGroupConfig:
+    def _read_streams_config(self, group_id: str) -> StreamsGroupConfig:
         return StreamsGroupConfig(*self._group_settings(group_id, _STREAMS_KEYS))
 
-    def share_config(self, group_id: str) -> ShareGroupConfig:
+    def _read_share_config(self, group_id: str) -> ShareGroupConfig:
         return ShareGroupConfig(*self._group_settings(group_id, _SHARE_KEYS))
 
     def _group_settings(self, group_id: str, keys: Iterable[str]) -> list[int]:

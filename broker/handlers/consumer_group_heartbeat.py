@@ -25,26 +25,29 @@ from protocol.schema import Struct
 def consumer_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
     if not is_served(ctx):
         return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return ctx.broker.groups.with_topic(lambda: serve(ctx, request))
+
+
+def serve(ctx: RequestContext, request: Struct) -> Reply:
+    """The answer, once what the heartbeat has changed is in the log."""
     groups = ctx.broker.groups
-
-    def serve() -> Reply:
-        shard = groups.at(request.group_id)
-        if isinstance(shard, ErrorCode):
-            return new_response(error_code=shard)
-        client_host = java_address(ctx.connection.client_host)
-        fresh_id = "" if request.member_id else urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-        caller = Caller(ctx.client_id or "", client_host, fresh_id)
-        effects: GroupEffects = Effects()
-        try:
-            response = decide(shard, request, ctx.api_version, caller, groups.now(), effects)
-        except Refused as refusal:
-            return new_response(error_code=refusal.code, error_message=refusal.message)
-        code = groups.run(shard, effects)
-        if code is not ErrorCode.NONE:
-            return new_response(error_code=code)
-        return groups.when_forced(response, lambda code: new_response(error_code=code))
-
-    return groups.with_topic(serve)
+    shard = groups.at(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return new_response(error_code=shard)
+    fresh_id = "" if request.member_id else urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+    caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host), fresh_id)
+    effects: GroupEffects = Effects()
+    try:
+        response = decide(shard, request, ctx.api_version, caller, groups.now(), effects)
+    except Refused as refusal:
+        return new_response(error_code=refusal.code, error_message=refusal.message)
+    if not effects.writes and not effects.notes:
+        groups.arm()
+        return response
+    code = groups.run(shard, effects)
+    if code is not ErrorCode.NONE:
+        return new_response(error_code=code)
+    return groups.when_forced(response, lambda code: new_response(error_code=code))
 
 
 def is_served(ctx: RequestContext) -> bool:

@@ -19,6 +19,9 @@ from tests.support.groups import GroupHarness
 
 Partitions = Mapping[str, Sequence[int]]
 
+#: Who sends all heartbeats.
+CALLER = Caller("client", "/127.0.0.1", "")
+
 
 class Topics:
     """A Cluster of which the topics are a test's. The id of a topic is its name, filled up."""
@@ -120,7 +123,7 @@ class ConsumerHarness(GroupHarness):
             else [TopicPartitions(topic_id=topic_id(name), partitions=list(each)) for name, each in owned.items()],
             **fields,
         )
-        caller = Caller("client", "/127.0.0.1", f"uuid{next(self._uuids)}")
+        caller = CALLER._replace(fresh_id=f"uuid{next(self._uuids)}")
         answers: list[Struct] = []
 
         def decide(effects: GroupEffects) -> None:

@@ -185,7 +185,13 @@ class GroupBroker:
         values: dict[str, Any] = {**DEFAULTS, **(settings or {})}
         get = values.__getitem__
         self.config = SimpleNamespace(
-            get_int=get, get_list=get, get_str=get, node_id=1, rack=None, advertised=lambda name: None
+            get_int=get,
+            get_list=get,
+            get_str=get,
+            subscribe=lambda keys, callback: None,
+            node_id=1,
+            rack=None,
+            advertised=lambda name: None,
         )
         self.clock = FakeClock()
         self.loop = FakeLoop(self.clock)

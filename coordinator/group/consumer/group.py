@@ -182,6 +182,13 @@ class ConsumerGroup:
                 by_regex.subtract(self.regexes[expression].topics)
         return Subscription(+by_name, +by_regex, +regexes, now.member_count - len(old) + len(new))
 
+    def subscription_with(self, member: ConsumerMember) -> Subscription:
+        """What members will read once one of them has changed, come, or taken a static one's place."""
+        known = self.members.get(member.member_id) or self.static_member(member.instance_id)
+        if known is not None and known.topic_names == member.topic_names and known.topic_regex == member.topic_regex:
+            return self._subscription
+        return self.subscription([] if known is None else [known], [member])
+
     def preferred_assignor(self, old: ConsumerMember | None = None, new: ConsumerMember | None = None) -> str | None:
         """What most members ask for, with one of them changed; None if no member asks."""
         votes = Counter(m.server_assignor for m in self.members.values() if m.server_assignor is not None)

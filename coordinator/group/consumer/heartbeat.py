@@ -2,34 +2,34 @@
 
 Each heartbeat goes the same way: find the group and the member; take over what the member says of itself; bump the
 group's epoch if that or the topics have changed; compute the targets if the group is ahead of them; move the member a
-step towards its own. Most change nothing, and write nothing.
+step towards its own. Nearly all change nothing; these are seen to be such, and go no further (`stay`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from coordinator.clock import Now
 from coordinator.group.consumer import checks
 from coordinator.group.consumer.draft import Draft
-from coordinator.group.consumer.group import ConsumerGroup, Subscription
+from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.leave import leave
 from coordinator.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, Owned, Reported
 from coordinator.group.consumer.membership import find_group, subscribe_dynamic, subscribe_static
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.consumer.reconcile import Reconciliation
 from coordinator.group.consumer.records import PARTITION_METADATA, current_record, member_record, tombstone
-from coordinator.group.consumer.regex import RegexChange, update_regexes
+from coordinator.group.consumer.regex import RegexChange, are_due, update_regexes
 from coordinator.group.consumer.target import MemberTarget, next_target
-from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
 from protocol.schema import Struct
 
 new_response = CONSUMER_GROUP_HEARTBEAT.response.new
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who sent a request, and an id for whoever has none."""
 
     client_id: str
@@ -49,6 +49,9 @@ def heartbeat(
     checks.check_request(request, api_version, shard.settings.consumer)
     if request.member_epoch in (LEAVING_EPOCH, AWAY_EPOCH):
         return leave(shard, request, now, effects)
+    unchanged = stay(shard, request, caller, now)
+    if unchanged is not None:
+        return unchanged
     is_joining = request.member_epoch == JOINING_EPOCH
     draft = find_group(shard, request.group_id, is_joining, now)
     group = draft.group
@@ -82,18 +85,54 @@ def heartbeat(
     )
 
 
+def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
+    """The answer to a member that says no more than that it lives, where there is nothing to tell it; its session goes
+    on. None where anything may have changed: then the heartbeat has to be decided in full.
+    """
+    group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        return None
+    member = group.members.get(member_id)
+    if (
+        member is None
+        or epoch == JOINING_EPOCH
+        or epoch != member.epoch
+        or epoch != group.epoch
+        or not member.is_reconciled_to(group.target_epoch)
+        or request.topic_partitions is not None
+        or not says_nothing_new(member, request, caller)
+        or (request.instance_id is not None and group.static_members.get(request.instance_id) != member_id)
+        or group.checked_version != shard.cluster.topics_version
+        or (group.subscribed_regexes and are_due(shard, group, group.subscribed_regexes, now))
+    ):
+        return None
+    config = shard.cluster.consumer_config(group_id)
+    shard.timers.schedule(TimerKey("session", group_id, member_id), now.tick_ms + config.session_timeout_ms)
+    return new_response(member_id=member_id, member_epoch=epoch, heartbeat_interval_ms=config.heartbeat_interval_ms)
+
+
+def says_nothing_new(member: ConsumerMember, request: Struct, caller: Caller) -> bool:
+    """Whether a heartbeat tells of the member itself, apart from what it has, only what is known."""
+    return (
+        request.rebalance_timeout_ms == -1
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.rack_id is None
+        and (request.instance_id is None or request.instance_id == member.instance_id)
+        and member.client_id == caller.client_id
+        and member.client_host == caller.client_host
+        and member.classic is None
+    )
+
+
 def take_over(old: ConsumerMember, request: Struct, caller: Caller) -> ConsumerMember:
     """The member with what its heartbeat says; what it leaves out stays as it was."""
+    if says_nothing_new(old, request, caller):
+        return old
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     timeout_ms = request.rebalance_timeout_ms
-    is_same_client = old.client_id == caller.client_id and old.client_host == caller.client_host
-    if (
-        is_same_client
-        and old.classic is None
-        and timeout_ms == -1
-        and names is regex is request.instance_id is request.rack_id is request.server_assignor is None
-    ):
-        return old  # it says no more than that it lives, as nearly always
     return replace(
         old,
         instance_id=old.instance_id if request.instance_id is None else request.instance_id,
@@ -128,7 +167,7 @@ def settle(
     `names_bump_only`: a new regular expression bumps the epoch only once its topics are known, which a consumer's does.
     """
     has_new_subscription = update_subscription(draft, old, member, names_bump_only=names_bump_only)
-    target = next_target(draft, old, member, subscription_after(draft.group, member).is_homogeneous)
+    target = next_target(draft, old, member)
     return reconcile(draft, member, target, reported, has_new_subscription)
 
 
@@ -147,7 +186,7 @@ def update_subscription(draft: Draft, old: ConsumerMember, member: ConsumerMembe
     has_new_subscription = has_new_names or change is not RegexChange.NONE
     bumps = has_new_names or change is RegexChange.RESOLVED if names_bump_only else has_new_subscription
     if bumps or group.checked_version != cluster.topics_version:
-        value = metadata_hash(cluster, subscription_after(group, member).topics)
+        value = metadata_hash(cluster, group.subscription_with(member).topics)
         if bumps or value != group.metadata_hash:
             draft.bump(value)
         if group.has_partition_metadata:
@@ -162,14 +201,6 @@ def remember_check(draft: Draft, version: int) -> None:
     group = draft.shard.consumer(draft.group.group_id)
     if group is not None:
         group.checked_version = version
-
-
-def subscription_after(group: ConsumerGroup, member: ConsumerMember) -> Subscription:
-    """What the group reads once the member has changed."""
-    known = group.members.get(member.member_id) or group.static_member(member.instance_id)
-    if known is not None and known.topic_names == member.topic_names and known.topic_regex == member.topic_regex:
-        return group.subscription()
-    return group.subscription([] if known is None else [known], [member])
 
 
 def reconcile(

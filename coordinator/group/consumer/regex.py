@@ -7,7 +7,7 @@ next epoch when that changes what it reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 
 from coordinator.clock import Now
@@ -60,19 +60,27 @@ def update_regexes(
             change = RegexChange.RESOLVED
     if not is_new and not group.subscribed_regexes:
         return change, False
-    key = TimerKey("regex", group.group_id)
-    last = next(iter(group.regexes.values()), None)
-    if key in shard.timers or (last is not None and now.wall_ms <= last.timestamp_ms + LEAST_PAUSE_MS):
-        return change, False
     expressions = group.subscription([] if old is None else [old], [member]).regexes
-    is_due = (
+    return change, bool(expressions) and are_due(shard, group, expressions, now, is_new=is_new)
+
+
+def are_due(
+    shard: GroupShard, group: ConsumerGroup, expressions: Collection[str], now: Now, *, is_new: bool = False
+) -> bool:
+    """Whether a group that has these expressions now should look at them, one of them new to it, and is not to yet."""
+    last = next(iter(group.regexes.values()), None)
+    if TimerKey("regex", group.group_id) in shard.timers:
+        return False
+    if last is None:
+        return True
+    if now.wall_ms <= last.timestamp_ms + LEAST_PAUSE_MS:
+        return False
+    return (
         is_new
         or len(expressions) != len(group.regexes)
-        or last is None
         or last.version < shard.cluster.new_topics_version
         or now.wall_ms > last.timestamp_ms + shard.settings.consumer.regex_refresh_interval_ms
     )
-    return change, is_due and bool(expressions)
 
 
 def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: GroupEffects) -> None:

@@ -28,7 +28,7 @@ class MemberTarget(NamedTuple):
     target: Target
 
 
-def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember, is_homogeneous: bool) -> MemberTarget:
+def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember) -> MemberTarget:
     """The target of a member that has just changed. Computes that of all, into the draft, if the group is ahead of it.
 
     That is not done more often than consumer.assignment.interval.ms says: many members that come at once are dealt
@@ -42,7 +42,7 @@ def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember, is_ho
     if group.target_timestamp_ms and interval_ms and now_ms < group.target_timestamp_ms + interval_ms:
         return last
     name = group.preferred_assignor(old, member) or draft.shard.settings.consumer.assignors[0]
-    spec = group_spec(group, member, is_homogeneous, cluster)
+    spec = group_spec(group, member, cluster)
     targets = ASSIGNORS[name](spec)
     for member_id in spec.members:
         target = targets.get(member_id, {})
@@ -52,7 +52,7 @@ def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember, is_ho
     return MemberTarget(draft.epoch, targets.get(member.member_id, {}))
 
 
-def group_spec(group: ConsumerGroup, member: ConsumerMember, is_homogeneous: bool, cluster: Cluster) -> GroupSpec:
+def group_spec(group: ConsumerGroup, member: ConsumerMember, cluster: Cluster) -> GroupSpec:
     """The group with the changed member in it, in place of whom it replaces."""
     members = {**group.members, member.member_id: member}
     replaced = group.static_members.get(member.instance_id or "")
@@ -67,7 +67,7 @@ def group_spec(group: ConsumerGroup, member: ConsumerMember, is_homogeneous: boo
             found = map(cluster.topic, name_set_order(names))
             topics = known[names] = {topic.topic_id: topic.partition_count for topic in found if topic is not None}
         specs[member_id] = MemberSpec(each.instance_id, topics, group.target_of(member_id, each.instance_id))
-    return GroupSpec(specs, is_homogeneous)
+    return GroupSpec(specs, group.subscription_with(member).is_homogeneous)
 
 
 def topics_of(group: ConsumerGroup, member: ConsumerMember) -> frozenset[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from coordinator.group.admin import delete_group, describe_group, list_groups
 from coordinator.group.cluster import ConsumerGroupConfig
 from coordinator.group.consumer.describe import describe
+from coordinator.group.consumer.heartbeat import Caller, stay
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.expiry import expired_records
 from coordinator.group.refused import Refused
@@ -14,12 +17,13 @@ from coordinator.group.settings import ConsumerSettings, GroupSettings
 from coordinator.group.shard import TimerKey
 from coordinator.group.txn_offset_commit import check_transactional_commit
 from protocol.errors import ErrorCode
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.txn_offset_commit import (
     TXN_OFFSET_COMMIT,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from tests.support.consumer_groups import ConsumerHarness, assigned, by_name
+from tests.support.consumer_groups import CALLER, ConsumerHarness, assigned, by_name
 
 T = {"t": [0, 1, 2, 3]}
 
@@ -49,6 +53,76 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing(h: ConsumerHarness) -> 
     assert (answer.member_epoch, answer.assignment) == (2, None)
     assert h.beat("a", 2).assignment is None
     assert len(h.log) == written
+
+
+def stays(h: ConsumerHarness, caller: Caller = CALLER, **fields: Any) -> bool:
+    """Whether a heartbeat of member "a", at epoch 2 unless told, goes the short way."""
+    named = {"group_id": "g", "member_id": "a", "member_epoch": 2, **fields}
+    return stay(h.shard, CONSUMER_GROUP_HEARTBEAT.request(**named), caller, h.now) is not None
+
+
+def test_only_who_has_nothing_to_say_goes_the_short_way(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    h.enter("classic")
+    assert stays(h)
+    for fields in (
+        {"group_id": "other"},
+        {"group_id": "classic"},
+        {"member_id": "b"},
+        {"member_epoch": 0},
+        {"member_epoch": 1},
+        {"member_epoch": 3},
+        {"instance_id": "i"},
+        {"rack_id": "r"},
+        {"rebalance_timeout_ms": 30_000},
+        {"subscribed_topic_names": ["t"]},
+        {"subscribed_topic_regex": ""},
+        {"server_assignor": "uniform"},
+        {"topic_partitions": []},
+    ):
+        assert not stays(h, **fields), fields
+    assert not stays(h, CALLER._replace(client_id="other"))
+    assert not stays(h, CALLER._replace(client_host="/127.0.0.2"))
+
+
+def test_who_has_to_move_does_not_go_the_short_way(h: ConsumerHarness) -> None:
+    h.enter_consumer("a")
+    h.topics.put("u", 1)
+    assert not stays(h)  # until somebody has looked whether that is a topic of the group
+    h.beat("a", 2)
+    assert stays(h)
+    h.enter_consumer("b")
+    assert not stays(h)
+    h.settle(["a", "b"])
+    assert stays(h, member_epoch=3)
+    assert stays(h, member_id="b", member_epoch=3)
+
+
+def test_static_members_go_the_short_way_too(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", instance_id="i")
+    assert stays(h, instance_id="i")
+    assert stays(h)
+    h.beat("a", -2, instance_id="i")
+    h.enter_consumer("b", instance_id="i")
+    assert stays(h, member_id="b", member_epoch=h.group.epoch, instance_id="i")
+    assert not stays(h, member_epoch=h.group.epoch, instance_id="i")
+
+
+def test_groups_with_expressions_look_at_them_in_time(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.settle(["a"])
+    epoch = h.group.epoch
+    assert stays(h, member_epoch=epoch)
+    h.topics.put("other", 1)
+    h.beat("a", epoch)  # too early to look again
+    assert stays(h, member_epoch=epoch)
+    h.advance(10_001)
+    assert not stays(h, member_epoch=epoch)
+    h.beat("a", epoch)
+    assert stays(h, member_epoch=epoch)
+    h.advance(0)
+    assert h.group.regexes["t.*"].version == h.topics.version
 
 
 def test_full_heartbeat_is_told_the_assignment_again(h: ConsumerHarness) -> None:

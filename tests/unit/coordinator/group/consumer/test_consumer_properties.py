@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,10 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.consumer.heartbeat import stay
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.settings import ConsumerSettings, GroupSettings
+from coordinator.group.shard import TimerKey
 from protocol.errors import ErrorCode
-from tests.support.consumer_groups import ConsumerHarness, Topics, by_name
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from tests.support.consumer_groups import CALLER, ConsumerHarness, Topics, by_name
 from tests.support.groups import subscription
 from tests.support.scale import scaled
 
@@ -185,6 +189,22 @@ class ConsumerGroups(RuleBasedStateMachine):
         assert again._owners == group._owners
         assert again.static_members == group.static_members
         assert set(group.regexes) <= set(group.subscribed_regexes)
+
+    @invariant()
+    def short_way_ends_where_the_long_one_does(self) -> None:
+        group = self.h.shard.consumer("g")
+        for member in list(group.members.values()) if group is not None else ():
+            fields = {"member_epoch": member.epoch, "instance_id": member.instance_id}
+            request = CONSUMER_GROUP_HEARTBEAT.request(group_id="g", member_id=member.member_id, **fields)
+            before = self.h.timers.deadline_ms(TimerKey("session", "g", member.member_id))
+            short = stay(self.h.shard, request, CALLER, self.h.now)
+            if short is not None:
+                deadlines, written = dict(self.h.timers._deadlines), len(self.h.log)
+                with patch("coordinator.group.consumer.heartbeat.stay", return_value=None):
+                    long = self.h.beat(member.member_id, member.epoch, instance_id=member.instance_id)
+                assert (short, deadlines, written) == (long, self.h.timers._deadlines, len(self.h.log))
+                assert before is not None
+                self.h.timers.schedule(TimerKey("session", "g", member.member_id), before)
 
     @invariant()
     def nobody_shares_a_partition(self) -> None:
