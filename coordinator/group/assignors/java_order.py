@@ -7,16 +7,27 @@ members would swap partitions for nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import TypeVar
 
 from coordinator.placement import java_hash
 
 K = TypeVar("K")
 
+#: Hashes of ids that are kept: those of members are asked for with each target of their group.
+_KEPT_HASHES = 16384
+
 _LEAST_BUCKETS = 16
 _MASK = 0xFFFFFFFF
 
 
+@lru_cache(_KEPT_HASHES)
+def string_hash(text: str) -> int:
+    """`String.hashCode()`."""
+    return java_hash(text)
+
+
+@lru_cache(_KEPT_HASHES)
 def uuid_hash(uuid: bytes) -> int:
     """`Uuid.hashCode()`: all four words folded together."""
     high, low = int.from_bytes(uuid[:8], "big"), int.from_bytes(uuid[8:], "big")
@@ -50,6 +61,8 @@ def copied(count: int) -> int:
 
 def hash_order(keys: Collection[K], hash_of: Callable[[K], int], buckets: int | None = None) -> list[K]:
     """The keys by bucket; within one as they were put in. `buckets` None: of a table that grew."""
+    if len(keys) < 2:
+        return list(keys)
     mask = (grown(len(keys)) if buckets is None else buckets) - 1
 
     def bucket(key: K) -> int:
@@ -61,7 +74,7 @@ def hash_order(keys: Collection[K], hash_of: Callable[[K], int], buckets: int | 
 
 def member_order(member_ids: Collection[str]) -> list[str]:
     """Member ids as keys of a table."""
-    return hash_order(member_ids, java_hash)
+    return hash_order(member_ids, string_hash)
 
 
 def topic_order(topic_ids: Collection[bytes]) -> list[bytes]:
@@ -71,7 +84,7 @@ def topic_order(topic_ids: Collection[bytes]) -> list[bytes]:
 
 def name_set_order(names: Collection[str]) -> list[str]:
     """Texts of a set that was copied from an ascending list."""
-    return hash_order(sorted(names), java_hash, copied(len(names)))
+    return hash_order(sorted(names), string_hash, copied(len(names)))
 
 
 def topic_set_order(topic_ids: Collection[bytes]) -> list[bytes]:
@@ -80,5 +93,6 @@ def topic_set_order(topic_ids: Collection[bytes]) -> list[bytes]:
 
 
 def partition_set_order(partitions: Collection[int]) -> list[int]:
-    """Partitions of a set that was copied from an ascending list."""
-    return hash_order(sorted(partitions), int, copied(len(partitions)))
+    """Partitions of a set that was copied from an ascending list. A number is its own hash."""
+    mask = copied(len(partitions)) - 1
+    return sorted(sorted(partitions), key=lambda number: (number ^ (number >> 16)) & mask)

@@ -28,19 +28,13 @@ def assign_evenly(group: GroupSpec) -> Targets:
     topics = group.members[member_ids[0]].topics
     if not topics:
         return {}
-    assigned = {
-        (topic_id, partition)
-        for member in group.members.values()
-        for topic_id, partitions in member.target.items()
-        for partition in partitions
-    }
-    free: list[tuple[bytes, int]] = []
-    total = 0
-    for topic_id in topic_set_order(topics):
-        count = topics[topic_id]
-        free += [(topic_id, index) for index in range(count) if (topic_id, index) not in assigned]
-        total += count
-    quota, extras = divmod(total, len(member_ids))
+    unassigned = {topic_id: set(range(topics[topic_id])) for topic_id in topic_set_order(topics)}
+    for member in group.members.values():
+        for topic_id, partitions in member.target.items():
+            if topic_id in unassigned:
+                unassigned[topic_id] -= partitions
+    free = [(topic_id, index) for topic_id, left in unassigned.items() for index in sorted(left)]
+    quota, extras = divmod(sum(topics.values()), len(member_ids))
 
     kept: dict[str, dict[bytes, set[int]]] = {}
     unfilled: list[tuple[str, int]] = []
