@@ -8,16 +8,18 @@ from typing import Any
 from coordinator.shard import NO_PRODUCER_ID, Shard, UnknownRecord
 from protocol.records.batch import (
     CONTROL_BIT,
+    CRC_START,
     HEADER_SIZE,
+    NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,
     entry_at,
     parse_header,
-    verify_crc,
 )
 from protocol.records.control import ControlType, control_type
+from protocol.records.crc32c import crc32c
 from protocol.records.errors import CorruptBatch, RecordsError, WrongChecksum
-from protocol.records.record import Record, iter_batch_records, iter_records
+from protocol.records.record import KeyAndValue, Record, iter_records, keys_and_values
 
 _MAGIC_V2 = 2
 #: No batch of a segment lies further behind another.
@@ -40,38 +42,39 @@ def replay_batches(
     position = 0
     while (entry := entry_at(view, position)) is not None:
         offset, size_bytes, magic = entry
-        batch = view[position : position + size_bytes]
-        position += size_bytes
+        start, position = position, position + size_bytes
         next_offset = offset + 1  # of a wrapper it is the last one's
-        replay, producer_id = replay_record, NO_PRODUCER_ID
+        replay, producer_id = replay_records, NO_PRODUCER_ID
         try:
             if magic == _MAGIC_V2:
-                header = _checked_header(batch)
-                records = list(iter_batch_records(batch, header))
+                header = _checked_header(view[start:position])
+                records = keys_and_values(data, start, header)
                 attributes = header.attributes
                 if attributes & CONTROL_BIT:
-                    replay = replay_marker
+                    replay = replay_markers
                 if attributes & TRANSACTIONAL_BIT:
                     producer_id = header.producer_id
                 next_offset = header.next_offset
             else:  # from before transactions
-                records = list(iter_records(batch))
+                records = [(record.offset, record.key, record.value) for record in iter_records(view[start:position])]
             if next_offset <= from_offset:
                 raise CorruptBatch("its offsets lie before those that come before it")
         except RecordsError as error:
-            on_damage(offset, position - size_bytes, error)
-            yield _offset_behind(view, position, batch, offset, magic), position
+            on_damage(offset, start, error)
+            yield _offset_behind(view, position, view[start:position], offset, magic), position
             continue
-        for record in records:
-            if record.offset >= from_offset:  # its batch may begin before what is wanted
-                replay(shard, record, producer_id)
+        if records and records[0][0] < from_offset:  # the batch begins before what is wanted
+            records = [record for record in records if record[0] >= from_offset]
+        replay(shard, records, producer_id)
         yield next_offset, position
 
 
 def _checked_header(batch: memoryview) -> BatchHeader:
-    if not (len(batch) >= HEADER_SIZE and verify_crc(batch, 0, len(batch))):
-        raise WrongChecksum("its checksum is wrong")
-    return parse_header(batch)
+    if len(batch) >= HEADER_SIZE:
+        header = parse_header(batch)
+        if header.crc == crc32c(batch[CRC_START:]):
+            return header
+    raise WrongChecksum("its checksum is wrong")
 
 
 def _offset_behind(view: memoryview, position: int, batch: memoryview, offset: int, magic: int) -> int:
@@ -91,16 +94,19 @@ def _offset_behind(view: memoryview, position: int, batch: memoryview, offset: i
     return offset + max(1, min(header.next_offset - offset, header.record_count))
 
 
-def replay_record(shard: Shard[Any], record: Record, producer_id: int) -> None:
-    """Apply a record; one that no known Kafka wrote is counted."""
-    try:
-        shard.replay(shard.parse(record.key, record.value), record.offset, producer_id)
-    except UnknownRecord as error:
-        shard.unknown_records[error.reason] += 1
+def replay_records(shard: Shard[Any], records: list[KeyAndValue], producer_id: int) -> None:
+    """Apply records; those that no known Kafka wrote are counted."""
+    parse, replay = shard.parse, shard.replay
+    for offset, key, value in records:
+        try:
+            replay(parse(key, value), offset, producer_id)
+        except UnknownRecord as error:
+            shard.unknown_records[error.reason] += 1
 
 
-def replay_marker(shard: Shard[Any], record: Record, producer_id: int) -> None:
-    """Apply the end of a transaction; other control records say nothing to coordinators."""
-    kind = control_type(record)
-    if kind in (ControlType.COMMIT, ControlType.ABORT):
-        shard.replay_transaction_end(producer_id, kind is ControlType.COMMIT)
+def replay_markers(shard: Shard[Any], records: list[KeyAndValue], producer_id: int) -> None:
+    """Apply the ends of transactions; other control records say nothing to coordinators."""
+    for offset, key, value in records:
+        kind = control_type(Record(offset, NO_TIMESTAMP, key, value))
+        if kind in (ControlType.COMMIT, ControlType.ABORT):
+            shard.replay_transaction_end(producer_id, kind is ControlType.COMMIT)

@@ -72,19 +72,18 @@ class ShardLog(Generic[S, R]):
         Tombstones too many for one batch are written in several: each of them is right by itself. With a producer the
         batch is part of its transaction.
         """
-        limit_bytes = self.partition.log.config.max_message_bytes - _BATCH_SLACK_BYTES
-        may_split = len(records) > 1 and all(record.value is None for record in records)
         now_ms = self._clock.now_ms()
-        begin = 0
         builder = self._builder(producer)
-        for index, record in enumerate(records):
-            if may_split and builder.size_bytes > limit_bytes:
-                code = self._append_records(builder, records[begin:index], now_ms)
+        builder.extend(now_ms, [(record.key, record.value) for record in records])
+        limit_bytes = self.partition.log.config.max_message_bytes - _BATCH_SLACK_BYTES
+        if builder.size_bytes > limit_bytes and len(records) > 1 and all(record.value is None for record in records):
+            count = max(1, len(records) * limit_bytes // builder.size_bytes)
+            for begin in range(0, len(records), count):
+                code = self.write(records[begin : begin + count], producer)
                 if code is not ErrorCode.NONE:
                     return code
-                begin, builder = index, self._builder(producer)
-            builder.append(now_ms, record.key, record.value)
-        return self._append_records(builder, records[begin:], now_ms)
+            return ErrorCode.NONE
+        return self._append_records(builder, records, now_ms)
 
     def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool) -> ErrorCode:
         """Append a transaction's marker, and replay it. Gives the log's own code when that fails."""

@@ -29,6 +29,7 @@ NO_RETENTION_TIME = -1
 #: OffsetCommit v1 alone may say when the offset was committed.
 NO_TIMESTAMP = -1
 
+new_tuple = tuple.__new__
 new_partition_response = OffsetCommitResponsePartition.new
 new_topic_response = OffsetCommitResponseTopic.new
 
@@ -104,31 +105,30 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
     if isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
         extend_session(shard, group, group.members[request.member_id], now)
     retention_ms = request.retention_time_ms
-    expires_ms = -1 if retention_ms == NO_RETENTION_TIME else now.wall_ms + retention_ms
+    now_ms = now.wall_ms
+    expires_ms = -1 if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms
     max_length = shard.settings.offset_metadata_max_length
     records: list[StoredRecord] = []
     topics = []
     for topic in request.topics:
+        name, topic_id = topic.name, topic.topic_id
         partitions = []
         for partition in topic.partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
-            if utf16_length(metadata) > max_length:
+            if metadata and utf16_length(metadata) > max_length:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 code = ErrorCode.NONE
+                offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
                 given_ms = partition.commit_timestamp
-                committed = CommittedOffset(
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    metadata,
-                    now.wall_ms if given_ms == NO_TIMESTAMP else given_ms,
-                    expires_ms,
-                    topic.topic_id,
+                commit_ms = now_ms if given_ms == NO_TIMESTAMP else given_ms
+                committed = new_tuple(
+                    CommittedOffset, (offset, leader_epoch, metadata, commit_ms, expires_ms, topic_id)
                 )
-                records.append(OffsetRecord(group_id, topic.name, index, committed))
+                records.append(new_tuple(OffsetRecord, (group_id, name, index, committed)))
             partitions.append(new_partition_response(partition_index=index, error_code=code))
-        topics.append(new_topic_response(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+        topics.append(new_topic_response(name=name, topic_id=topic_id, partitions=partitions))
     if records:
         effects.write(records)
     return topics

@@ -6,11 +6,11 @@ Refused: deciding anything. Changes come by `replay` and `replay_transaction_end
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from coordinator.group.records import CommittedOffset, OffsetRecord
 
-_new_tuple = tuple.__new__
+T = TypeVar("T")
 
 #: Topic -> partition -> offset.
 TopicOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
@@ -23,15 +23,24 @@ class Place(NamedTuple):
     partition: int
 
 
+class PendingOffset(NamedTuple):
+    """What a transaction will have stored; `record_offset`: where its record stands in the log."""
+
+    committed: CommittedOffset
+    record_offset: int
+
+
 class Offsets:
     """Offsets by group, topic and partition."""
 
-    __slots__ = ("_committed", "_open_transactions", "_pending")
+    __slots__ = ("_committed", "_open_transactions", "_overtaken", "_pending")
 
     def __init__(self) -> None:
         self._committed: dict[str, TopicOffsets] = {}
-        self._pending: dict[int, dict[str, TopicOffsets]] = {}  # by producer id, then group
+        self._pending: dict[int, dict[str, dict[str, dict[int, PendingOffset]]]] = {}  # by producer id, then group
         self._open_transactions: dict[str, set[int]] = {}  # group -> producer ids
+        # Of groups with open transactions: where the records stand that have come into effect meanwhile.
+        self._overtaken: dict[str, dict[Place, int]] = {}
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The committed offset of a partition."""
@@ -59,7 +68,7 @@ class Offsets:
     def places(self, group_id: str) -> Iterator[Place]:
         """Each partition with a committed or a pending offset, once."""
         seen: set[Place] = set()
-        stores = [self._committed.get(group_id, {})]
+        stores: list[Mapping[str, Mapping[int, object]]] = [self._committed.get(group_id, {})]
         stores += (
             self._pending[producer_id].get(group_id, {}) for producer_id in self._open_transactions.get(group_id, ())
         )
@@ -73,7 +82,7 @@ class Offsets:
 
     def groups_with(self, topic: str) -> set[str]:
         """Groups that have a committed or pending offset for any partition of a topic."""
-        stores = [self._committed, *self._pending.values()]
+        stores: list[Mapping[str, Mapping[str, object]]] = [self._committed, *self._pending.values()]
         return {group_id for store in stores for group_id, topics in store.items() if topic in topics}
 
     # -- replay -----------------------------------------------------------------------------------------------------
@@ -83,29 +92,32 @@ class Offsets:
         group_id, topic, partition, committed = record
         if committed is None:
             self._drop(group_id, topic, partition)
-            return
-        if producer_id < 0:
-            store = self._committed
+        elif producer_id < 0:
+            self._commit(group_id, topic, partition, committed, offset)
         else:
-            store = self._pending.setdefault(producer_id, {})
             self._open_transactions.setdefault(group_id, set()).add(producer_id)
-        placed = _new_tuple(CommittedOffset, (*committed[:-1], offset))
-        store.setdefault(group_id, {}).setdefault(topic, {})[partition] = placed
+            topics = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
+            topics.setdefault(topic, {})[partition] = PendingOffset(committed, offset)
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""
         for group_id, topics in self._pending.pop(producer_id, {}).items():
+            # The latest record wins, not the latest marker: after compaction nothing else tells the order.
+            overtaken = self._overtaken.get(group_id, {})
             self._close_transaction(group_id, producer_id)
             if committed:
                 for topic, partitions in topics.items():
-                    for partition, offset in partitions.items():
-                        self._take_effect(group_id, topic, partition, offset)
+                    for partition, pending in partitions.items():
+                        if pending.record_offset > overtaken.get(Place(topic, partition), -1):
+                            self._commit(group_id, topic, partition, *pending)
 
-    def _take_effect(self, group_id: str, topic: str, partition: int, offset: CommittedOffset) -> None:
-        # The latest record wins, not the latest marker: after compaction nothing else tells the order.
-        known = self.get(group_id, topic, partition)
-        if known is None or offset.record_offset > known.record_offset:
-            self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = offset
+    def _commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, offset: int) -> None:
+        try:
+            self._committed[group_id][topic][partition] = committed
+        except KeyError:
+            self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+        if group_id in self._open_transactions:
+            self._overtaken.setdefault(group_id, {})[Place(topic, partition)] = offset
 
     def _drop(self, group_id: str, topic: str, partition: int) -> None:
         _remove(self._committed, group_id, topic, partition)
@@ -120,9 +132,10 @@ class Offsets:
         producers.discard(producer_id)
         if not producers:
             self._open_transactions.pop(group_id, None)
+            self._overtaken.pop(group_id, None)
 
 
-def _remove(store: dict[str, TopicOffsets], group_id: str, topic: str, partition: int) -> None:
+def _remove(store: dict[str, dict[str, dict[int, T]]], group_id: str, topic: str, partition: int) -> None:
     topics = store.get(group_id, {})
     partitions = topics.get(topic, {})
     partitions.pop(partition, None)

@@ -11,6 +11,7 @@ unknown types raise UnknownRecord.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
 from typing import NamedTuple, TypeAlias
@@ -38,9 +39,13 @@ _PARTITION = Layout(">i")
 #: An offset commit v4 as nearly all are, without metadata and with a topic's id: version, offset, leader epoch, an
 #: empty string, commit time, one tagged field with its number and size, topic id. By hand, since a coordinator reads
 #: and writes more of these than of all else.
-_BARE_VALUE = Layout(">hqiBqBBB16s")
+_BARE_VALUE = Layout(">hqiBq3s16s")
+_BARE_SIZE = _BARE_VALUE.size
 _EMPTY = 1
-_ID_FOLLOWS = [1, 0, 16]
+_ID_FOLLOWS = bytes([1, 0, 16])
+#: So many pairs of a group and a topic are remembered with their bytes, both ways: a commit has many partitions of a
+#: topic, and a log many commits of a group.
+_KNOWN_PAIRS = 1024
 _OFFSET_KEY_PREFIX = _PREFIX.pack(OFFSET_COMMIT)
 _GROUP_KEY_PREFIX = _PREFIX.pack(GROUP_METADATA)
 _OFFSET_VALUE_PREFIX = {v: _PREFIX.pack(v) for v in (OFFSET_COMMIT_VERSION, OFFSET_COMMIT_VERSION_WITH_EXPIRY)}
@@ -55,8 +60,7 @@ class CommittedOffset(NamedTuple):
 
     `offset`: next one to read; `leader_epoch`: of the last record read, -1 unknown; `commit_timestamp_ms`: when;
     `expire_timestamp_ms`: when it expires whatever the retention (requests up to v4), -1 for the group's rules;
-    `topic_id`: all zero in records of older brokers and in transactional ones; `record_offset`: where in the log it
-    stands, -1 until it is there.
+    `topic_id`: all zero in records of older brokers and in transactional ones.
     """
 
     offset: int
@@ -65,7 +69,6 @@ class CommittedOffset(NamedTuple):
     commit_timestamp_ms: int
     expire_timestamp_ms: int = -1
     topic_id: bytes = ZERO_UUID
-    record_offset: int = -1
 
 
 class OffsetRecord(NamedTuple):
@@ -78,19 +81,17 @@ class OffsetRecord(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        group_id, topic = self.group_id.encode(), self.topic.encode()
-        sizes = _PREFIX.pack(len(group_id)), _PREFIX.pack(len(topic))
-        return b"".join((_OFFSET_KEY_PREFIX, sizes[0], group_id, sizes[1], topic, _PARTITION.pack(self.partition)))
+        return _key_start(self.group_id, self.topic) + _PARTITION.pack(self.partition)
 
     @property
     def value(self) -> bytes | None:
         committed = self.committed
         if committed is None:
             return None
-        offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id, _ = committed
+        offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = committed
         if not metadata and expire_timestamp_ms == -1 and topic_id != ZERO_UUID:
             return _BARE_VALUE.pack(
-                OFFSET_COMMIT_VERSION, offset, leader_epoch, _EMPTY, commit_timestamp_ms, *_ID_FOLLOWS, topic_id
+                OFFSET_COMMIT_VERSION, offset, leader_epoch, _EMPTY, commit_timestamp_ms, _ID_FOLLOWS, topic_id
             )
         version = OFFSET_COMMIT_VERSION if expire_timestamp_ms == -1 else OFFSET_COMMIT_VERSION_WITH_EXPIRY
         value = new_offset_value(
@@ -168,8 +169,10 @@ def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
     if key is None:
         raise UnknownRecord("a record without a key")
     try:
+        if key[:2] == _OFFSET_KEY_PREFIX:  # nearly all are
+            return _parse_offset(key, value)
         (record_type,) = _PREFIX.unpack_from(key)
-        if record_type in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT):
+        if record_type == LEGACY_OFFSET_COMMIT:
             return _parse_offset(key, value)
         if record_type == GROUP_METADATA:
             return _parse_group(key, value)
@@ -184,23 +187,36 @@ def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
     raise UnknownRecord(f"record type {record_type}")
 
 
-def _parse_offset(key: bytes, value: bytes | None) -> OffsetRecord:
-    (length,) = _PREFIX.unpack_from(key, 2)
+@lru_cache(_KNOWN_PAIRS)
+def _key_start(group_id: str, topic: str) -> bytes:
+    """The key of an offset commit up to the partition."""
+    group, name = group_id.encode(), topic.encode()
+    return b"".join((_OFFSET_KEY_PREFIX, _PREFIX.pack(len(group)), group, _PREFIX.pack(len(name)), name))
+
+
+@lru_cache(_KNOWN_PAIRS)
+def _parse_key_start(start: bytes) -> tuple[str, str, int]:
+    """(group id, topic, where the partition is) of an offset commit's key, its last four bytes left out."""
+    (length,) = _PREFIX.unpack_from(start, 2)
     end = 4 + length
-    (length,) = _PREFIX.unpack_from(key, end)
+    (length,) = _PREFIX.unpack_from(start, end)
     stop = end + 2 + length
     if end < 4 or stop < end + 2:
         raise ProtocolError("a name of a negative length")
+    return str(start[4:end], "utf-8", "replace"), str(start[end + 2 : stop], "utf-8", "replace"), stop
+
+
+def _parse_offset(key: bytes, value: bytes | None) -> OffsetRecord:
+    group_id, topic, stop = _parse_key_start(key[:-4])
     (partition,) = _PARTITION.unpack_from(key, stop)
-    group_id, topic = str(key[4:end], "utf-8", "replace"), str(key[end + 2 : stop], "utf-8", "replace")
     return _new_tuple(OffsetRecord, (group_id, topic, partition, None if value is None else _parse_committed(value)))
 
 
 def _parse_committed(value: bytes) -> CommittedOffset:
-    if len(value) == _BARE_VALUE.size:
-        version, offset, leader_epoch, metadata_size, commit_timestamp_ms, *fields, topic_id = _BARE_VALUE.unpack(value)
+    if len(value) == _BARE_SIZE:
+        version, offset, leader_epoch, metadata_size, commit_timestamp_ms, fields, topic_id = _BARE_VALUE.unpack(value)
         if version == OFFSET_COMMIT_VERSION and metadata_size == _EMPTY and fields == _ID_FOLLOWS:
-            return _new_tuple(CommittedOffset, (offset, leader_epoch, "", commit_timestamp_ms, -1, topic_id, -1))
+            return _new_tuple(CommittedOffset, (offset, leader_epoch, "", commit_timestamp_ms, -1, topic_id))
     stored, _ = OffsetCommitValue.decode(_PREFIX.unpack_from(value)[0], value, 2)
     return CommittedOffset(
         stored.offset,

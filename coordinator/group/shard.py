@@ -109,14 +109,15 @@ class GroupShard:
 
     # -- replay -----------------------------------------------------------------------------------------------------
 
-    def parse(self, key: bytes | None, value: bytes | None) -> StoredRecord:
-        """The record of these bytes; raises UnknownRecord."""
-        return parse_record(key, value)
+    #: The record of these bytes; raises UnknownRecord.
+    parse = staticmethod(parse_record)
 
     def replay(self, record: StoredRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log. `producer_id` marks an offset commit that is part of a transaction."""
         if isinstance(record, OffsetRecord):
-            self.replay_offset(record, offset, producer_id)
+            if record.group_id not in self.groups and record.committed is not None:  # its first: a simple group
+                self.groups[record.group_id] = ClassicGroup(record.group_id)
+            self.offsets.replay(record, offset, producer_id)
         elif isinstance(record, GroupRecord):
             self.replay_group(record.group_id, record.metadata)
         elif isinstance(record, ConsumerRecord):
@@ -125,12 +126,6 @@ class GroupShard:
             self.replay_streams(record)
         else:
             self.replay_share(record)
-
-    def replay_offset(self, record: OffsetRecord, offset: int, producer_id: int) -> None:
-        """Keep a committed offset; a group that has no other record comes into being as a simple one."""
-        if record.committed is not None and record.group_id not in self.groups:
-            self.groups[record.group_id] = ClassicGroup(record.group_id)
-        self.offsets.replay(record, offset, producer_id)
 
     def replay_group(self, group_id: str, metadata: GroupMetadata | None) -> None:
         """Take over a classic group's metadata, or remove the group."""

@@ -47,6 +47,8 @@ CREATE_TIME = 0
 LOG_APPEND_TIME = 1
 
 HEADER = Struct(">qiibIhiqqqhii")
+#: The header in two: up to the checksum, and what it covers together with the records.
+_UNSUMMED, _SUMMED = Struct(">qiibI"), Struct(">hiqqqhii")
 _UNPACK_HEADER = HEADER.unpack_from
 _NEW_TUPLE = tuple.__new__
 _ENTRY_START = Struct(">qi4xb")
@@ -134,10 +136,10 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 def encode_batch(header: BatchHeader, records: Buffer) -> bytes:
     """A whole batch: `records`, compressed if the header says so, behind the header with their length and checksum."""
-    out = bytearray(HEADER.pack(header[0], HEADER_SIZE - LOG_OVERHEAD + len(records), *header[2:]))
-    out += records
-    out[MAGIC_OFFSET + 1 : CRC_START] = crc32c(memoryview(out)[CRC_START:]).to_bytes(4, "big")
-    return bytes(out)
+    base_offset, _, leader_epoch, magic, _, *rest = header
+    summed = _SUMMED.pack(*rest) + records
+    length = HEADER_SIZE - LOG_OVERHEAD + len(records)
+    return _UNSUMMED.pack(base_offset, length, leader_epoch, magic, crc32c(summed)) + summed
 
 
 def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

@@ -3,7 +3,7 @@
 The cleaner keeps records as bytes instead (storage/cleaner/records.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from protocol.records.batch import (
     CONTROL_BIT,
@@ -103,6 +103,18 @@ class BatchBuilder:
         self.size_bytes += len(record)
         self._last_offset_delta = delta
         self._max_timestamp = max(self._max_timestamp, timestamp)
+
+    def extend(self, timestamp: int, items: Iterable[tuple[bytes | None, bytes | None]]) -> None:
+        """Add a record without headers for each (key, value), all of one time."""
+        base_timestamp = self.base_timestamp if self._records else timestamp
+        first, time_delta = self._last_offset_delta + 1, timestamp - base_timestamp
+        records = [encode_record(delta, time_delta, key, value) for delta, (key, value) in enumerate(items, first)]
+        if records:
+            self.base_timestamp = base_timestamp
+            self._records += records
+            self.size_bytes += sum(map(len, records))
+            self._last_offset_delta += len(records)
+            self._max_timestamp = max(self._max_timestamp, timestamp)
 
     def build(self) -> bytes:
         """The batch."""

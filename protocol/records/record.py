@@ -37,6 +37,8 @@ _MOST_BETWEEN = 10
 _THREE_BYTES = 1 << 14
 
 Headers = tuple[tuple[str, bytes | None], ...]
+#: (offset, key, value).
+KeyAndValue = tuple[int, bytes | None, bytes | None]
 
 
 class Record(NamedTuple):
@@ -63,8 +65,8 @@ def encode_record(
         sizes = _SMALL_VARINTS
         key_size, value_size = len(key), len(value)
         if key_size < _FEW and value_size < _FEW - key_size - _MOST_BETWEEN:  # nearly always, where records are small
-            start = sizes[timestamp_delta], sizes[offset_delta], sizes[key_size]
-            body = b"".join((b"\0", *start, key, sizes[value_size], value, b"\0"))
+            time, place = sizes[timestamp_delta], sizes[offset_delta]
+            body = b"\0%b%b%b%b%b%b\0" % (time, place, sizes[key_size], key, sizes[value_size], value)
             return sizes[len(body)] + body
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     for item in (key, value):
@@ -113,10 +115,8 @@ def iter_batch_records(
 ) -> Iterator[Record]:
     """The records of one whole v2 batch. InvalidRecord when count and bytes do not agree."""
     header = header or parse_header(batch)
-    base_offset, length, _, _, _, attributes, _, base_timestamp, max_timestamp, _, _, base_sequence, count = header
-    records = memoryview(batch)[HEADER_SIZE : length + LOG_OVERHEAD]
-    codec = attributes & CODEC_MASK
-    data = bytes(records) if codec == Codec.NONE else decompress(codec, records, max_size)
+    base_offset, _, _, _, _, attributes, _, base_timestamp, max_timestamp, _, _, base_sequence, count = header
+    data = _unpacked_records(batch, header, max_size)
     append_time = max_timestamp if attributes & TIMESTAMP_TYPE_BIT else None
     position = 0
     for _ in range(count):
@@ -128,15 +128,38 @@ def iter_batch_records(
         raise InvalidRecord(f"{len(data) - position} bytes are left after the {count} records declared")
 
 
+def keys_and_values(data: bytes, start: int, header: BatchHeader) -> list[KeyAndValue]:
+    """The records of the whole v2 batch at `start`, as far as loading a topic of the broker's own asks for them.
+
+    InvalidRecord when count and bytes do not agree.
+    """
+    base_offset, length, _, _, _, attributes, _, _, _, _, _, _, count = header
+    position, end = start + HEADER_SIZE, start + LOG_OVERHEAD + length
+    if attributes & CODEC_MASK:
+        data = decompress(attributes & CODEC_MASK, memoryview(data)[position:end])
+        position, end = 0, len(data)
+    found = []
+    for _ in range(count):
+        _, offset_delta, key, value, _, position = decode_record(data, position)
+        found.append((base_offset + offset_delta, key, value))
+    if position != end:
+        raise InvalidRecord(f"{end - position} bytes are left after the {count} records declared")
+    return found
+
+
+def _unpacked_records(batch: Buffer, header: BatchHeader, max_size: int) -> bytes:
+    records = memoryview(batch)[HEADER_SIZE : header.batch_length + LOG_OVERHEAD]
+    codec = header.attributes & CODEC_MASK
+    return bytes(records) if codec == Codec.NONE else decompress(codec, records, max_size)
+
+
 def skim_records(batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX_SIZE) -> Iterator[Record]:
     """The records of a v2 batch without what is in them: an empty key where there is one, no value, no headers.
 
     As Kafka checks a compressed batch that stays as it is: a record is where its fields are, whatever its length says.
     InvalidRecord when count and bytes do not agree.
     """
-    codec = header.codec
-    records = memoryview(batch)[HEADER_SIZE : header.size_bytes]
-    data = bytes(records) if codec == Codec.NONE else decompress(codec, records, max_size)
+    data = _unpacked_records(batch, header, max_size)
     append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
     position = 0
     for _ in range(header.record_count):
@@ -204,15 +227,9 @@ def decode_record(data: bytes, position: int) -> tuple[int, int, bytes | None, b
             value_size += (data[start] - 1) << 7
             start += 1
         behind = start + (value_size >> 1)
-        if (
-            size < _THREE_BYTES
-            and offset_delta < _THREE_BYTES
-            and key_size < _THREE_BYTES
-            and value_size < _THREE_BYTES
-            and not (size | offset_delta | key_size | value_size) & 1
-            and behind == end - 1
-            and not data[behind]  # no headers
-        ):
+        varints = size | offset_delta | key_size | value_size
+        # None of them longer or less than nothing; and no headers.
+        if varints < _THREE_BYTES and not varints & 1 and behind == end - 1 and not data[behind]:
             return time_delta, offset_delta >> 1, data[at:stop], data[start:behind], (), end
     except (IndexError, InvalidRecord):
         pass

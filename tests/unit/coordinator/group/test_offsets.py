@@ -1,6 +1,8 @@
 """The store of offsets, with those of open transactions; and OffsetFetch, which reads it."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coordinator.group.offset_fetch import fetch_all_offsets, fetch_offsets
 from coordinator.group.offsets import Place
@@ -10,6 +12,7 @@ from coordinator.group.shard import GroupShard
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.messages.offset_fetch import OffsetFetchRequestTopics
+from tests.support.scale import scaled
 
 TOPIC_ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
 
@@ -85,6 +88,61 @@ def test_latest_record_wins_not_the_latest_marker(shard):
     put(shard, 11, at=4, producer_id=7)
     shard.replay_transaction_end(7, True)
     assert fetch(shard).committed_offset == 11
+
+
+def test_of_two_transactions_the_latest_record_wins(shard):
+    """The one that ends last has written first."""
+    put(shard, 5, at=1, producer_id=7)
+    put(shard, 9, at=2, producer_id=8)
+    shard.replay_transaction_end(8, True)
+    shard.replay_transaction_end(7, True)
+    assert fetch(shard).committed_offset == 9
+    put(shard, 5, at=5, producer_id=7)
+    shard.replay_transaction_end(7, True)
+    assert fetch(shard).committed_offset == 5
+
+
+PLACES = st.sampled_from([("g", 0), ("g", 1), ("h", 0)])
+PRODUCERS = st.sampled_from([7, 8])
+STEPS = st.one_of(
+    st.tuples(st.just("put"), PLACES, st.just(-1) | PRODUCERS),
+    st.tuples(st.just("drop"), PLACES),
+    st.tuples(st.just("end"), PRODUCERS, st.booleans()),
+)
+
+
+@settings(max_examples=scaled(200))
+@given(st.lists(STEPS, max_size=30))
+def test_each_partition_has_its_latest_record_that_counts(steps):
+    """A model that keeps of every record where it stands, whether or not there are transactions."""
+    shard = GroupShard(0, GroupSettings(), Timers())
+    stands, pending = {}, {}
+    for at, (kind, *what) in enumerate(steps):
+        if kind == "put":
+            (group_id, partition), producer_id = what
+            record = OffsetRecord(group_id, "t", partition, CommittedOffset(at, 0, "", 0))
+            shard.replay(record, at, producer_id)
+            (stands if producer_id < 0 else pending.setdefault(producer_id, {}))[group_id, partition] = at
+        elif kind == "drop":
+            [place] = what
+            shard.replay(OffsetRecord(place[0], "t", place[1], None), at)
+            for store in (stands, *pending.values()):
+                store.pop(place, None)
+        else:
+            producer_id, commits = what
+            shard.replay_transaction_end(producer_id, commits)
+            for place, where in pending.pop(producer_id, {}).items():
+                if commits:
+                    stands[place] = max(where, stands.get(place, -1))
+    stored = {
+        (group_id, partition): committed.offset
+        for group_id in shard.offsets.group_ids()
+        for partition, committed in shard.offsets.of_group(group_id)["t"].items()
+    }
+    assert stored == stands
+    for place in (("g", 0), ("g", 1), ("h", 0)):
+        waits = any(place in places for places in pending.values())
+        assert shard.offsets.has_pending(place[0], "t", place[1]) == waits
 
 
 def test_tombstone_takes_pending_offsets_along(shard):

@@ -26,7 +26,6 @@ offsets = st.builds(
     st.integers(0, 2**50),
     st.just(-1),
     st.sampled_from([bytes(16), TOPIC_ID]),
-    st.just(-1),
 )
 members = st.builds(
     MemberMetadata,

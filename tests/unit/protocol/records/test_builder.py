@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from protocol.records.batch import parse_header, verify_crc
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
+from protocol.records.errors import InvalidRecord
 from protocol.records.legacy_builder import MessageSetBuilder
-from protocol.records.record import Record, iter_records
+from protocol.records.record import Record, iter_records, keys_and_values
 from tests.support.scale import scaled
 
 TEN_RECORDS = [(1_700_000_000_000 + number, b"key", b"val") for number in range(10)]
@@ -83,11 +84,39 @@ def test_what_is_built_is_read_back(
     batch = builder.build()
 
     assert list(iter_records(batch)) == expected
+    assert keys_and_values(b"before" + batch + b"behind", 6, parse_header(batch)) == [
+        (record.offset, record.key, record.value) for record in expected
+    ]
     assert verify_crc(batch, 0, len(batch))
     header = parse_header(batch)
     assert header.is_transactional == transactional
     assert header.max_timestamp == max((row[0] for row in rows), default=-1)
     assert header.record_count == len(rows)
+
+
+@given(st.lists(st.tuples(ITEMS, ITEMS), max_size=5), st.lists(st.tuples(ITEMS, ITEMS), max_size=5))
+def test_many_records_of_one_time_are_what_they_are_one_by_one(
+    rows: list[tuple[bytes | None, bytes | None]], more: list[tuple[bytes | None, bytes | None]]
+) -> None:
+    at_once, one_by_one = BatchBuilder(), BatchBuilder()
+    for timestamp, items in ((7, rows), (900, more)):
+        at_once.extend(timestamp, items)
+        for key, value in items:
+            one_by_one.append(timestamp, key, value)
+
+    assert at_once.build() == one_by_one.build()
+    assert at_once.size_bytes == one_by_one.size_bytes
+
+
+@pytest.mark.parametrize("wrong", [-1, 1])
+def test_a_count_that_lies_is_told_when_only_keys_and_values_are_read(wrong: int) -> None:
+    builder = BatchBuilder()
+    builder.extend(1, [(b"a", b"b"), (b"c", b"d")])
+    batch = builder.build()
+    header = parse_header(batch)
+
+    with pytest.raises(InvalidRecord):
+        keys_and_values(batch + batch, 0, header._replace(record_count=2 + wrong))
 
 
 def test_header_keys_that_are_no_utf8_survive_a_rewrite() -> None:
