@@ -18,6 +18,9 @@ from protocol.schema import Struct
 from tests.support.consumer_groups import Topics, by_name
 from tests.support.groups import GroupHarness
 
+#: Who sends all heartbeats.
+CALLER = Caller("client", "/127.0.0.1")
+
 
 class ShareTopics(Topics):
     """Topics, and settings of share groups."""
@@ -68,7 +71,7 @@ class ShareHarness(GroupHarness):
         answers: list[Struct] = []
 
         def decide(effects: GroupEffects) -> None:
-            answers.append(heartbeat(self.shard, request, Caller("client", "/127.0.0.1"), self.now, effects))
+            answers.append(heartbeat(self.shard, request, CALLER, self.now, effects))
 
         try:
             code = self.run(decide)

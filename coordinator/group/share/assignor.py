@@ -7,6 +7,7 @@ Readers have as many partitions as each other, give or take one, and keep what t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import TypeAlias
 
 from coordinator.group.assignors.java_order import member_order, topic_order
@@ -51,39 +52,55 @@ def _share_out(
     last: Mapping[str, Target],
     given: dict[str, dict[bytes, set[int]]],
 ) -> None:
-    """Give each place to as many members as it takes for all to have one."""
+    """Give each place to as many members as it takes for all to have one.
+
+    First everyone keeps what it had, in the order of the places, as far as there is room; then those who want more are
+    given the places with most room. What is wanted is as much as there is room for, so no place is left over: one that
+    nobody has would have been taken by whoever still wants one.
+    """
     if not members or not places:
         return
     readers = -(-len(members) // len(places))  # of a place
     total = readers * len(places)
-    wanted = {
-        member_id: total * (number + 1) // len(members) - total * number // len(members)
-        for number, member_id in enumerate(members)
-    }
-    room = dict.fromkeys(places, readers)
-    for member_id in members:
+    room = [readers] * len(places)
+    numbers: dict[bytes, dict[int, int]] = {}  # of the places
+    for number, (topic_id, partition) in enumerate(places):
+        numbers.setdefault(topic_id, {})[partition] = number
+
+    unfilled: list[tuple[str, int]] = []
+    for place, member_id in enumerate(members):
+        wanted = total * (place + 1) // len(members) - total * place // len(members)
         had = last.get(member_id, {})
-        for place in places:
-            if wanted[member_id] and room[place] and place[1] in had.get(place[0], ()):
-                _give(member_id, place, wanted, room, given)
-    for member_id in members:
-        for place in sorted(places, key=lambda place: -room[place]) if wanted[member_id] else ():
-            if not wanted[member_id]:
-                break
-            if room[place] and place[1] not in given[member_id].get(place[0], ()):
-                _give(member_id, place, wanted, room, given)
-    for place in places:  # what is left is with those who have it already: somebody else takes it over
-        if room[place] == readers:
-            _give(min(members, key=lambda each: sum(map(len, given[each].values()))), place, wanted, room, given)
+        for number in sorted(
+            known[partition]
+            for topic_id, known in numbers.items()
+            for partition in had.get(topic_id, ())
+            if partition in known
+        ):
+            if wanted and room[number]:
+                _give(given[member_id], places[number])
+                room[number] -= 1
+                wanted -= 1
+        if wanted:
+            unfilled.append((member_id, wanted))
+
+    line = [(-left, number) for number, left in enumerate(room) if left]
+    heapify(line)
+    for member_id, wanted in unfilled:
+        seen = []
+        while wanted and line:
+            taken, number = heappop(line)
+            topic_id, partition = places[number]
+            if partition not in given[member_id].get(topic_id, ()):
+                _give(given[member_id], places[number])
+                taken += 1
+                wanted -= 1
+            if taken:
+                seen.append((taken, number))
+        for each in seen:
+            heappush(line, each)
 
 
-def _give(
-    member_id: str,
-    place: _Place,
-    wanted: dict[str, int],
-    room: dict[_Place, int],
-    given: dict[str, dict[bytes, set[int]]],
-) -> None:
-    given[member_id].setdefault(place[0], set()).add(place[1])
-    wanted[member_id] -= 1
-    room[place] -= 1
+def _give(target: dict[bytes, set[int]], place: _Place) -> None:
+    topic_id, partition = place
+    target.setdefault(topic_id, set()).add(partition)

@@ -1,6 +1,7 @@
 """A share group (KIP-932) as its records tell it.
 
-Refused: changing anything but by `replay`. (`checked_version` is soft, and gone with a restart.)
+Refused: changing anything but by `replay`. (`checked_version`, `revision` and `settled_at` are soft, and gone with a
+restart.)
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ class ShareGroup:
     """The group. `targets` are those of `target_epoch`; a member without one has nothing to get.
 
     `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
+    `revision`: how many records were replayed. `settled_at`: the revision, and the version of the cluster's topics, at
+    which a heartbeat found that nothing of the group had to change.
     """
 
     __slots__ = (
@@ -38,6 +41,8 @@ class ShareGroup:
         "group_id",
         "members",
         "metadata_hash",
+        "revision",
+        "settled_at",
         "states",
         "subscribers",
         "target_epoch",
@@ -61,6 +66,8 @@ class ShareGroup:
         #: Topic -> members that read it.
         self.subscribers: Counter[str] = Counter()
         self.checked_version: int | None = None
+        self.revision = 0
+        self.settled_at: tuple[int, int] | None = None
         for record in records:
             self.replay(record)
 
@@ -97,6 +104,7 @@ class ShareGroup:
 
     def replay(self, record: ShareGroupRecord) -> None:
         """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
+        self.revision += 1
         content, member_id = record.content, record.member_id
         if record.record_type == stored.MEMBER:
             self._replay_member(member_id, content if isinstance(content, ShareMember) else None)

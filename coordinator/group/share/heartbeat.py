@@ -6,14 +6,15 @@ partition is given out once the share coordinator has a state for it; until then
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from coordinator.clock import Now
 from coordinator.group.assignors.java_order import name_set_order
 from coordinator.group.assignors.spec import Target
 from coordinator.group.cluster import Cluster
 from coordinator.group.consumer.metadata_hash import metadata_hash
-from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share import assignor, checks
 from coordinator.group.share.draft import Draft
 from coordinator.group.share.group import ShareGroup
@@ -33,8 +34,7 @@ from protocol.schema import Struct
 new_response = SHARE_GROUP_HEARTBEAT.response.new
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who sent a request."""
 
     client_id: str
@@ -50,6 +50,9 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     checks.check_request(request)
     if request.member_epoch == LEAVING_EPOCH:
         return leave(shard, request, now, effects)
+    unchanged = stay(shard, request, caller, now)
+    if unchanged is not None:
+        return unchanged
     is_joining = request.member_epoch == JOINING_EPOCH
     group = checks.find_group(shard, request.group_id, is_joining)
     checks.check_room(group, request.member_id, shard.settings.share.max_size)
@@ -65,6 +68,8 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     if old is None:
         effects.note("group %s: member %s joins, epoch %s", group.group_id, member.member_id, draft.epoch)
     draft.after.append(lambda: draft.extend_session(member.member_id))
+    if not draft.records:
+        group.settled_at = (group.revision, shard.cluster.topics_version)
     draft.carry_out(effects)
     is_told = is_joining or request.subscribed_topic_names is not None or old is None or member.assigned != old.assigned
     return new_response(
@@ -73,6 +78,31 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
         heartbeat_interval_ms=shard.cluster.share_config(group.group_id).heartbeat_interval_ms,
         assignment=assignment(member.assigned) if is_told else None,
     )
+
+
+def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
+    """The answer to a member that says no more than that it lives, where there is nothing to tell it; its session goes
+    on. None where anything may have changed: then the heartbeat has to be decided in full.
+    """
+    group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ShareGroup):
+        return None
+    member = group.members.get(member_id)
+    if (
+        member is None
+        or epoch == JOINING_EPOCH
+        or not epoch == member.epoch == group.target_epoch == group.epoch
+        or request.subscribed_topic_names is not None
+        or request.rack_id is not None
+        or member.client_id != caller.client_id
+        or member.client_host != caller.client_host
+        or group.settled_at != (group.revision, shard.cluster.topics_version)
+    ):
+        return None
+    config = shard.cluster.share_config(group_id)
+    shard.timers.schedule(TimerKey("session", group_id, member_id), now.tick_ms + config.session_timeout_ms)
+    return new_response(member_id=member_id, member_epoch=epoch, heartbeat_interval_ms=config.heartbeat_interval_ms)
 
 
 def take_over(old: ShareMember | None, request: Struct, caller: Caller) -> ShareMember:
@@ -140,7 +170,8 @@ def assign(draft: Draft, old: ShareMember | None, member: ShareMember, has_new_s
     is_early = group.target_timestamp_ms and interval_ms and now_ms < group.target_timestamp_ms + interval_ms
     if epoch < draft.epoch and not is_early:
         members = {**group.members, member.member_id: member}
-        targets = assignor.assign({each.member_id: readable(draft, each) for each in members.values()}, group.targets)
+        topics = {names: readable(draft, names) for names in {each.topic_names for each in members.values()}}
+        targets = assignor.assign({each: topics[members[each].topic_names] for each in members}, group.targets)
         for member_id, wanted in targets.items():
             if wanted != group.targets.get(member_id):
                 draft.records.append(target_record(group_id, member_id, wanted))
@@ -148,11 +179,11 @@ def assign(draft: Draft, old: ShareMember | None, member: ShareMember, has_new_s
         epoch, target = draft.epoch, targets[member.member_id]
     if old is not None and not has_new_subscription and old.epoch == epoch:
         return member
-    topics = draft.shard.cluster.topic_by_id
+    by_id = draft.shard.cluster.topic_by_id
     assigned = {
         topic_id: partitions
         for topic_id, partitions in target.items()
-        if (topic := topics(topic_id)) is not None and topic.name in member.topic_names
+        if (topic := by_id(topic_id)) is not None and topic.name in member.topic_names
     }
     previous_epoch = member.previous_epoch if member.epoch == epoch else member.epoch
     following = replace(member, epoch=epoch, previous_epoch=previous_epoch, assigned=assigned)
@@ -161,11 +192,11 @@ def assign(draft: Draft, old: ShareMember | None, member: ShareMember, has_new_s
     return following
 
 
-def readable(draft: Draft, member: ShareMember) -> dict[bytes, list[int]]:
-    """The partitions that may be given to a member: of its topics those that have a state."""
+def readable(draft: Draft, names: frozenset[str]) -> dict[bytes, list[int]]:
+    """The partitions that may be given to who reads these topics: those that have a state."""
     initialized = draft.group.states.initialized
     topics = {}
-    for name in name_set_order(member.topic_names):
+    for name in name_set_order(names):
         topic = draft.shard.cluster.topic(name)
         if topic is not None and topic.topic_id in initialized:
             topics[topic.topic_id] = sorted(initialized[topic.topic_id].partitions)

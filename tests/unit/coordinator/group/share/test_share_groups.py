@@ -1,5 +1,7 @@
 """Share groups: heartbeats as Apache Kafka 4.3.1 answers them, and state that the log alone tells."""
 
+from unittest.mock import patch
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,12 +14,15 @@ from coordinator.group.settings import GroupSettings, ShareSettings
 from coordinator.group.shard import TimerKey
 from coordinator.group.share import assignor
 from coordinator.group.share.describe import describe
+from coordinator.group.share.heartbeat import stay
 from coordinator.group.share.offsets import alter, begin_delete, finish_delete, topics_of, without_topic_records
 from coordinator.group.share.records import TopicStates
 from protocol.errors import ErrorCode
+from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from tests.support import simple_assignor
 from tests.support.consumer_groups import by_name, topic_id
 from tests.support.scale import scaled
-from tests.support.share_groups import ShareHarness, ShareTopics
+from tests.support.share_groups import CALLER, ShareHarness, ShareTopics
 
 ALL = {"t": [0, 1, 2, 3]}
 
@@ -80,6 +85,47 @@ def test_targets_wait_for_their_interval(h):
     assert told(h.beat("b", 0, ["t"])) == (ErrorCode.NONE, 2, {})
     h.wall_ms += 1_000
     assert told(h.beat("a", 2))[:2] == (ErrorCode.NONE, 4)
+
+
+def stays(h, member_id="a", epoch=3, caller=CALLER, **fields):
+    """The answer to a heartbeat if it goes the short way."""
+    named = {"group_id": "g", "member_id": member_id, "member_epoch": epoch, **fields}
+    return stay(h.shard, SHARE_GROUP_HEARTBEAT.request(**named), caller, h.now)
+
+
+def test_only_who_has_nothing_to_say_or_to_be_told_goes_the_short_way(h):
+    h.beat("a", 0, ["t"])
+    h.initialize()
+    h.beat("a", 2)
+    assert stays(h) is None  # until a heartbeat has found nothing to change
+    h.beat("a", 3)
+    assert told(stays(h)) == (ErrorCode.NONE, 3, None)
+    assert stays(h, "b") is stays(h, epoch=0) is stays(h, epoch=2) is stays(h, group_id="h") is None
+    assert stays(h, rack_id="r") is stays(h, subscribed_topic_names=["t"]) is None
+    assert stays(h, caller=CALLER._replace(client_id="other")) is None
+    assert stays(h, caller=CALLER._replace(client_host="/127.0.0.2")) is None
+    h.topics.put("t", 5)
+    assert stays(h) is None
+    h.beat("a", 3)
+    h.beat("a", h.group.epoch)
+    assert stays(h, epoch=h.group.epoch) is not None
+    h.initialize()
+    assert stays(h, epoch=h.group.epoch) is None
+
+
+def test_short_way_keeps_a_member_alive(h):
+    h.beat("a", 0, ["t"])
+    h.initialize()
+    h.beat("a", 2)
+    h.beat("a", 3)
+    h.tick_ms += 44_999
+    assert told(h.beat("a", 3)) == (ErrorCode.NONE, 3, None)
+    h.tick_ms += 44_999
+    h.expire()
+    assert list(h.group.members) == ["a"]
+    h.tick_ms += 1
+    h.expire()
+    assert h.group.is_empty
 
 
 def test_other_topics_at_once_or_at_the_next_target(h):
@@ -253,6 +299,33 @@ def test_assignments_leave_nobody_and_nothing_out(reads, counts, alike):
     assert assignor.assign(spec, first) == first
 
 
+PARTITIONS = st.frozensets(st.integers(0, 9), max_size=10)
+
+
+@given(
+    st.lists(st.frozensets(st.sampled_from("tuv")), max_size=9),
+    st.dictionaries(st.sampled_from("tuv"), st.integers(1, 8), max_size=3),
+    st.lists(st.dictionaries(st.sampled_from("tuvx"), PARTITIONS, max_size=4), max_size=9),
+    st.booleans(),
+)
+@settings(max_examples=scaled(200))
+def test_assignments_are_those_of_the_plainest_way(reads, counts, had, alike):
+    """Whatever members had last, also of topics and partitions that are gone."""
+    if alike:
+        reads = reads[:1] * len(reads)
+    spec = {
+        f"m{number}": {topic_id(name): range(counts[name]) for name in sorted(names) if name in counts}
+        for number, names in enumerate(reads)
+    }
+    last = {f"m{number}": {topic_id(name): parts for name, parts in each.items()} for number, each in enumerate(had)}
+    targets = assignor.assign(spec, last)
+    given = {
+        member: {(topic, each) for topic, parts in target.items() for each in parts}
+        for member, target in targets.items()
+    }
+    assert given == simple_assignor.assign(spec, last)
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["join", "beat", "leave", "initialize", "time", "topic", "alter", "delete", "forget"]),
@@ -263,6 +336,21 @@ STEPS = st.lists(
 )
 
 
+def check_short_way(h):
+    """Where a heartbeat goes the short way, the long one would have led to the same."""
+    group = h.shard.share("g")
+    for member in list(group.members.values()) if group is not None else ():
+        key = TimerKey("session", "g", member.member_id)
+        before = h.timers.deadline_ms(key)
+        short = stays(h, member.member_id, member.epoch)
+        if short is not None:
+            deadlines, written = dict(h.timers._deadlines), len(h.log)
+            with patch("coordinator.group.share.heartbeat.stay", return_value=None):
+                long = h.beat(member.member_id, member.epoch)
+            assert (short, deadlines, written) == (long, h.timers._deadlines, len(h.log))
+            h.timers.schedule(key, before)
+
+
 @given(STEPS)
 @settings(max_examples=scaled(60))
 def test_state_after_traffic_is_the_state_of_its_log(steps):
@@ -270,6 +358,7 @@ def test_state_after_traffic_is_the_state_of_its_log(steps):
     h = ShareHarness(topics=ShareTopics({"t": 2, "u": 3}))
     for what, member, topics in steps:
         group = h.shard.share("g")
+        check_short_way(h)
         if what == "join":
             h.beat(member, 0, topics)
         elif what == "time":
