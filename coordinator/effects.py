@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from coordinator.shard import Producer
 from protocol.errors import ErrorCode
@@ -33,8 +33,7 @@ class Reply:
     response: Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Write(Generic[R]):
+class Write(NamedTuple, Generic[R]):
     """Records that go into the log together or not at all.
 
     `on_written` is called after they were replayed, `on_failed` when they could not be written; both may add to the

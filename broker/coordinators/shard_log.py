@@ -91,7 +91,7 @@ class ShardLog(Generic[S, R]):
         marker = build_end_transaction_marker(
             *producer, commit=committed, coordinator_epoch=coordinator_epoch, timestamp_ms=now_ms
         )
-        result = self._append(marker, now_ms, "a marker")
+        result = self._append(marker, 1, now_ms)
         if isinstance(result, ErrorCode):
             return result
         self.shard.replay_transaction_end(producer.producer_id, committed)
@@ -106,7 +106,7 @@ class ShardLog(Generic[S, R]):
         )
 
     def _append_records(self, builder: BatchBuilder, records: Sequence[R], now_ms: int) -> ErrorCode:
-        result = self._append(builder.build(), now_ms, f"{len(records)} records")
+        result = self._append(builder.build(), len(records), now_ms)
         if isinstance(result, ErrorCode):
             return APPEND_ERRORS.get(result, result)
         replay = self.shard.replay
@@ -115,7 +115,7 @@ class ShardLog(Generic[S, R]):
             replay(record, offset, producer_id)
         return ErrorCode.NONE
 
-    def _append(self, batch: bytes, now_ms: int, what: str) -> AppendResult | ErrorCode:
+    def _append(self, batch: bytes, record_count: int, now_ms: int) -> AppendResult | ErrorCode:
         if self.partition.lacks_replicas():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         try:
@@ -123,9 +123,9 @@ class ShardLog(Generic[S, R]):
         except Exception as error:
             code = error_code_of(error)
             if code is ErrorCode.UNKNOWN_SERVER_ERROR:
-                log.exception("Writing %s to %s failed", what, self.partition)
+                log.exception("Writing %d records to %s failed", record_count, self.partition)
             else:
-                log.error("Writing %s to %s failed: %s", what, self.partition, error)
+                log.error("Writing %d records to %s failed: %s", record_count, self.partition, error)
             return code
         self.flush_due = self.flush_due or result.flush_due
         return result

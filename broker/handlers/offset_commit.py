@@ -69,15 +69,13 @@ def refuse_unknown(image: MetadataImage, request: Struct, by_id: bool) -> list[S
             continue
         topic.name, topic.topic_id = found.name, found.topic_id
         partitions = found.partitions
-        if all(partition.partition_index in partitions for partition in topic.partitions):
-            if topic.partitions:
-                known.append(topic)
-            continue
         strange = [partition for partition in topic.partitions if partition.partition_index not in partitions]
-        refused += failed([new_topic(topic, strange)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        rest = [partition for partition in topic.partitions if partition.partition_index in partitions]
-        if rest:
-            known.append(new_topic(topic, rest))
+        if strange:
+            refused += failed([new_topic(topic, strange)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            rest = [partition for partition in topic.partitions if partition.partition_index in partitions]
+            topic = new_topic(topic, rest)
+        if topic.partitions:
+            known.append(topic)
     request.topics = known
     return refused
 

@@ -48,13 +48,13 @@ def check_commit(shard: GroupShard, request: Struct, api_version: int) -> ErrorC
         if api_version >= FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
+    if isinstance(group, ClassicGroup):
+        return check_commit_of(group, generation, request.member_id, request.group_instance_id)
     if isinstance(group, ConsumerGroup):
         return check_commit_of_consumers(group, request, api_version)
     if isinstance(group, StreamsGroup):
         return check_commit_of_streams(group, request, api_version)
-    if isinstance(group, ShareGroup):
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    return check_commit_of(group, generation, request.member_id, request.group_instance_id)
+    return ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def check_commit_of_consumers(group: ConsumerGroup, request: Struct, api_version: int) -> ErrorCode:
@@ -108,6 +108,7 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
     now_ms = now.wall_ms
     expires_ms = -1 if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms
     max_length = shard.settings.offset_metadata_max_length
+    taken, too_large = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE
     records: list[StoredRecord] = []
     topics = []
     for topic in request.topics:
@@ -117,9 +118,9 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
             if metadata and utf16_length(metadata) > max_length:
-                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+                code = too_large
             else:
-                code = ErrorCode.NONE
+                code = taken
                 offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
                 given_ms = partition.commit_timestamp
                 commit_ms = now_ms if given_ms == NO_TIMESTAMP else given_ms

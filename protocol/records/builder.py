@@ -21,6 +21,8 @@ from protocol.records.batch import (
 from protocol.records.compression import Codec, compress
 from protocol.records.record import Headers, encode_record
 
+_NEW_TUPLE = tuple.__new__
+
 
 class BatchBuilder:
     """Collects records and builds the bytes of one batch.
@@ -118,9 +120,10 @@ class BatchBuilder:
 
     def build(self) -> bytes:
         """The batch."""
-        records = compress(self.codec, b"".join(self._records), self.level)
-        max_timestamp = self._max_timestamp if self.log_append_time_ms is None else self.log_append_time_ms
-        header = BatchHeader(
+        records = b"".join(self._records)
+        if self.codec:
+            records = compress(self.codec, records, self.level)
+        fields = (
             self.base_offset,
             0,
             self.leader_epoch,
@@ -129,13 +132,13 @@ class BatchBuilder:
             self._attributes(),
             self._last_offset_delta,
             self.base_timestamp,
-            max_timestamp,
+            self._max_timestamp if self.log_append_time_ms is None else self.log_append_time_ms,
             self.producer_id,
             self.producer_epoch,
             self.base_sequence,
             len(self._records),
         )
-        return encode_batch(header, records)
+        return encode_batch(_NEW_TUPLE(BatchHeader, fields), records)
 
     def _attributes(self) -> int:
         return (
