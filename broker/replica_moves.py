@@ -6,7 +6,8 @@ to nothing is left. The rest is copied on the loop, and in the same turn the cop
 one is on the disk (broker/replaced_log.py). Meanwhile neither the cleaner nor retention touches it.
 
 A move that a stop or a crash interrupted goes on with what was copied. If the partition is deleted, or sent elsewhere,
-the copy goes; if one of the directories fails, it stays for the next start.
+the copy goes; if one of the directories fails, it stays for the next start. Whose file cannot be read or written is
+whose directory fails: the old disk going bad is what partitions are moved away for.
 """
 
 from __future__ import annotations
@@ -29,11 +30,20 @@ from protocol.errors import ErrorCode
 from protocol.records.errors import RecordsError
 from storage.checkpoints import read_topic_id
 from storage.directory_names import delete_name, future_name
-from storage.errors import StorageError
+from storage.errors import SourceUnreadable, StorageError
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
 from storage.log_config import LONG_MAX
-from storage.moves.copy import Copied, CopyJob, append_rest, batch_head, copy_batches, first_offset, pieces_from
+from storage.moves.copy import (
+    Copied,
+    CopyJob,
+    append_rest,
+    batch_head,
+    copy_batches,
+    first_offset,
+    of_source,
+    pieces_from,
+)
 from storage.recovery.loading import load_log
 from storage.recovery.stored_log import StoredLog
 
@@ -136,7 +146,7 @@ class ReplicaMoves:
         if not partition.online:
             return ErrorCode.KAFKA_STORAGE_ERROR
         move = self._moves.get(key)
-        if move is not None:
+        if move is not None and not move.is_over():
             if move.directory is directory:
                 return ErrorCode.NONE
             move.abandon()
@@ -220,16 +230,20 @@ class _Move:
             self.leave()
             self._moves._discard(self.directory, self._path, (self.partition.topic, self.partition.index))
 
-    def _is_over(self) -> bool:
-        """Whether nothing is left to do, as it has ended, or a directory has failed meanwhile."""
-        if not self._over and not (
-            self.partition.log is self.source and self.source.directory.is_online and self.directory.is_online
-        ):
+    def is_over(self) -> bool:
+        """Whether nothing is left to do: it ends where a directory has failed meanwhile, or the log was closed."""
+        if not (self.source.directory.is_online and self.directory.is_online):
             self.leave()
+        elif self.source.closed:
+            self.abandon()
         return self._over
 
     def _fail(self, error: Exception) -> None:
-        if isinstance(error, OSError):
+        """Whose file it is is whose directory fails; for anything else the move is given up."""
+        if isinstance(error, SourceUnreadable):
+            self.source.directory.fail(error.error)
+            self.leave()
+        elif isinstance(error, OSError):
             self.directory.fail(error)
             self.leave()
         else:
@@ -240,7 +254,7 @@ class _Move:
 
     def begin(self) -> None:
         """Get hold of the log, which a cleaner may be at, and look at what there is of a copy."""
-        if self._is_over():
+        if self.is_over():
             return
         if self.source.cleaning is not None:
             self.source.cleaning()
@@ -255,13 +269,14 @@ class _Move:
         broker.timers.call_later(delay_ms, self.begin if self.source.cleaning != self.abandon else self._round)
 
     def _round(self) -> None:
-        if self._is_over():
+        if self.is_over():
             return
         rate = self._moves.bytes_per_second
         most_bytes = min(ROUND_BYTES, rate)
         try:
             copied = self._copied
-            pieces = () if copied is None else pieces_from(self.source, copied.end_offset, ROUND_BYTES)
+            with of_source():
+                pieces = () if copied is None else pieces_from(self.source, copied.end_offset, ROUND_BYTES)
             rest_bytes = REST_BYTES << max(0, self._rounds - _PATIENT_ROUNDS)
             left_bytes = sum(each.end - each.position for each in pieces)
             if copied is not None and left_bytes <= min(rest_bytes, rate):
@@ -292,11 +307,12 @@ class _Move:
         )
 
     def _first_offset(self, copied: Copied | None) -> int:
-        """Where the copy has to begin if it is empty, or ends before what the log has."""
+        """Where the copy has to begin if it is empty, or ends before what the log has. SourceUnreadable."""
         oldest = self.source.segments[0].base_offset
         if copied is None or (copied.size_bytes and copied.end_offset >= oldest):
             return 0
-        return first_offset(self.source)
+        with of_source():
+            return first_offset(self.source)
 
     def _on_copied(self, work: Deferred[Copied]) -> None:
         if self._over:
@@ -304,6 +320,7 @@ class _Move:
         self._work = None
         try:
             copied = work.result()
+            is_right = self._copied is not None or self._is_right(copied)
         except WorkerDied as died:
             log.warning("%s is not moved now: %s", self.partition, died)
             self._copied = None
@@ -312,7 +329,7 @@ class _Move:
         except Exception as error:
             self._fail(error)
             return
-        if self._copied is None and not self._is_right(copied):
+        if not is_right:
             log.warning("The copy %s is not of %s as it is now: it is made anew", self._path, self.partition)
             self._moves._discard(self.directory, self._path, (self.partition.topic, self.partition.index))
             self._path = f"{self.directory.path}/{future_name(self.partition.topic, self.partition.index, uuid4().hex)}"
@@ -331,14 +348,11 @@ class _Move:
             self._round()
 
     def _is_right(self, copied: Copied) -> bool:
-        """Whether what was found of a copy is part of the log."""
+        """Whether what was found of a copy is part of the log. SourceUnreadable."""
         if not copied.last_batch or copied.end_offset < self.source.segments[0].base_offset:
             return True
-        try:
+        with of_source():
             return copied.last_batch == batch_head(self.source, copied.end_offset - 1)
-        except OSError as error:
-            self.source.directory.fail(error)
-            return True
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

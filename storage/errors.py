@@ -149,3 +149,11 @@ class DirectoryRefused(StorageError):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
         self.path, self.reason = path, reason
+
+
+class SourceUnreadable(StorageError):
+    """A file of a log that is being copied cannot be read: the fault of that log's disk, not of the copy's."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error

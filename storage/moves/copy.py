@@ -3,16 +3,20 @@
 The copy lies in `<topic>-<partition>.<32 hex digits>-future`. A round opens it, appends batches as they stand in the
 files of the log, forces it to the disk and closes it as a clean stop does; the next one goes on where it ended. What is
 left of a copy after a crash is recovered by the first round after it, and kept if the log has the same batches.
+
+Two disks are at work, so an error says whose file it is: of the log that is copied it is a `SourceUnreadable`, of the
+copy a plain OSError, or what a log in a directory that failed raises.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from protocol.records.batch import LOG_OVERHEAD
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
-from storage.errors import CorruptFile, CorruptRecords, UnexpectedAppendOffset
+from storage.errors import CorruptFile, CorruptRecords, SourceUnreadable, UnexpectedAppendOffset
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.local import LocalLog
@@ -61,6 +65,15 @@ class Copied:
     last_batch: bytes
 
 
+@contextmanager
+def of_source() -> Iterator[None]:
+    """Around what reads the log that is copied: its OSError becomes a SourceUnreadable."""
+    try:
+        yield
+    except OSError as error:
+        raise SourceUnreadable(error) from error
+
+
 def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
     """Do a round. OSError, StorageError."""
     fs.make_directory(job.log.path)
@@ -80,13 +93,15 @@ def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
 
 
 def _read(fs: FileSystem, piece: Piece, most_bytes: int) -> Iterator[memoryview]:
-    """Whole batches of a piece, some at a time, until there were enough bytes. OSError, CorruptFile."""
-    handle = fs.open_read(piece.path)
+    """Whole batches of a piece, some at a time, until there were enough bytes. SourceUnreadable, CorruptFile."""
+    with of_source():
+        handle = fs.open_read(piece.path)
     try:
         position, stop = piece.position, min(piece.end, piece.position + max(most_bytes, 1))
         size = _READ_BYTES
         while position < stop:
-            data = fs.pread(handle, min(size, piece.end - position), position)
+            with of_source():
+                data = fs.pread(handle, min(size, piece.end - position), position)
             whole = _whole_batches(data)
             if whole:
                 yield memoryview(bytearray(data))[:whole]
@@ -129,9 +144,10 @@ def append_copied(copy: PartitionLog, batches: memoryview, now_ms: int) -> None:
 
 def append_rest(copy: PartitionLog, log: PartitionLog, now_ms: int) -> None:
     """Append all that a copy lacks, and take over where the log starts. OSError, StorageError."""
-    fs = log.directory.fs
-    for piece in pieces_from(log, copy.log_end_offset, LONG_MAX):
-        for batches in _read(fs, piece, LONG_MAX):
+    with of_source():
+        pieces = pieces_from(log, copy.log_end_offset, LONG_MAX)
+    for piece in pieces:
+        for batches in _read(log.directory.fs, piece, LONG_MAX):
             append_copied(copy, batches, now_ms)
     if copy.log_end_offset != log.log_end_offset:
         raise UnexpectedAppendOffset(copy.log_end_offset, log.log_end_offset)

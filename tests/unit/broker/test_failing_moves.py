@@ -1,0 +1,99 @@
+"""Partitions on their way to another log directory: what may fail, and what is left then."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from tests.support.moving_broker import BIG, CONFIG, Moving, Unreadable
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Unreadable:
+    """On which the partition is: the one of data0."""
+    return Unreadable(tmp_path / "data0")
+
+
+@pytest.fixture
+def broker(tmp_path: Path, disk: Unreadable) -> Iterator[Moving]:
+    made = Moving(tmp_path, disk)
+    made.copies.held = True
+    yield made
+    disk.code = None
+    made.moves.close()
+    made.close()
+
+
+def online(broker: Moving) -> list[bool]:
+    return [each.is_online for each in broker.logs.directories]
+
+
+@pytest.mark.parametrize("value", [BIG, b"small"], ids=["by the worker", "on the loop"])
+def test_whose_file_cannot_be_read_is_whose_directory_fails(broker: Moving, disk: Unreadable, value: bytes) -> None:
+    """The old disk goes bad, which is why its partitions are moved: the new one is not to go with it."""
+    broker.append(value)
+    broker.send_to(1)
+    if value is BIG:
+        broker.copies.release()
+    disk.code = errno.EIO
+    broker.copies.release()
+    assert online(broker) == [False, True]
+    assert list(broker.moves.futures()) == []
+
+
+def test_a_log_that_cannot_be_compared_with_its_copy_is_on_a_bad_disk(broker: Moving, disk: Unreadable) -> None:
+    """Also where a broken worker has left the copy, which is looked at again."""
+    broker.append(BIG)
+    broker.send_to(1)
+    broker.copies.release()
+    broker.append(BIG)
+    broker.copies.release()
+    broker.copies.die()
+    broker.advance(5_000)
+    disk.code = errno.EIO
+    broker.copies.release()
+    assert online(broker) == [False, True]
+
+
+def waiting(broker: Moving) -> None:
+    """Moved to data1, and sent back before that is on the disk."""
+    broker.append(BIG)
+    broker.background.held = True
+    broker.send_to(1)
+    while broker.place == "data0":
+        broker.copies.release()
+    assert broker.send_to(0) is ErrorCode.NONE
+
+
+def test_a_topic_that_is_deleted_while_its_move_waits_for_the_log(broker: Moving) -> None:
+    """There is nothing to be copied any more, which is no fault of a disk."""
+    waiting(broker)
+    broker.partitions.delete("t")
+    broker.background.held = False
+    broker.background.release()
+    broker.advance(500)
+    assert not broker.copies.is_wanted
+    assert online(broker) == [True, True]
+    assert broker.names() == []
+
+
+def test_a_topic_that_is_made_anew_has_moves_of_its_own(broker: Moving) -> None:
+    """Whatever the one before it was waiting for."""
+    waiting(broker)
+    broker.partitions.delete("t")
+    broker.background.held = False
+    broker.background.release()
+    broker.logs.preferred["t", 0] = broker.logs.directories[1]
+    broker.partition = broker.partitions.create("t", b"another topic id", 0, CONFIG)
+    broker.append(b"new")
+    assert broker.send_to(0) is ErrorCode.NONE
+    broker.copies.held = False
+    broker.copies.release()
+    broker.advance(500)
+    assert online(broker) == [True, True]
+    assert (broker.place, broker.values_now()) == ("data0", [b"new"])
+    assert broker.names() == ["data0/t-0"]
