@@ -72,7 +72,7 @@ def _check_changelogs(topology: Struct) -> None:
 
 
 def _not_blank(text: str | None, field: str) -> None:
-    if text is not None and not text.strip(_JAVA_BLANKS):
+    if text is not None and text[:1] <= " " and not text.strip(_JAVA_BLANKS):
         raise _invalid(f"{field} can't be empty.")
 
 

@@ -74,7 +74,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     checks.check_epoch(old, request)
     member = take_over(old, request, caller)
     topology = update_topology(draft, old, member, request)
-    configured = update_configuration(draft, topology, request, is_changed=member != old)
+    configured = update_configuration(draft, topology, request, is_changed=member is not old)
     configs = assignment_configs(shard, group.group_id)
     target = next_target(draft, member, configured, configs)
     member = reconcile(draft, member, target, request)
@@ -108,9 +108,16 @@ def find_group(shard: GroupShard, group_id: str, is_joining: bool, now: Now) -> 
 
 
 def take_over(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMember:
-    """The member with what its heartbeat says; what it leaves out stays as it was."""
+    """The member with what its heartbeat says; what it leaves out stays as it was. `old` itself if that is all."""
     timeout_ms, endpoint, tags = request.rebalance_timeout_ms, request.user_endpoint, request.client_tags
-    return replace(
+    if (
+        timeout_ms == -1
+        and endpoint is tags is request.rack_id is request.topology is request.process_id is old.instance_id is None
+        and old.client_id == caller.client_id
+        and old.client_host == caller.client_host
+    ):
+        return old  # it says no more than that it lives, as nearly always
+    told = replace(
         old,
         instance_id=None,
         rack_id=old.rack_id if request.rack_id is None else request.rack_id,
@@ -122,6 +129,7 @@ def take_over(old: StreamsMember, request: Struct, caller: Caller) -> StreamsMem
         client_tags=old.client_tags if tags is None else {tag.key: tag.value for tag in tags},
         endpoint=old.endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
     )
+    return old if told == old else told
 
 
 def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, request: Struct) -> Topology:
@@ -130,7 +138,7 @@ def update_topology(draft: Draft, old: StreamsMember, member: StreamsMember, req
     Raises Refused: INVALID_REQUEST for another topology than the group's.
     """
     group = draft.group
-    if member != old:
+    if member is not old:
         draft.records.append(member_record(group.group_id, member))
     if request.topology is None:
         if group.topology is None:
