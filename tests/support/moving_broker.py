@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.partition import Partition
-from broker.replica_moves import REST_BYTES, ReplicaMoves
+from broker.replica_move import REST_BYTES
+from broker.replica_moves import ReplicaMoves
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from storage.fs import LOCAL, FileSystem
