@@ -47,7 +47,7 @@ def replay_batches(
         replay, producer_id = replay_records, NO_PRODUCER_ID
         try:
             if magic == _MAGIC_V2:
-                header = _checked_header(view[start:position])
+                header = _checked_header(view, start, position)
                 records = keys_and_values(data, start, header)
                 attributes = header.attributes
                 if attributes & CONTROL_BIT:
@@ -69,10 +69,10 @@ def replay_batches(
         yield next_offset, position
 
 
-def _checked_header(batch: memoryview) -> BatchHeader:
-    if len(batch) >= HEADER_SIZE:
-        header = parse_header(batch)
-        if header.crc == crc32c(batch[CRC_START:]):
+def _checked_header(view: memoryview, start: int, end: int) -> BatchHeader:
+    if end - start >= HEADER_SIZE:
+        header = parse_header(view, start)
+        if header.crc == crc32c(view[start + CRC_START : end]):
             return header
     raise WrongChecksum("its checksum is wrong")
 
