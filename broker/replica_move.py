@@ -12,6 +12,7 @@ start. Whose file cannot be read or written is whose directory fails: partitions
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -95,16 +96,22 @@ class Move:
         return self._over
 
     def _fail(self, error: Exception) -> None:
-        """Whose file it is is whose directory fails; for anything else the move is given up."""
+        """Whose file it is is whose directory fails; for what is no fault of a disk see `LogDirectory.fail`."""
         if isinstance(error, SourceUnreadable):
             self.source.directory.fail(error.error)
-            self.leave()
         elif isinstance(error, OSError):
             self.directory.fail(error)
-            self.leave()
         else:
             log.error("%s cannot be moved to %s: %s", self.partition, self.directory.path, error)
             self.abandon()
+        if not self.is_over():
+            self._try_again(error)
+
+    def _try_again(self, error: Exception) -> None:
+        """Go on after a while, with what of the copy is whole then."""
+        log.warning("%s is not moved now: %s", self.partition, error)
+        self._copied = None
+        self._after(_AGAIN_MS)
 
     # -- rounds ------------------------------------------------------------------------------------------------------
 
@@ -178,9 +185,7 @@ class Move:
             copied = work.result()
             is_right = self._copied is not None or self._is_right(copied)
         except WorkerDied as died:
-            log.warning("%s is not moved now: %s", self.partition, died)
-            self._copied = None
-            self._after(_AGAIN_MS)
+            self._try_again(died)
             return
         except Exception as error:
             self._fail(error)
@@ -215,14 +220,7 @@ class Move:
     def _take_place(self, copied: Copied) -> None:
         """Copy what is left, and go on with the copy. OSError, StorageError: the log stays."""
         broker, source, partition = self._moves.broker, self.source, self.partition
-        now_ms = broker.clock.now_ms()
-        path = f"{self.directory.path}/{source.name}"
-        self.directory.fs.rename(self._path, path)
-        self._path = path
-        new = load_log(self.directory, self._stored(copied, clean=False))
-        append_rest(new, source, now_ms)
-        new.mark_unsynced(path)
-        new.mark_unsynced(self.directory.path)
+        new = self._completed(copied)
         self.leave()
         broker.logs.replace(new)
         partition.take_log(new)
@@ -230,6 +228,28 @@ class Move:
         self._tell_metadata()
         self._moves.replaced(source, new)
         log.info("%s is in %s now", partition, self.directory.path)
+
+    def _completed(self, copied: Copied) -> PartitionLog:
+        """The copy, opened under the partition's name, with what is left.
+
+        OSError, StorageError: then it has its old name again. Two directories with the partition's name, of which one
+        does not grow any more, would be two logs by and by.
+        """
+        fs, name = self.directory.fs, f"{self.directory.path}/{self.source.name}"
+        stored = replace(self._stored(copied, clean=False), path=name)
+        fs.rename(self._path, name)
+        new: PartitionLog | None = None
+        try:
+            new = load_log(self.directory, stored)
+            append_rest(new, self.source, stored.now_ms)
+        except BaseException:
+            if new is not None:
+                new.close_files()
+            fs.rename(name, self._path)
+            raise
+        new.mark_unsynced(name)
+        new.mark_unsynced(self.directory.path)
+        return new
 
     def _tell_metadata(self) -> None:
         """Record where the partition is; what cannot be recorded, the next start finds out."""

@@ -14,7 +14,7 @@ from functools import cache, partial
 from uuid import uuid4
 
 from protocol.records.errors import RecordsError
-from storage.checkpoints import TopicPartition, write_clean_shutdown, write_topic_id
+from storage.checkpoints import TopicPartition, read_topic_id, write_clean_shutdown, write_topic_id
 from storage.cleaner.output import CleanedSegment
 from storage.cleaner.swap import SwapInTask
 from storage.directory_names import delete_name, stray_name
@@ -178,6 +178,7 @@ class LogManager:
     ) -> PartitionLog:
         """The log, made in the directory with the fewest if there is none. `topic_id` has 16 bytes.
 
+        What lies there of a topic of that name that is no more, as a deletion did not reach it, is set aside.
         LogOffline: no directory works; or it lies, or as it is not new may lie, in a directory that does not.
         """
         log = self.logs.get((topic, partition))
@@ -202,6 +203,8 @@ class LogManager:
             forgotten = self._checkpoints.forget_deleted(directory)
             if future is not None:
                 self._fs.rename(future.path, path)
+            elif read_topic_id(self._fs, path) not in (None, topic_id):
+                self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, uuid4().hex)}")
             self._fs.make_directory(path)
             write_topic_id(self._fs, path, topic_id)
             expiration_ms = self.producer_expiration_ms

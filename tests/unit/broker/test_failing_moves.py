@@ -59,6 +59,25 @@ def test_a_log_that_cannot_be_compared_with_its_copy_is_on_a_bad_disk(broker: Mo
     assert online(broker) == [False, True]
 
 
+@pytest.mark.parametrize("value", [BIG, b"small"], ids=["by the worker", "on the loop"])
+def test_a_move_that_runs_out_of_descriptors_goes_on_later(broker: Moving, disk: Unreadable, value: bytes) -> None:
+    """Which is no fault of a disk. Until then there is one directory of the partition's name, which alone grows."""
+    broker.append(value)
+    broker.send_to(1)
+    if value is BIG:
+        broker.copies.release()
+    disk.code = errno.EMFILE
+    broker.copies.release()
+    assert online(broker) == [True, True]
+    assert broker.names() == ["data0/t-0", "data1/t-0-future"]
+    disk.code = None
+    broker.append(b"more")
+    broker.copies.held = False
+    broker.advance(5_000)
+    assert (broker.place, broker.values_now()) == ("data1", [value, b"more"])
+    assert broker.names() == ["data1/t-0"]
+
+
 def waiting(broker: Moving) -> None:
     """Moved to data1, and sent back before that is on the disk."""
     broker.append(BIG)

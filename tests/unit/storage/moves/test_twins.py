@@ -69,3 +69,15 @@ def test_a_copy_without_its_log_takes_its_place(tmp_path: Path) -> None:
     assert [record.value for record in read_all(log)] == [b"1", b"2"]
     assert manager.futures == []
     manager.close(T0)
+
+
+def test_a_new_topic_has_nothing_of_a_directory_that_another_left(tmp_path: Path) -> None:
+    """As one was deleted while the directory that it had moved to was offline, and this one is not."""
+    twin(tmp_path / "a", b"of the old one")
+    (tmp_path / "a/t-0").rename(tmp_path / "t-0")
+    manager = manager_of(tmp_path / "a")
+    (tmp_path / "t-0").rename(tmp_path / "a/t-0")
+    assert read_all(manager.create("t", 0, bytes(16), LogConfig(), T0)) == []
+    (stray,) = tmp_path.glob("a/t-0.*-stray")
+    assert (stray / "00000000000000000000.log").stat().st_size > 0
+    manager.close(T0)
