@@ -14,7 +14,7 @@ from functools import cache, partial
 from uuid import uuid4
 
 from protocol.records.errors import RecordsError
-from storage.checkpoints import TopicPartition, read_topic_id, write_clean_shutdown, write_topic_id
+from storage.checkpoints import LOG_START_OFFSETS, TopicPartition, read_topic_id, write_clean_shutdown, write_topic_id
 from storage.cleaner.output import CleanedSegment
 from storage.cleaner.swap import SwapInTask
 from storage.directory_names import delete_name, stray_name
@@ -27,7 +27,7 @@ from storage.log.removals import Removals
 from storage.log.retention import expired_segments, remove_segments
 from storage.log.tasks import FlushTask, RenameTask, Task, WriteTask
 from storage.log_config import LONG_MAX, LogConfig
-from storage.moves.twins import orphan, settle_twins
+from storage.moves.twins import Settled, orphan, settle_twins
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.recovery.found_directory import FoundDirectory, FutureLog, Recover, look_into
@@ -101,6 +101,7 @@ class LogManager:
             except OSError as error:
                 directory.fail(error)
         recovered = recover(jobs) if recover is not None and jobs else {}
+        twins: list[PartitionLog] = []
         for each in found:
             for path in recovered.keys() & each.partitions.values():
                 self.cuts += recovered[path].cuts
@@ -123,14 +124,28 @@ class LogManager:
                         stored.path, f"{type(error).__name__}: {error}"
                     )
                 else:
-                    twin = self.logs.get((log.topic, log.partition))
-                    if twin is None:
+                    if (log.topic, log.partition) in self.logs:
+                        twins.append(log)
+                    else:
                         self.add(log)
-                        continue
-                    kept, other = settle_twins(twin, log)
-                    if kept is log:
-                        self.replace(log)
-                    self.retire(other, now_ms)
+        if twins:
+            self._settle(twins, now_ms)
+
+    def _settle(self, twins: list[PartitionLog], now_ms: int) -> None:
+        """Keep one log of each partition that was found twice. The other goes, as ever, when that is on the disk."""
+        settled: list[Settled] = []
+        for log in twins:
+            settled.append(settle_twins(self.logs[log.topic, log.partition], log))
+            if settled[-1].kept is log:
+                self.replace(log)
+        tasks: list[Task | None] = [self.flush_task(each.kept, now_ms) for each in settled]
+        for task in (*tasks, *self.checkpoint_tasks(names=[LOG_START_OFFSETS])):
+            if task is not None:
+                task.run()
+                task.apply()
+        for each in settled:
+            if each.kept.directory.is_online:
+                self.retire(each.gone, now_ms)
 
     def close(self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = ()) -> None:
         """Write everything, and mark the directories whose stop was clean. `others`: logs that are not among `logs`."""

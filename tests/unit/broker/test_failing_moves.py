@@ -116,3 +116,21 @@ def test_a_topic_that_is_made_anew_has_moves_of_its_own(broker: Moving) -> None:
     assert online(broker) == [True, True]
     assert (broker.place, broker.values_now()) == ("data0", [b"new"])
     assert broker.names() == ["data0/t-0"]
+
+
+def test_a_stop_before_the_copy_is_on_the_disk_brings_no_deleted_records_back(broker: Moving) -> None:
+    """The copy, which is found first, has all of them."""
+    broker.copies.held = False
+    broker.send_to(1)
+    assert broker.names() == ["data1/t-0"]
+    broker.append(b"1")
+    broker.append(b"2")
+    broker.partition.delete_records(1)
+    broker.background.held = True
+    broker.send_to(0)
+    assert broker.place == "data0"
+    broker.moves.close()
+    broker.close()
+    again = Moving(broker.home)
+    assert again.values_now() == [b"2"]
+    again.close()

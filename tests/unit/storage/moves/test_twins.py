@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from storage.checkpoints import RECOVERY_POINTS
 from storage.errors import DirectoryRefused
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
@@ -43,6 +44,27 @@ def test_of_a_log_and_its_copy_the_longer_one_stays(tmp_path: Path, lengths: tup
         task.apply()
     assert len([*tmp_path.glob("?/t-0*")]) == 1
     both.close(T0)
+
+
+@pytest.mark.parametrize("lengths", [(3, 5), (5, 3), (4, 4)], ids=str)
+@pytest.mark.parametrize("knows", "ab")
+def test_what_was_deleted_stays_deleted(tmp_path: Path, lengths: tuple[int, int], knows: str) -> None:
+    """Whichever of the two has it; also if the process dies before the next checkpoint. What stays is on the disk."""
+    for name, length in zip("ab", lengths, strict=True):
+        twin(tmp_path / name, *(b"%d" % number for number in range(length)))
+    alone = manager_of(tmp_path / knows)
+    alone.logs["t", 0].delete_records(2)
+    alone.close(T0)
+    for name in "ab":
+        (tmp_path / name / RECOVERY_POINTS).unlink()
+    both = manager_of(tmp_path / "a", tmp_path / "b")
+    log = both.logs["t", 0]
+    assert (log.log_start_offset, log.log_end_offset) == (2, max(lengths))
+    assert log.recovery_point == max(lengths)
+    both.unlock()
+    again = manager_of(tmp_path / "a", tmp_path / "b")
+    assert again.logs["t", 0].log_start_offset == 2
+    again.close(T0)
 
 
 def test_two_logs_with_different_records_are_refused(tmp_path: Path) -> None:
