@@ -63,7 +63,7 @@ class CleaningRound:
         self._now_ms = clock.now_ms()
         self._job = cleanable.job(resources, self._now_ms)
         self._aborted = False
-        self._swapping = False
+        self._in_thread = False
         self._work: Deferred[CleanResult] | None = None
 
     def begin(self, workers: Workers) -> None:
@@ -73,10 +73,13 @@ class CleaningRound:
         self._work.add_done_callback(self._on_result)
 
     def abort(self) -> None:
-        """The log is closed, or the cleaner ends: the worker is killed; a segment on its way gets to its place."""
+        """Somebody wants the log, it is closed, or the cleaner ends: the worker is killed.
+
+        A segment on its way gets to its place, files that are being removed are: until then it is not over.
+        """
         if not self._aborted:
             self._aborted = True
-            if self._work is not None and not self._swapping:
+            if self._work is not None and not self._in_thread:
                 self._work.cancel()
                 self._end()
 
@@ -96,7 +99,7 @@ class CleaningRound:
             self._end()
         else:
             if still_fits(self._log, self._job):
-                self._swapping = True
+                self._in_thread = True
                 self._swap_next(result, list(result.segments))
             else:
                 log.info("%s has changed while it was cleaned: it stays as it is for now", self._log.name)
@@ -144,6 +147,7 @@ class CleaningRound:
         if self._log.closed or not self._log.directory.is_online:
             self._end()
             return
+        self._in_thread = True
         task = RemoveCleanedTask(self._log)
         self._background.run([task]).add_done_callback(lambda _: self._end())
 

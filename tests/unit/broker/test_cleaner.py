@@ -276,10 +276,15 @@ def test_log_that_changed_meanwhile_keeps_what_it_has(tmp_path: Path, caplog: py
     fill(log)
     stage.start()
     log.config = LogConfig(segment_bytes=300)
+    stage.background.held = True
     stage.pools[0].release()
     stage.loop.settle()
     assert len(consume(log)) == 20
     assert caplog.messages == ["t-0 has changed while it was cleaned: it stays as it is for now"]
+    assert log.cleaning is not None
+    log.cleaning()  # a move that wants the log comes back later: its files are being removed
+    assert log.cleaning is not None
+    stage.background.release()
     assert not list(Path(log.path).glob("*.cleaned"))
     assert log.cleaning is None
     stage.cleaner.close()
