@@ -144,6 +144,7 @@ def open_node(
             lambda topic: config.log_config(image.topic_config(topic)),
             now_ms,
             _recovery(config) if fs is LOCAL else None,
+            _places(image, config.node_id, data),
         )
         for cut in logs.cuts:
             log.warning("%s", cut)
@@ -159,6 +160,18 @@ def open_node(
         logs.unlock()
         metadata_directory.unlock()
         raise
+
+
+def _places(image: MetadataImage, node_id: int, data: NodeData) -> Callable[[str, int], str | None]:
+    """By topic and partition, the path of the log directory in which the metadata has this node's replica."""
+    paths = {directory_id: path for path, directory_id in data.directory_ids.items()}
+
+    def place_of(name: str, index: int) -> str | None:
+        topic = image.topic(name)
+        registration = topic.partitions.get(index) if topic is not None else None
+        return None if registration is None else paths.get(registration.directory_of(node_id))
+
+    return place_of
 
 
 def _recovery(config: BrokerConfig) -> Recover:

@@ -83,12 +83,21 @@ class LogManager:
         for directory in self.directories:
             directory.unlock()
 
-    def load(self, config_of: Callable[[str], LogConfig], now_ms: int, recover: Recover | None = None) -> None:
-        """Open all logs; `config_of(topic)` gives a topic's values. A directory that fails meanwhile goes offline.
+    def load(
+        self,
+        config_of: Callable[[str], LogConfig],
+        now_ms: int,
+        recover: Recover | None = None,
+        place_of: Callable[[str, int], str | None] = lambda topic, partition: None,
+    ) -> None:
+        """Open all logs. A directory that fails meanwhile goes offline.
+
+        `config_of(topic)` gives a topic's values, `place_of(topic, partition)` the path of the log directory in which
+        the metadata has a partition.
 
         `recover` gets all that has to be checked after an unclean stop, and may do some or all of it beforehand. A
         single log that cannot be opened is among `refused`, what had to be cut off others in `cuts`.
-        DirectoryRefused: two directories have the same partition, and each has what the other has not.
+        DirectoryRefused: two directories have the same partition with different records, and `place_of` names neither.
         """
         config_of, expiration_ms = cache(config_of), self.producer_expiration_ms
         found: list[FoundDirectory] = []
@@ -129,23 +138,30 @@ class LogManager:
                     else:
                         self.add(log)
         if twins:
-            self._settle(twins, now_ms)
+            self._settle(twins, place_of, now_ms)
 
-    def _settle(self, twins: list[PartitionLog], now_ms: int) -> None:
+    def _settle(self, twins: list[PartitionLog], place_of: Callable[[str, int], str | None], now_ms: int) -> None:
         """Keep one log of each partition that was found twice. The other goes, as ever, when that is on the disk."""
         settled: list[Settled] = []
         for log in twins:
-            settled.append(settle_twins(self.logs[log.topic, log.partition], log))
+            key = log.topic, log.partition
+            settled.append(settle_twins(self.logs[key], log, place_of(*key)))
             if settled[-1].kept is log:
                 self.replace(log)
-        tasks: list[Task | None] = [self.flush_task(each.kept, now_ms) for each in settled]
+        tasks = [self.flush_task(each.kept, now_ms) for each in settled if each.kept.directory.is_online]
         for task in (*tasks, *self.checkpoint_tasks(names=[LOG_START_OFFSETS])):
             if task is not None:
                 task.run()
                 task.apply()
-        for each in settled:
-            if each.kept.directory.is_online:
-                self.retire(each.gone, now_ms)
+        for kept, gone, is_part in settled:
+            gone.close_files()
+            if not (kept.directory.is_online and gone.directory.is_online):
+                continue
+            if is_part:
+                self.retire(gone, now_ms)
+            else:
+                gone.directory.remarks.append(f"{gone.path}: is kept as -stray, as the log in use differs: {kept.path}")
+                self._keep_as_stray(gone.directory, gone.path, gone.topic, gone.partition, uuid4().hex)
 
     def close(self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = ()) -> None:
         """Write everything, and mark the directories whose stop was clean. `others`: logs that are not among `logs`."""
@@ -214,12 +230,14 @@ class LogManager:
             preferred = future.directory
         directory = preferred if preferred in online else min(online, key=lambda each: each.log_count)
         path = f"{directory.path}/{topic}-{partition}"
+        if read_topic_id(self._fs, path) not in (None, topic_id):
+            self._keep_as_stray(directory, path, topic, partition, uuid4().hex)
+            if directory.failure is not None:
+                raise LogOffline(path, directory.failure)
         try:
             forgotten = self._checkpoints.forget_deleted(directory)
             if future is not None:
                 self._fs.rename(future.path, path)
-            elif read_topic_id(self._fs, path) not in (None, topic_id):
-                self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, uuid4().hex)}")
             self._fs.make_directory(path)
             write_topic_id(self._fs, path, topic_id)
             expiration_ms = self.producer_expiration_ms
@@ -288,11 +306,13 @@ class LogManager:
         found = self._take_out(topic, partition)
         if found is None:
             return
-        directory, old, _ = found
-        try:
-            self._fs.rename(old, f"{directory.path}/{stray_name(topic, partition, unique)}")
-        except OSError as error:
-            directory.fail(error)
+        directory, path, _ = found
+        self._keep_as_stray(directory, path, topic, partition, unique)
+
+    def _keep_as_stray(self, directory: LogDirectory, path: str, topic: str, partition: int, unique: str) -> None:
+        """Give a partition's directory a name by which nobody uses it."""
+        self._checkpoints.note_deletion(directory)
+        _try(directory, lambda: self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, unique)}"))
 
     # -- work for the background thread ------------------------------------------------------------------------------
 

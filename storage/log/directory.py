@@ -58,7 +58,7 @@ class LogDirectory:
         self.needs_flush: dict[LocalLog, None] = {}
         self.on_failure = on_failure
         self.jitter = jitter
-        #: Small files that the start found damaged or missing, one line each: they were made anew.
+        #: What the start found damaged or missing, and has made anew or set aside; one line each.
         self.remarks: list[str] = []
         self._lock_handle: int | None = None
 

@@ -212,9 +212,3 @@ def batch_head(log: LocalLog, offset: int) -> bytes:
         return log.directory.fs.pread(handle, _HEAD_BYTES, pieces[0].position)
     finally:
         log.directory.fs.close(handle)
-
-
-def is_part_of(one: LocalLog, other: LocalLog) -> bool:
-    """Whether all that one log has, up to its last batch, is in the other, too. OSError."""
-    head = last_batch(one)
-    return not head or head == batch_head(other, one.log_end_offset - 1)

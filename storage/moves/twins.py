@@ -6,35 +6,76 @@ A copy takes the place of a log in memory at once, and on the disk one name afte
     2  appends go to the copy; it is forced to the disk
     3  the log's directory -> ...-delete             when all that was acknowledged is in the copy
 
-A crash before 3 leaves both. Of whichever of them is longer the other is a part: that one stays (`settle_twins`). What
-was deleted by DeleteRecords stays deleted, whichever of them knows it: until 2 is done, that is the log.
+A crash before 3 leaves both. Of whichever of them is longer the other is a part: that one stays. What was deleted by
+DeleteRecords stays deleted, whichever of them knows it: until 2 is done, that is the log.
+
+If a disk fails before 3, its directory may come back when retention, or a cleaner, has removed from the other what this
+one ends with: the one stays that the metadata names, and nothing is lost of the other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from storage.checkpoints import read_topic_id
-from storage.errors import DirectoryRefused
+from storage.errors import DirectoryRefused, LogOffline
 from storage.log.partition import PartitionLog
-from storage.moves.copy import is_part_of
+from storage.moves.copy import batch_head, last_batch
 from storage.recovery.found_directory import FutureLog
 
 
 class Settled(NamedTuple):
-    """Of two logs of a partition, found at a start, the one that stays and the one that goes."""
+    """Of two logs of a partition, found at a start, the one that stays and the one that goes.
+
+    `is_part`: what goes has nothing that the other has not.
+    """
 
     kept: PartitionLog
     gone: PartitionLog
+    is_part: bool
 
 
-def settle_twins(one: PartitionLog, other: PartitionLog) -> Settled:
-    """What goes has nothing that the other has not, too. Else DirectoryRefused."""
-    shorter, longer = sorted((one, other), key=lambda each: each.log_end_offset)
-    if not is_part_of(shorter, longer):
+def settle_twins(one: PartitionLog, other: PartitionLog, place: str | None) -> Settled:
+    """`place`: the log directory in which the metadata has the partition.
+
+    A directory that fails meanwhile goes offline; then nobody knows which is the longer one. DirectoryRefused: they
+    differ, and the metadata has neither.
+    """
+    shorter, longer = sorted((one, other), key=lambda each: (each.log_end_offset, each.directory.path == place))
+    with suppress(LogOffline):
+        if _is_part_of(shorter, longer):
+            return Settled(longer, shorter, is_part=True)
+    named = [each for each in (one, other) if each.directory.path == place]
+    if not named and one.directory.is_online and other.directory.is_online:
         raise DirectoryRefused(other.path, f"is there twice, also as {one.path}, with other records")
-    longer.raise_log_start(shorter.log_start_offset)
-    return Settled(longer, shorter)
+    kept = named[0] if named else one
+    return Settled(kept, other if kept is one else one, is_part=False)
+
+
+def _is_part_of(shorter: PartitionLog, longer: PartitionLog) -> bool:
+    """Whether one log, of the same topic, is the beginning of another; if so, that takes over its start. LogOffline."""
+    if None not in (shorter.topic_id, longer.topic_id) and shorter.topic_id != longer.topic_id:
+        return False
+    with _on_disk_of(shorter):
+        head = last_batch(shorter)
+    with _on_disk_of(longer):
+        if head and head != batch_head(longer, shorter.log_end_offset - 1):
+            return False
+        longer.raise_log_start(shorter.log_start_offset)
+    return True
+
+
+@contextmanager
+def _on_disk_of(log: PartitionLog) -> Iterator[None]:
+    """Around calls to a log's disk, of which it is the fault if they fail. LogOffline, also where it had failed."""
+    if log.directory.failure is not None:
+        raise LogOffline(log.path, log.directory.failure)
+    try:
+        yield
+    except OSError as error:
+        raise log.directory.fail(error) from error
 
 
 def orphan(futures: list[FutureLog], topic: str, partition: int, topic_id: bytes) -> FutureLog | None:

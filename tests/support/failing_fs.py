@@ -1,7 +1,9 @@
 """A file system that fails when it is told to. One that loses what was never forced to the disk: power_cut.py."""
 
 import errno
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from protocol.records.buffer import Buffer
@@ -106,3 +108,16 @@ class ShortWrites(FileSystem):
     @staticmethod
     def pwrite(handle: int, data: Buffer, position: int) -> int:  # type: ignore[override]
         return FileSystem.pwrite(handle, memoryview(data)[:7], position)
+
+
+class Unreadable(FileSystem):
+    """The local one, but while there is a `code` no file below `path` can be opened to be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = f"{path}/"
+        self.code: int | None = None
+
+    def open_read(self, path: str) -> int:
+        if self.code is not None and path.startswith(self._path):
+            raise OSError(self.code, os.strerror(self.code), path)
+        return super().open_read(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,19 +34,6 @@ class Copies(InstantWorkers):
 
     def close(self) -> None:
         self.held = True
-
-
-class Unreadable(FileSystem):
-    """The local one, but while there is a `code` no file below `path` can be opened to be read."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = f"{path}/"
-        self.code: int | None = None
-
-    def open_read(self, path: str) -> int:
-        if self.code is not None and path.startswith(self._path):
-            raise OSError(self.code, os.strerror(self.code), path)
-        return super().open_read(path)
 
 
 class Moving(DataBroker):

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from protocol.errors import ErrorCode
-from tests.support.moving_broker import BIG, CONFIG, Moving, Unreadable
+from tests.support.failing_fs import Unreadable
+from tests.support.moving_broker import BIG, CONFIG, Moving
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from storage.checkpoints import read_meta_properties
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 from tests.support.launch import picture
+from tests.support.logs import append, batch, read_all
 
 TOPIC_ID = b"topic-id-of-16-b"
 
@@ -193,3 +194,20 @@ def test_meta_properties_that_make_no_sense_are_refused(root: Path):
     (root / "c" / "meta.properties").write_text("%%garbage")
     with pytest.raises(DirectoryRefused, match=r"/c: meta.properties cannot be used"):
         start(root)
+
+
+def test_a_log_that_comes_back_from_where_its_partition_moved_away_is_set_aside(
+    root: Path, caplog: pytest.LogCaptureFixture
+):
+    """Its disk failed before it could be removed; what goes on has removed since what it ends with."""
+    node = start(root)
+    append(node.logs.logs["m", 0], batch(b"in use"))
+    append(node.logs.logs["m", 1], batch(b"else"))
+    node.close(4000)
+    shutil.copytree(root / "b/m-1", root / "b/m-0")  # other records, of the same topic
+    node = start(root)
+    assert [record.value for record in read_all(node.logs.logs["m", 0])] == [b"in use"]
+    assert node.logs.logs["m", 0].path == f"{root}/a/m-0"
+    assert len([*root.glob("b/m-0.*-stray")]) == 1
+    assert any("is kept as -stray" in message for message in caplog.messages)
+    node.close(5000)

@@ -21,7 +21,6 @@ from storage.moves.copy import (
     batch_head,
     copy_batches,
     first_offset,
-    is_part_of,
     last_batch,
     pieces_from,
 )
@@ -79,8 +78,7 @@ def test_a_copy_has_all_that_the_log_has(tmp_path: Path, home: Path, most_bytes:
     assert copy.producer_state.producers.keys() == log.producer_state.producers.keys()
     assert copy.aborted_transactions(0, 99) == log.aborted_transactions(0, 99) != []
     assert copy.topic_id == TOPIC_ID
-    assert is_part_of(copy, log)
-    assert is_part_of(log, copy)
+    assert last_batch(copy) == last_batch(log) != b""
 
 
 def test_a_copy_begins_where_the_log_does(tmp_path: Path, home: Path) -> None:

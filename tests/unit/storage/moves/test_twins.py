@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,21 +11,23 @@ from storage.checkpoints import RECOVERY_POINTS
 from storage.errors import DirectoryRefused
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
+from tests.support.failing_fs import Unreadable
 from tests.support.logs import T0, append, batch, read_all
 
 TOPIC_ID = bytes(range(16))
 
 
-def manager_of(*paths: Path) -> LogManager:
+def manager_of(*paths: Path, place: Path | None = None) -> LogManager:
     manager = LogManager([str(path) for path in paths])
     manager.lock()
-    manager.load(lambda topic: LogConfig(file_delete_delay_ms=0), T0)
+    config = LogConfig(file_delete_delay_ms=0)
+    manager.load(lambda topic: config, T0, place_of=lambda topic, partition: None if place is None else str(place))
     return manager
 
 
-def twin(path: Path, *values: bytes) -> None:
+def twin(path: Path, *values: bytes, topic_id: bytes = TOPIC_ID) -> None:
     manager = manager_of(path)
-    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    log = manager.create("t", 0, topic_id, LogConfig(), T0)
     for value in values:
         append(log, batch(value))
     manager.close(T0)
@@ -67,15 +70,65 @@ def test_what_was_deleted_stays_deleted(tmp_path: Path, lengths: tuple[int, int]
     again.close(T0)
 
 
+def differing(home: Path) -> None:
+    twin(home / "a", b"1", b"2")
+    twin(home / "b", b"1", b"other", b"3")
+
+
 def test_two_logs_with_different_records_are_refused(tmp_path: Path) -> None:
     """Nobody knows which of them is the right one."""
-    twin(tmp_path / "a", b"1", b"2")
-    twin(tmp_path / "b", b"1", b"other", b"3")
+    differing(tmp_path)
     both = LogManager([str(tmp_path / "a"), str(tmp_path / "b")])
     both.lock()
     with pytest.raises(DirectoryRefused, match=r"is there twice, also as .*, with other records"):
         both.load(lambda topic: LogConfig(), T0)
     both.unlock()
+
+
+@pytest.mark.parametrize("named", "ab")
+def test_of_two_logs_with_different_records_the_one_stays_that_the_metadata_names(tmp_path: Path, named: str) -> None:
+    """As when a disk that had failed is back, and retention has removed elsewhere what its log ends with."""
+    differing(tmp_path)
+    both = manager_of(tmp_path / "a", tmp_path / "b", place=tmp_path / named)
+    log = both.logs["t", 0]
+    assert log.path == f"{tmp_path}/{named}/t-0"
+    assert len(read_all(log)) == (2 if named == "a" else 3)
+    (stray,) = tmp_path.glob("*/t-0.*-stray")
+    assert stray.parent.name == "ab".replace(named, "")
+    (remark,) = [remark for directory in both.directories for remark in directory.remarks]
+    assert remark.endswith(f"is kept as -stray, as the log in use differs: {log.path}")
+    assert sorted(each.log_count for each in both.directories) == [0, 1]
+    both.close(T0)
+
+
+def test_logs_of_two_topics_are_no_twins(tmp_path: Path) -> None:
+    """The new one has no records yet, and is not the beginning of the old one."""
+    twin(tmp_path / "a", b"of the old one")
+    twin(tmp_path / "b", topic_id=bytes(16))
+    both = manager_of(tmp_path / "a", tmp_path / "b", place=tmp_path / "b")
+    assert read_all(both.logs["t", 0]) == []
+    assert len([*tmp_path.glob("a/t-0.*-stray")]) == 1
+    both.close(T0)
+
+
+@pytest.mark.parametrize("broken", "ab")
+@pytest.mark.parametrize("named", "ab")
+def test_of_a_directory_that_fails_meanwhile_nothing_is_decided(tmp_path: Path, named: str, broken: str) -> None:
+    """Both stay where they are. What the metadata names is the log, and with the directory it is offline."""
+    differing(tmp_path)
+    disk = Unreadable(tmp_path / broken)
+    manager = LogManager([str(tmp_path / name) for name in "ab"], fs=disk)
+    manager.lock()
+
+    def place_of(topic: str, partition: int) -> str:
+        disk.code = errno.EIO  # all is open by now
+        return str(tmp_path / named)
+
+    manager.load(lambda topic: LogConfig(), T0, place_of=place_of)
+    assert [each.is_online for each in manager.directories] == [broken != "a", broken != "b"]
+    assert manager.logs["t", 0].path == f"{tmp_path}/{named}/t-0"
+    assert len([*tmp_path.glob("?/t-0")]) == 2
+    manager.close(T0)
 
 
 def test_a_copy_without_its_log_takes_its_place(tmp_path: Path) -> None:
