@@ -16,7 +16,7 @@ one ends with: the one stays that the metadata names, and nothing is lost of the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from storage.checkpoints import read_topic_id
@@ -40,13 +40,16 @@ class Settled(NamedTuple):
 def settle_twins(one: PartitionLog, other: PartitionLog, place: str | None) -> Settled:
     """`place`: the log directory in which the metadata has the partition.
 
-    A directory that fails meanwhile goes offline; then nobody knows which is the longer one. DirectoryRefused: they
-    differ, and the metadata has neither.
+    A directory that fails meanwhile goes offline, and none of its logs goes; nor does the other one. DirectoryRefused:
+    they differ, and the metadata has neither. LogOffline: they cannot be compared, as no descriptor is left.
     """
     shorter, longer = sorted((one, other), key=lambda each: (each.log_end_offset, each.directory.path == place))
-    with suppress(LogOffline):
+    try:
         if _is_part_of(shorter, longer):
             return Settled(longer, shorter, is_part=True)
+    except LogOffline:
+        if one.directory.is_online and other.directory.is_online:
+            raise
     named = [each for each in (one, other) if each.directory.path == place]
     if not named and one.directory.is_online and other.directory.is_online:
         raise DirectoryRefused(other.path, f"is there twice, also as {one.path}, with other records")

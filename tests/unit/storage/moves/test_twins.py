@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from storage.checkpoints import RECOVERY_POINTS
-from storage.errors import DirectoryRefused
+from storage.errors import DirectoryRefused, LogOffline
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.failing_fs import Unreadable
@@ -111,24 +111,38 @@ def test_logs_of_two_topics_are_no_twins(tmp_path: Path) -> None:
     both.close(T0)
 
 
+def load_and_break(manager: LogManager, place: Path, code: int) -> None:
+    """From when all is open no file can be read on the disk any more."""
+
+    def place_of(topic: str, partition: int) -> str:
+        manager.directories[0].fs.code = code  # type: ignore[attr-defined]
+        return str(place)
+
+    manager.lock()
+    manager.load(lambda topic: LogConfig(), T0, place_of=place_of)
+
+
 @pytest.mark.parametrize("broken", "ab")
 @pytest.mark.parametrize("named", "ab")
 def test_of_a_directory_that_fails_meanwhile_nothing_is_decided(tmp_path: Path, named: str, broken: str) -> None:
     """Both stay where they are. What the metadata names is the log, and with the directory it is offline."""
     differing(tmp_path)
-    disk = Unreadable(tmp_path / broken)
-    manager = LogManager([str(tmp_path / name) for name in "ab"], fs=disk)
-    manager.lock()
-
-    def place_of(topic: str, partition: int) -> str:
-        disk.code = errno.EIO  # all is open by now
-        return str(tmp_path / named)
-
-    manager.load(lambda topic: LogConfig(), T0, place_of=place_of)
+    manager = LogManager([str(tmp_path / name) for name in "ab"], fs=Unreadable(tmp_path / broken))
+    load_and_break(manager, tmp_path / named, errno.EIO)
     assert [each.is_online for each in manager.directories] == [broken != "a", broken != "b"]
     assert manager.logs["t", 0].path == f"{tmp_path}/{named}/t-0"
     assert len([*tmp_path.glob("?/t-0")]) == 2
     manager.close(T0)
+
+
+def test_what_cannot_be_compared_for_want_of_descriptors_is_not_decided(tmp_path: Path) -> None:
+    """Which is no fault of a disk: the start fails, and another one may have them."""
+    differing(tmp_path)
+    manager = LogManager([str(tmp_path / name) for name in "ab"], fs=Unreadable(tmp_path / "a"))
+    with pytest.raises(LogOffline, match="Too many open files"):
+        load_and_break(manager, tmp_path / "a", errno.EMFILE)
+    assert len([*tmp_path.glob("?/t-0")]) == 2
+    manager.unlock()
 
 
 def test_a_copy_without_its_log_takes_its_place(tmp_path: Path) -> None:
