@@ -3,7 +3,8 @@
 A worker copies what is there into `<topic>-<partition>.<id>-future`, round by round (storage/moves/copy.py), until next
 to nothing is left. The rest is copied on the loop, and in the same turn the copy takes the place of the log
 (LogManager.replace): nobody finds a moment in which there are two of them or none. The log that was goes once the new
-one is on the disk (broker/replaced_log.py). Meanwhile neither the cleaner nor retention touches it.
+one is on the disk (broker/replaced_log.py). Meanwhile the cleaner leaves it alone. Retention does not: the disk may be
+full, which is why it moves. The copy takes over where the log starts.
 
 If the partition is deleted, or sent elsewhere, the copy goes; if one of the directories fails, it stays for the next
 start. Whose file cannot be read or written is whose directory fails: partitions are moved away from disks that go bad.
@@ -76,7 +77,7 @@ class Move:
         if not self._over:
             self._over = True
             if self.source.cleaning == self.abandon:
-                self.source.cleaning = None
+                self.source.cleaning, self.source.copied = None, False
             if self._work is not None:
                 self._work.cancel()
             self._moves.ended(self)
@@ -98,7 +99,8 @@ class Move:
     def _fail(self, error: Exception) -> None:
         """Whose file it is is whose directory fails; for what is no fault of a disk see `LogDirectory.fail`."""
         if isinstance(error, SourceUnreadable):
-            self.source.directory.fail(error.error)
+            if not self._is_expired(error.error):
+                self.source.directory.fail(error.error)
         elif isinstance(error, OSError):
             self.directory.fail(error)
         else:
@@ -106,6 +108,11 @@ class Move:
             self.abandon()
         if not self.is_over():
             self._try_again(error)
+
+    def _is_expired(self, error: OSError) -> bool:
+        """Whether it is about a file that the log has no more: retention was faster than the worker."""
+        left = {segment.log.path for segment in self.source.segments}
+        return isinstance(error, FileNotFoundError) and error.filename not in left
 
     def _try_again(self, error: Exception) -> None:
         """Go on after a while, with what of the copy is whole then."""
@@ -124,7 +131,7 @@ class Move:
         if self.source.cleaning is not None:
             self._after(_WAIT_MS)
             return
-        self.source.cleaning = self.abandon
+        self.source.cleaning, self.source.copied = self.abandon, True
         self._round()
 
     def _after(self, delay_ms: int) -> None:

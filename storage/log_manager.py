@@ -356,7 +356,7 @@ class LogManager:
 
     def retention_task(self, log: PartitionLog, now_ms: int) -> Task | None:
         """Take a log's expired segments out; what is left to do. Nothing while a cleaner is at it."""
-        if not log.directory.is_online or log.closed or log.cleaning is not None:
+        if not log.directory.is_online or log.closed or (log.cleaning is not None and not log.copied):
             return None
         try:
             paths = remove_segments(log, expired_segments(log, now_ms), now_ms)

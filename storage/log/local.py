@@ -42,6 +42,7 @@ class LocalLog:
         "_stable_position",
         "cleaning",
         "closed",
+        "copied",
         "directory",
         "flushes",
         "last_flush_ms",
@@ -87,6 +88,8 @@ class LocalLog:
         self.closed = False
         #: Ends what a cleaner is doing with it; None: none is. Until it is done, its closed segments stay.
         self.cleaning: Callable[[], None] | None = None
+        #: Whether that only reads it, by the names of its files: then segments may go that are over.
+        self.copied = False
         #: Bytes of records in all segments.
         self.size_bytes = sum(segment.size_bytes for segment in segments)
         self._config = config

@@ -135,3 +135,33 @@ def test_a_stop_before_the_copy_is_on_the_disk_brings_no_deleted_records_back(br
     again = Moving(broker.home)
     assert again.values_now() == [b"2"]
     again.close()
+
+
+def test_retention_goes_on_while_a_partition_moves(broker: Moving) -> None:
+    """Also of what a worker was just about to read; the cleaner alone has to wait."""
+    for value in (b"1", b"2", b"3"):
+        broker.append(value, BIG)
+        broker.partition.log.roll(broker.partition.log.log_end_offset, broker.clock.now_ms())
+    broker.send_to(1)
+    broker.copies.release()
+    broker.partition.delete_records(4)
+    broker.background.retain()
+    broker.settle()
+    assert broker.partition.log.segments.base_offsets == [4, 6]
+    assert broker.partition.log.cleaning is not None
+    broker.copies.release()
+    assert online(broker) == [True, True]
+    broker.copies.held = False
+    broker.advance(5_000)
+    assert (broker.place, broker.values_now()) == ("data1", [b"3", BIG])
+    assert broker.names() == ["data1/t-0"]
+    assert not broker.partition.log.copied
+
+
+def test_a_file_that_is_missing_though_the_log_has_it_is_a_fault_of_the_disk(broker: Moving) -> None:
+    broker.append(BIG)
+    broker.send_to(1)
+    broker.copies.release()
+    Path(broker.partition.log.active_segment.log.path).unlink()
+    broker.copies.release()
+    assert online(broker) == [False, True]
