@@ -249,6 +249,7 @@ class Move:
         try:
             new = load_log(self.directory, stored)
             append_rest(new, self.source, stored.now_ms)
+            new.assign_leader_epoch(self.partition.leader_epoch)  # so that the partition cannot but take it
         except BaseException:
             if new is not None:
                 new.close_files()

@@ -79,6 +79,25 @@ def test_a_move_that_runs_out_of_descriptors_goes_on_later(broker: Moving, disk:
     assert broker.names() == ["data1/t-0"]
 
 
+def test_a_copy_that_cannot_be_led_is_none(broker: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its epoch cannot be written, as no descriptor is left: the log stays, alone."""
+    fs = broker.logs.directories[1].fs
+    write_file = fs.write_file
+
+    def without_epochs(path: str, data: bytes, *, sync: bool = False) -> None:
+        if path.startswith(f"{broker.home}/data1/t-0/leader-epoch"):
+            raise OSError(errno.EMFILE, "none left", path)
+        write_file(path, data, sync=sync)
+
+    monkeypatch.setattr(fs, "write_file", without_epochs)
+    broker.send_to(1)
+    broker.copies.release()
+    broker.append(b"1")
+    assert online(broker) == [True, True]
+    assert (broker.place, broker.values_now()) == ("data0", [b"1"])
+    assert broker.names() == ["data0/t-0"]
+
+
 def waiting(broker: Moving) -> None:
     """Moved to data1, and sent back before that is on the disk."""
     broker.append(BIG)
