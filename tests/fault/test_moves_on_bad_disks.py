@@ -101,12 +101,16 @@ class Story:
 
 
 def check(home: Path, story: Story, promised: int) -> None:
-    """A start with a disk that works: nothing of what was promised is missing, and the move comes to its end."""
+    """A start with a disk that works: nothing of what was promised is missing, and the move comes to its end.
+
+    Above that there may be gaps (docs/durability.md), and nothing out of order.
+    """
     again = Moving(home, LOCAL, CONFIG)
     found = again.values_now()
     answered = [value for value in found if value not in story.refused]
-    assert answered == story.answered[: len(answered)]
-    assert len(answered) >= promised
+    assert answered[:promised] == story.answered[:promised]
+    others = iter(story.answered[promised:])
+    assert all(value in others for value in answered[promised:])
     again.moves.start()
     for _ in range(20):
         again.advance(5_000)
