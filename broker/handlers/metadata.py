@@ -56,12 +56,12 @@ def metadata(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def _is_invalid(version: int, request: Struct) -> bool:
-    """Topics without a name, or by an id in versions that know ids in answers only."""
-    return any(
-        (topic.name is None and (version < TOPIC_IDS_VERSION or topic.topic_id == ZERO_UUID))
-        or (version < TOPIC_IDS_VERSION and topic.topic_id != ZERO_UUID)
-        for topic in request.topics or ()
-    )
+    """Topics without a name where ids do not count: in versions that know ids in answers only, or without any id."""
+    topics = request.topics or ()
+    has_ids = any(topic.topic_id != ZERO_UUID for topic in topics)
+    if version < TOPIC_IDS_VERSION and has_ids:
+        return True
+    return not has_ids and any(topic.name is None for topic in topics)
 
 
 def _topics(ctx: RequestContext, request: Struct) -> Iterator[Struct]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,9 @@ JAVA_SOURCES = Path(__file__).parent / "java"
 StartBroker = Callable[..., RunningBroker]
 
 
-@pytest.fixture(scope="session")
-def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
-    """Return a function (kind, properties) that starts a broker of one's own; all are stopped at the end."""
+@contextmanager
+def brokers_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """A function (kind, properties) that starts a broker; all are ended with the context."""
     started: list[RunningBroker] = []
 
     def start(kind: str, properties: Mapping[str, str] | None = None) -> RunningBroker:
@@ -36,20 +37,31 @@ def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBrok
 
     yield start
     for broker in started:
-        broker.stop()
+        if broker.kind == "kafka":
+            broker.kill()  # its own way of stopping takes seconds
+        else:
+            broker.stop()
+
+
+@pytest.fixture(scope="module")
+def start_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartBroker]:
+    """Return a function (kind, properties) that starts a broker of one's own, for this file of tests."""
+    with brokers_of_their_own(tmp_path_factory) as start:
+        yield start
 
 
 @pytest.fixture(scope="session")
-def shared_broker(start_broker: StartBroker) -> Callable[[str], RunningBroker]:
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RunningBroker]]:
     """Return a function that gives the broker of a kind which all tests share, started at its first use."""
     running: dict[str, RunningBroker] = {}
+    with brokers_of_their_own(tmp_path_factory) as start:
 
-    def get(kind: str) -> RunningBroker:
-        if kind not in running:
-            running[kind] = start_broker(kind)
-        return running[kind]
+        def get(kind: str) -> RunningBroker:
+            if kind not in running:
+                running[kind] = start(kind)
+            return running[kind]
 
-    return get
+        yield get
 
 
 @pytest.fixture(scope="session", params=["ours", "kafka"])

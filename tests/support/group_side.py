@@ -106,6 +106,10 @@ class Side:
         self.clients[step.slot].send(step.api, step.version, **step.build(self))
         self.expected[step.slot] = (step.api, step.version)
 
+    def describe(self) -> Struct:
+        """The group as an administrator sees it now."""
+        return self.clients[ADMIN].call(DESCRIBE_GROUPS, 5, groups=[self.group_id])
+
     def receive(self, wait_s: float) -> dict[int, Struct]:
         """What has come by now, or comes first within the time, by slot."""
         sockets = {self.clients[slot].socket: slot for slot in self.expected}

@@ -93,7 +93,9 @@ class JavaRunner:
     """One JVM that runs main classes on request, several at a time, each with streams and an exit code of its own."""
 
     def __init__(self, classpath: Sequence[Path], log: IO[bytes] | int | None = None) -> None:
-        command = java_command("Runner", [], classpath, options=(*QUICK, "-Xmx512m"))
+        # Without the option a thread's log line may be printed by another thread, and so by another program.
+        options = (*QUICK, "-Xmx512m", "-Dlog4j2.enable.direct.encoders=false")
+        command = java_command("Runner", [], classpath, options=options)
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
         self._programs: dict[int, Program] = {}
         self._ids = itertools.count()

@@ -112,6 +112,8 @@ def test_topics_by_id(harness: ControllerHarness, version: int):
     assert (unknown.error_code, unknown.name, unknown.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, None, OTHER_ID)
     (both,) = by_id(harness, version, OTHER_ID, name="orders").topics
     assert (both.error_code, both.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+    (beside_nothing,) = by_id(harness, version, bytes(16), OTHER_ID).topics
+    assert (beside_nothing.error_code, beside_nothing.topic_id) == (ErrorCode.UNKNOWN_TOPIC_ID, OTHER_ID)
 
 
 @pytest.mark.parametrize(("version", "topic_id"), [(10, OTHER_ID), (11, bytes(16)), (12, bytes(16))])
