@@ -4,6 +4,9 @@ It runs the pure decisions of `coordinator.transaction` on `__transaction_state`
 a decision is written, and answered, its markers are written into the partitions in a later turn of the loop, and then
 that it is complete. What is decided but not complete is part of the state: so a restart goes on with it, and writes
 all of its markers again, which changes nothing where they are there already.
+
+Where flush.messages asks for it each step is on the disk before the next one is taken: that partitions take part,
+their records, the decision, all markers, that it is complete. So a power loss finds what a crash would find.
 """
 
 from __future__ import annotations
@@ -152,9 +155,10 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
             transaction.transactional_id,
             marker,
             transaction.partitions,
+            lambda: self._broker.background.forced(found.partition.log),
             lambda: self._complete(found, *key),
         )
-        ending.write()
+        ending.begin()
 
     def _complete(self, found: TransactionLog, partition: int, transactional_id: str) -> None:
         """All markers are written."""

@@ -10,6 +10,7 @@ from broker.coordinators.markers import Marker, append_marker
 from broker.deferred import Deferred
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
+from storage.errors import LogOffline
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -28,9 +29,13 @@ _NOTHING_TO_END = (
 
 
 class Ending:
-    """Writes the markers, again where that fails, and calls `on_done()` when none is missing."""
+    """Writes the markers, again where that fails, and calls `on_done()` when none is missing.
 
-    __slots__ = ("_broker", "_cancelled", "_marker", "_missing", "_name", "_on_done", "_pending")
+    Args:
+        forced: gives what the first marker has to wait for, the decision on its way to the disk; None: for nothing.
+    """
+
+    __slots__ = ("_broker", "_cancelled", "_forced", "_marker", "_missing", "_name", "_on_done", "_pending")
 
     def __init__(
         self,
@@ -38,15 +43,27 @@ class Ending:
         name: str,
         marker: Marker,
         partitions: Collection[TopicPartition],
+        forced: Callable[[], Deferred[None] | None],
         on_done: Callable[[], None],
     ) -> None:
         self._broker = broker
         self._name = name
         self._marker = marker
         self._missing = dict.fromkeys(sorted(partitions))
+        self._forced = forced
         self._on_done = on_done
         self._pending = 0
         self._cancelled = False
+
+    def begin(self) -> None:
+        """`write` once the decision is where it has to be: no partition may know more of it than the coordinator."""
+        if self._cancelled:
+            return
+        forced = self._forced()
+        if forced is None:
+            self.write()
+        else:
+            forced.add_done_callback(self._on_forced)
 
     def write(self) -> None:
         """Ask all partitions whose marker is missing."""
@@ -70,9 +87,19 @@ class Ending:
         """`write` a little later."""
         self._broker.timers.call_later(RETRY_MS, self.write)
 
+    def _on_forced(self, done: Deferred[None]) -> None:
+        try:
+            done.result()
+        except LogOffline:  # it may be no fault of the disk: then the shard stays, and so does what it has to do
+            self._broker.timers.call_later(RETRY_MS, self.begin)
+        else:
+            self.write()
+
     def _on_answer(self, place: TopicPartition, done: Deferred[ErrorCode]) -> None:
         try:
             self._note(place, done.result())
+        except LogOffline as error:
+            log.error("The marker of %s in %s-%d is not on the disk: %s", self._name, *place, error)
         except Exception:
             log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
         self._one_answered()

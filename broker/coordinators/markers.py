@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from broker.deferred import Deferred
+from broker.deferred import Deferred, after
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from coordinator.shard import Producer
@@ -43,10 +43,11 @@ class Marker:
 
 
 def append_marker(broker: Broker, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
-    """Write a marker into a partition, in its turn.
+    """Write a marker into a partition, in its turn; where flush.messages asks for that, it is on the disk then.
 
     Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, KAFKA_STORAGE_ERROR.
+    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a
+    producer id or an epoch below 0. The Deferred may fail with LogOffline instead.
     """
     partition = broker.partitions.get(topic, index)
     if partition is None:
@@ -54,9 +55,17 @@ def append_marker(broker: Broker, marker: Marker, topic: str, index: int) -> Err
     if min(marker.producer) < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
     if topic == CONSUMER_OFFSETS:
-        return _append_to_groups(broker, marker, partition)
+        return _when_forced(broker, partition, _append_to_groups(broker, marker, partition))
     appended = broker.appends.in_order(partition, lambda: _append(broker, marker, partition))
-    return appended if isinstance(appended, Deferred) else ErrorCode(appended)
+    if isinstance(appended, Deferred):
+        return after(appended, lambda: _when_forced(broker, partition, appended.result()))
+    return _when_forced(broker, partition, ErrorCode(appended))
+
+
+def _when_forced(broker: Broker, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
+    """The code; of a marker that was just written, once it is on the disk where it has to be."""
+    forced = broker.background.forced(partition.log) if code is ErrorCode.NONE else None
+    return code if forced is None else forced.then(lambda _: code)
 
 
 def _append(broker: Broker, marker: Marker, partition: Partition) -> ErrorCode:

@@ -30,24 +30,7 @@ NEWER, OLDER = 2, 0
 @handles(ADD_PARTITIONS_TO_TXN)
 def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
     if ctx.api_version >= FIRST_VERSION_OF_BROKERS:
-        return ADD_PARTITIONS_TO_TXN.response(
-            results_by_transaction=[
-                AddPartitionsToTxnResult(
-                    transactional_id=each.transactional_id,
-                    topic_results=results(
-                        each.topics,
-                        decide(
-                            ctx,
-                            each.transactional_id,
-                            Producer(each.producer_id, each.producer_epoch),
-                            each.topics,
-                            verify_only=each.verify_only,
-                        ),
-                    ),
-                )
-                for each in request.transactions
-            ]
-        )
+        return _add_to_each(ctx, request)
     codes = decide(
         ctx,
         request.v3_and_below_transactional_id,
@@ -60,6 +43,35 @@ def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
         return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results(request.v3_and_below_topics, codes))
 
     return ctx.broker.transactions.when_forced(response(codes), lambda code: response(dict.fromkeys(codes, code)))
+
+
+def _add_to_each(ctx: RequestContext, request: Struct) -> Reply:
+    """From v4 on: one answer for many transactions."""
+    decided = [
+        decide(
+            ctx,
+            each.transactional_id,
+            Producer(each.producer_id, each.producer_epoch),
+            each.topics,
+            verify_only=each.verify_only,
+        )
+        for each in request.transactions
+    ]
+
+    def response(decided: Sequence[Mapping[TopicPartition, ErrorCode]]) -> Struct:
+        return ADD_PARTITIONS_TO_TXN.response(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id, topic_results=results(each.topics, codes)
+                )
+                for each, codes in zip(request.transactions, decided, strict=True)
+            ]
+        )
+
+    def failed(code: ErrorCode) -> Struct:
+        return response([dict.fromkeys(codes, code) for codes in decided])
+
+    return ctx.broker.transactions.when_forced(response(decided), failed)
 
 
 def decide(

@@ -38,8 +38,8 @@ def txn_offset_commit(ctx: RequestContext, request: Struct) -> Reply:
     return ctx.broker.groups.with_topic(lambda: commit(ctx, request, refused))
 
 
-def commit(ctx: RequestContext, request: Struct, refused: list[Struct]) -> Reply:
-    """Answer for the topics that there are."""
+def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, forced: bool = False) -> Reply:
+    """Answer for the topics that there are. `forced`: it is on the disk that the group's partition takes part."""
     groups = ctx.broker.groups
 
     def refusal(code: ErrorCode) -> Struct:
@@ -53,9 +53,21 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct]) -> Reply
     if isinstance(shard, ErrorCode):
         return refusal(shard)
     found = groups.log_at(shard.partition)
-    code = found if isinstance(found, ErrorCode) else verify(ctx, request, found.partition)
-    if code is ErrorCode.NONE:
-        code = check_transactional_commit(shard, request)
+    if isinstance(found, ErrorCode):
+        return refusal(found)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    if not is_open(found.partition, producer):
+        code = verify(ctx, request, found.partition, producer)
+        if code is not ErrorCode.NONE:
+            return refusal(code)
+
+        def go_on() -> Reply:
+            return commit(ctx, request, refused, forced=True)
+
+        transactions = ctx.broker.transactions
+        if not forced and (waiting := transactions.once_forced(request.transactional_id, go_on, refusal)) is not None:
+            return waiting
+    code = check_transactional_commit(shard, request)
     if code is not ErrorCode.NONE:
         return refusal(code)
     effects: GroupEffects = Effects()
@@ -66,11 +78,8 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct]) -> Reply
     return groups.when_forced(response(refused + topics), refusal)
 
 
-def verify(ctx: RequestContext, request: Struct, partition: Partition) -> ErrorCode:
+def verify(ctx: RequestContext, request: Struct, partition: Partition, producer: Producer) -> ErrorCode:
     """Whether the group's partition takes part in the transaction; from v5 on it joins."""
-    producer = Producer(request.producer_id, request.producer_epoch)
-    if is_open(partition, producer):
-        return ErrorCode.NONE
     transactions, place = ctx.broker.transactions, TopicPartition(partition.topic, partition.index)
     if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
         code = transactions.join(request.transactional_id, producer, frozenset({place}), NEWER)
