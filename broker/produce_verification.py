@@ -83,6 +83,8 @@ def when_verified(
     It may be too early: then the coordinator is asked again every add.partitions.to.txn.retry.backoff.ms; after
     add.partitions.to.txn.retry.backoff.max.ms, or request.timeout.ms, its word stands. And where flush.messages asks
     for that, it has to be on the disk that the partitions take part, before their records are.
+
+    Whoever gave the records may be gone by then: as the partitions take part, they get them all the same.
     """
     found = verify(ctx, request)
     if not found.asked:
@@ -92,7 +94,7 @@ def when_verified(
         return _when_forced(ctx, request, found.verdicts, serve)
     _copy_records(request)
     later = _ask_again(ctx, request, patience_ms)
-    return after(later, lambda: _when_forced(ctx, request, later.result(), serve))
+    return after(later, lambda: _when_forced(ctx, request, later.result(), serve), even_if_cancelled=True)
 
 
 def is_too_early(ctx: RequestContext, found: Mapping[TopicPartition, Verdict]) -> bool:

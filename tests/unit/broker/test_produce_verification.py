@@ -187,6 +187,17 @@ def test_producer_that_is_faster_than_the_markers_waits_for_them(tmp_path: Path)
     broker.close()
 
 
+def test_records_of_a_producer_that_hangs_up_while_it_waits_are_taken(tmp_path: Path):
+    """As their partition joins: a transaction without records would stay open until its time is up."""
+    broker = made(tmp_path, _max_ms="1000")
+    begin_too_early(broker).cancel()
+    broker.partition(*T0).isr = broker.partition(*T0).replicas
+    broker.advance(RETRY_MS + 20)
+    assert broker.client.describe("x").startswith("Ongoing")
+    assert [record.value for record in broker.records(*T1)] == [b"v"]
+    broker.close()
+
+
 def test_producer_that_is_far_too_early_is_told(broker: TxnBroker):
     """After 100 ms, asked every 20."""
     reply = begin_too_early(broker)
