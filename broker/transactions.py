@@ -12,6 +12,7 @@ their records, the decision, all markers, that it is complete. So a power loss f
 from __future__ import annotations
 
 import logging
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from broker.coordinators.ending import Ending
@@ -66,7 +67,8 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
         self.settings = read_settings(config)
         #: Decided transactions whose markers are on the way, by partition and transactional id.
         self._ending: dict[tuple[int, str], Ending] = {}
-        self._end_scheduled = False
+        #: Partitions in which something was decided in this turn.
+        self._decided: set[int] = set()
 
     def start(self) -> None:
         super().start()
@@ -100,9 +102,10 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
 
     def run(self, shard: TransactionShard, effects: TransactionEffects) -> ErrorCode:
         code = super().run(shard, effects)
-        if shard.prepared and not self._end_scheduled and not self._stopped:
-            self._end_scheduled = True
-            self._broker.loop.call_soon(self._end_prepared)
+        if shard.prepared and not self._stopped:
+            if not self._decided:
+                self._broker.loop.call_soon(self._end_decided)
+            self._decided.add(shard.partition)
         return code
 
     # -- partitions that join ---------------------------------------------------------------------------------------
@@ -131,16 +134,19 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
 
     # -- markers ----------------------------------------------------------------------------------------------------
 
-    def _end_prepared(self) -> None:
-        """Begin to write the markers of all that is decided."""
-        self._end_scheduled = False
-        if self._stopped:
-            return
-        for found in self.loaded_logs():
-            shard = found.shard
-            for transactional_id in list(shard.prepared):
-                if (shard.partition, transactional_id) not in self._ending:
-                    self._end(found, shard.transactions[transactional_id])
+    def _end_decided(self) -> None:
+        """Begin to write the markers of what was decided."""
+        decided, self._decided = self._decided, set()
+        for index in decided:
+            found = self._logs.get(index)
+            if found is not None and found.loaded:
+                for transactional_id in self._not_begun(found.shard):
+                    self._end(found, found.shard.transactions[transactional_id])
+
+    def _not_begun(self, shard: TransactionShard) -> list[str]:
+        """Ids whose markers nobody writes yet: the last ones of `prepared`, oldest first."""
+        ids = takewhile(lambda each: (shard.partition, each) not in self._ending, reversed(shard.prepared))
+        return list(ids)[::-1]
 
     def _end(self, found: TransactionLog, transaction: Transaction) -> None:
         marker = Marker(

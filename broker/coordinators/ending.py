@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long until a partition is asked again that could not take its marker.
+#: How long until partitions are asked again that could not take their markers: at first, then twice as long each time.
 RETRY_MS = 200
+LONGEST_RETRY_MS = 10_000
 
 #: Where a marker has no place any more: the topic is gone, or a later epoch has ended the transaction there.
 _NOTHING_TO_END = (
@@ -35,7 +36,17 @@ class Ending:
         forced: gives what the first marker has to wait for, the decision on its way to the disk; None: for nothing.
     """
 
-    __slots__ = ("_broker", "_cancelled", "_forced", "_marker", "_missing", "_name", "_on_done", "_pending")
+    __slots__ = (
+        "_broker",
+        "_cancelled",
+        "_forced",
+        "_marker",
+        "_missing",
+        "_name",
+        "_on_done",
+        "_pending",
+        "_retry_ms",
+    )
 
     def __init__(
         self,
@@ -53,6 +64,7 @@ class Ending:
         self._forced = forced
         self._on_done = on_done
         self._pending = 0
+        self._retry_ms = RETRY_MS
         self._cancelled = False
 
     def begin(self) -> None:
@@ -85,13 +97,17 @@ class Ending:
 
     def again(self) -> None:
         """`write` a little later."""
-        self._broker.timers.call_later(RETRY_MS, self.write)
+        self._call_later(self.write)
+
+    def _call_later(self, step: Callable[[], None]) -> None:
+        self._broker.timers.call_later(self._retry_ms, step)
+        self._retry_ms = min(2 * self._retry_ms, LONGEST_RETRY_MS)
 
     def _on_forced(self, done: Deferred[None]) -> None:
         try:
             done.result()
         except LogOffline:  # it may be no fault of the disk: then the shard stays, and so does what it has to do
-            self._broker.timers.call_later(RETRY_MS, self.begin)
+            self._call_later(self.begin)
         else:
             self.write()
 
