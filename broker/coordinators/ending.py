@@ -22,11 +22,7 @@ RETRY_MS = 200
 LONGEST_RETRY_MS = 10_000
 
 #: Where a marker has no place any more: the topic is gone, or a later epoch has ended the transaction there.
-_NOTHING_TO_END = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-)
+_NOTHING_TO_END = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 class Ending:
@@ -60,7 +56,7 @@ class Ending:
         self._broker = broker
         self._name = name
         self._marker = marker
-        self._missing = dict.fromkeys(sorted(partitions))
+        self._missing: dict[TopicPartition, ErrorCode] = dict.fromkeys(sorted(partitions), ErrorCode.NONE)
         self._forced = forced
         self._on_done = on_done
         self._pending = 0
@@ -126,6 +122,10 @@ class Ending:
         elif code in _NOTHING_TO_END:
             log.info("No marker of %s is written into %s-%d: %s", self._name, *place, code.name)
             del self._missing[place]
+        elif self._missing[place] is not code:
+            self._missing[place] = code
+            if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:  # for administrators to see, and to repair
+                log.error("A later coordinator than that of %s has written to %s-%d: no marker", self._name, *place)
 
     def _one_answered(self) -> None:
         self._pending -= 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.coordinators import ending
-from broker.coordinators.ending import LONGEST_RETRY_MS
+from broker.coordinators.ending import LONGEST_RETRY_MS, RETRY_MS
 from broker.coordinators.markers import Marker, append_marker
 from coordinator.placement import partition_for
 from coordinator.transaction.shard import TransactionShard
@@ -89,3 +89,19 @@ def test_what_is_decided_in_one_turn_is_ended_in_that_order(broker: TxnBroker, m
     broker.settle()
     assert begun == ["x", "y"]
     assert not shard_of(broker).prepared
+
+
+def test_coordinator_that_is_shut_out_goes_on_trying_and_says_so(broker: TxnBroker, caplog: pytest.LogCaptureFixture):
+    """Its transaction is open there: to forget that would leave readers of committed records waiting for ever."""
+    producer_id = broker.client.producer_id("P0")
+    state = broker.partition(*T0).log.producer_state
+    state.producers[producer_id].coordinator_epoch = 5
+    broker.client.end("x", ("P0", 0), True, 5)
+    broker.advance(RETRY_MS + 2 * RETRY_MS)
+    assert broker.client.describe("x").startswith("PrepareCommit")
+    told = [each.getMessage() for each in caplog.records if each.levelname == "ERROR"]
+    assert told == ["A later coordinator than that of x has written to t-0: no marker"]
+    state.producers[producer_id].coordinator_epoch = 0
+    broker.advance(4 * RETRY_MS)
+    assert broker.client.describe("x").startswith("CompleteCommit")
+    assert broker.client.committed_values("t") == [b"v"]
