@@ -198,6 +198,5 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
         now_ms = self._broker.clock.now_ms()
         for found in self.loaded_logs():
             records = expired_records(found.shard, now_ms)
-            if records:
-                found.write(records)
+            if records and self.run_records(found, records) is ErrorCode.NONE:
                 log.info("Removed %d expired transactional ids from %s", len(records), found.partition)

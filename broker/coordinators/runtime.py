@@ -13,7 +13,7 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
@@ -200,6 +200,14 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             log.info("%s", line if line.isprintable() else ascii(line))
         self.arm()
         return code
+
+    def run_records(self, found: ShardLog[S, R], records: Sequence[R]) -> ErrorCode:
+        """`run` a decision that is nothing but these records, if there are any."""
+        if not records:
+            return ErrorCode.NONE
+        effects: Effects[R] = Effects()
+        effects.write(records)
+        return self.run(found.shard, effects)
 
     def _note_flush(self, found: ShardLog[S, R]) -> None:
         if found.flush_due:
