@@ -19,7 +19,7 @@ from broker.deferred import Deferred, after
 from broker.dispatch import Reply, RequestContext
 from broker.partition import OfflineLog, Partition
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import TopicPartition
+from coordinator.transaction.transaction import NEWER, TopicPartition
 from protocol.errors import ErrorCode
 from protocol.records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
 from protocol.schema import Struct
@@ -34,8 +34,6 @@ _MAGIC = 2
 
 FIRST_VERSION_THAT_JOINS = 12
 FIRST_VERSION_KNOWING_ABORTABLE = 11
-#: The transaction protocol of clients whose partitions join by being written to.
-NEWER = 2
 
 #: What clients that do not know these codes are to try again after; it does not make them ask for metadata.
 _TRY_AGAIN = (

@@ -13,6 +13,7 @@ from broker.deferred import Deferred, after
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from coordinator.shard import Producer
+from coordinator.transaction.transaction import NEWER
 from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.records.control import build_end_transaction_marker
@@ -20,9 +21,6 @@ from storage.append.rules import AppendOrigin
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-
-#: From this transaction.version on a marker has a higher epoch than the records of its transaction (KIP-1228).
-_EPOCH_BUMP_VERSION = 2
 
 #: Errors of the group coordinator that mean the same as a leader that is not there yet.
 _NOT_READY = (
@@ -106,7 +104,7 @@ def _append_to_groups(broker: Broker, marker: Marker, partition: Partition) -> E
 
 def is_of_the_next(partition: Partition, marker: Marker) -> bool:
     """Whether what is open has the marker's own epoch: then it is a later transaction, where epochs are bumped."""
-    if marker.transaction_version < _EPOCH_BUMP_VERSION:
+    if marker.transaction_version < NEWER:  # from then on a marker has a higher epoch than its records (KIP-1228)
         return False
     entry = partition.log.producer_state.producers.get(marker.producer.producer_id)
     return (

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from broker.dispatch import Reply, RequestContext, handles
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import TopicPartition
+from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
@@ -23,8 +23,6 @@ from protocol.schema import Struct
 
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
 FIRST_VERSION_OF_BROKERS = 4
-#: Transaction protocols of the clients for whom the request is made: KIP-890's, and the one before.
-NEWER, OLDER = 2, 0
 
 
 @handles(ADD_PARTITIONS_TO_TXN)

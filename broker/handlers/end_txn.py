@@ -12,13 +12,13 @@ from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.end_txn import Ended, end_transaction
 from coordinator.transaction.shard import TransactionEffects
+from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.schema import Struct
 
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
 FIRST_VERSION_WITH_EPOCH_BUMP = 5
-NEWER, OLDER = 2, 0
 
 
 @handles(END_TXN)

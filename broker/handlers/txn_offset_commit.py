@@ -13,7 +13,7 @@ from coordinator.effects import Effects
 from coordinator.group.shard import GroupEffects
 from coordinator.group.txn_offset_commit import check_transactional_commit, commit_in_transaction
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import TopicPartition
+from coordinator.transaction.transaction import NEWER, TopicPartition
 from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.txn_offset_commit import (
@@ -27,7 +27,6 @@ from protocol.schema import Struct
 FIRST_VERSION_SURE_OF_LOADING = 2
 FIRST_VERSION_KNOWING_ABORTABLE = 4
 FIRST_VERSION_THAT_JOINS = 5
-NEWER = 2
 
 
 @handles(TXN_OFFSET_COMMIT)
