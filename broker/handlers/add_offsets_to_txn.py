@@ -6,6 +6,7 @@ Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexib
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import fenced_in_words_of
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import OLDER, TopicPartition
 from metadata.topic_names import CONSUMER_OFFSETS
@@ -28,8 +29,7 @@ def add_offsets_to_txn(ctx: RequestContext, request: Struct) -> Reply:
         producer = Producer(request.producer_id, request.producer_epoch)
         # Clients of the newer protocol have TxnOffsetCommit do it.
         code = broker.transactions.join(request.transactional_id, producer, frozenset({place}), OLDER)
-        if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
         return broker.transactions.when_forced(response(code), response)
 
     return broker.groups.with_topic(add)

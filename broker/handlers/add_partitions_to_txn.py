@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import fenced_in_words_of
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition
 from protocol.errors import ErrorCode
@@ -89,9 +90,7 @@ def decide(
         return transactions.verify(transactional_id, producer, places)
     client_version = NEWER if ctx.api_version >= FIRST_VERSION_OF_BROKERS else OLDER
     code = transactions.join(transactional_id, producer, places, client_version)
-    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
-    return dict.fromkeys(places, code)
+    return dict.fromkeys(places, fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code))
 
 
 def results(topics: Sequence[Struct], codes: Mapping[TopicPartition, ErrorCode]) -> list[Struct]:

@@ -8,6 +8,7 @@ are told after it.
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import fenced_in_words_of
 from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.end_txn import Ended, end_transaction
@@ -53,7 +54,5 @@ def _end(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def _response(ctx: RequestContext, ended: Ended) -> Struct:
-    code = ended.code
-    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, ended.code)
     return END_TXN.response(error_code=code, producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)
