@@ -24,10 +24,18 @@ FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 @handles(END_TXN)
 def end_txn(ctx: RequestContext, request: Struct) -> Reply:
+    if _needs_producer_id(ctx, request):
+        return ctx.broker.producer_ids.with_ids(lambda: _end(ctx, request))
+    return _end(ctx, request)
+
+
+def _needs_producer_id(ctx: RequestContext, request: Struct) -> bool:
+    """Whether there has to be an id to give, since epochs are used up: a decision does not wait for one."""
     if ctx.api_version < FIRST_VERSION_WITH_EPOCH_BUMP:
-        return _end(ctx, request)
-    # There has to be an id to give where epochs are used up: a decision does not wait.
-    return ctx.broker.producer_ids.with_ids(lambda: _end(ctx, request))
+        return False
+    shard = ctx.broker.transactions.at(request.transactional_id)
+    found = None if isinstance(shard, ErrorCode) else shard.transactions.get(request.transactional_id)
+    return found is not None and found.is_exhausted
 
 
 def _end(ctx: RequestContext, request: Struct) -> Reply:
