@@ -156,6 +156,11 @@ class Background:
             sync = self._flushes[partition_log] = GroupSync(lambda: self._flush(partition_log), self._loop.call_soon)
         return sync.request()
 
+    def forced(self, partition_log: PartitionLog) -> Deferred[None] | None:
+        """`flush` for what relies on all that is in the log, where flush.messages asks for one; None: go on at once."""
+        unforced = partition_log.log_end_offset - partition_log.recovery_point
+        return self.flush(partition_log) if unforced >= partition_log.config.flush_messages else None
+
     def _flush(self, partition_log: PartitionLog) -> Deferred[None]:
         # Linux tells of pages that it lost once: to one sync of a file, not to another beside it or after it. So a log
         # has one flush at a time, this one behind that of the thread if need be, and is offline before it is answered.

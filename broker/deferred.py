@@ -143,8 +143,13 @@ class Deferred(Generic[T]):
                 log.exception("A call failed that an answer leads to")
 
 
-def after(first: Deferred[Any], serve: Callable[[], T | Deferred[T] | None]) -> Deferred[T]:
-    """What `serve()` gives, now or later, once `first` is done; errors of either pass through."""
+def after(
+    first: Deferred[Any], serve: Callable[[], T | Deferred[T] | None], *, even_if_cancelled: bool = False
+) -> Deferred[T]:
+    """What `serve()` gives, now or later, once `first` is done; errors of either pass through.
+
+    It is called for a client that is still there; `even_if_cancelled`: also for one that has hung up.
+    """
     answered: Deferred[T] = Deferred()
 
     def pass_on(reply: Deferred[T]) -> None:
@@ -154,12 +159,14 @@ def after(first: Deferred[Any], serve: Callable[[], T | Deferred[T] | None]) -> 
             answered.fail(error)
 
     def go_on(done: Deferred[Any]) -> None:
-        if answered.done:
+        if answered.done and not even_if_cancelled:
             return
         try:
             done.result()
             reply = serve()
         except Exception as error:
+            if answered.cancelled:
+                log.exception("A call failed whose client is gone")
             answered.fail(error)
             return
         if isinstance(reply, Deferred):

@@ -71,3 +71,10 @@ def error_code_of(error: BaseException) -> ErrorCode:
         if code is not None:
             return code
     return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def fenced_in_words_of(api_version: int, knows_fenced_from: int, code: ErrorCode) -> ErrorCode:
+    """PRODUCER_FENCED (KIP-588) to clients of a version before the one that knows it: INVALID_PRODUCER_EPOCH."""
+    if code is ErrorCode.PRODUCER_FENCED and api_version < knows_fenced_from:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code

@@ -22,6 +22,7 @@ from coordinator.group.settings import ConsumerSettings, GroupSettings, Migratio
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share.offsets import without_topic_records
 from metadata.topic_names import CONSUMER_OFFSETS
+from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -103,18 +104,13 @@ class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         """A topic is gone: so are its offsets; and if it is the coordinator's own, all groups."""
         super().topic_deleted(topic, topic_id)
         for found in self.loaded_logs():
-            records = topic_deleted_records(found.shard, topic, topic_id)
-            if records:
-                found.write(records)
-            records = without_topic_records(found.shard, topic_id)
-            if records:
-                found.write(records)
+            self.run_records(found, topic_deleted_records(found.shard, topic, topic_id))
+            self.run_records(found, without_topic_records(found.shard, topic_id))
 
     def _expire(self) -> None:
         """Remove what has outlived offsets.retention.minutes; every offsets.retention.check.interval.ms."""
         now_ms = self._broker.clock.now_ms()
         for found in self.loaded_logs():
             records = expired_records(found.shard, now_ms)
-            if records:
-                found.write(records)
+            if records and self.run_records(found, records) is ErrorCode.NONE:
                 log.info("Removed %d expired offsets and groups from %s", len(records), found.partition)

@@ -19,7 +19,7 @@ from broker.deferred import Deferred, after
 from broker.dispatch import Reply, RequestContext
 from broker.partition import OfflineLog, Partition
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import TopicPartition
+from coordinator.transaction.transaction import NEWER, TopicPartition
 from protocol.errors import ErrorCode
 from protocol.records.batch import LOG_OVERHEAD, TRANSACTIONAL_BIT
 from protocol.schema import Struct
@@ -34,8 +34,6 @@ _MAGIC = 2
 
 FIRST_VERSION_THAT_JOINS = 12
 FIRST_VERSION_KNOWING_ABORTABLE = 11
-#: The transaction protocol of clients whose partitions join by being written to.
-NEWER = 2
 
 #: What clients that do not know these codes are to try again after; it does not make them ask for metadata.
 _TRY_AGAIN = (
@@ -65,6 +63,38 @@ class FirstBatch(NamedTuple):
     is_fenced: bool = False  # whether the log has had a later epoch of it
 
 
+class Answer(NamedTuple):
+    """What becomes of a request: the partitions that are refused, mostly none; whether the coordinator was asked."""
+
+    verdicts: Mapping[TopicPartition, Verdict]
+    asked: bool = False
+
+
+NOTHING_TO_ASK = Answer(NO_VERDICTS)
+
+
+def when_verified(
+    ctx: RequestContext, request: Struct, serve: Callable[[Mapping[TopicPartition, Verdict]], Reply]
+) -> Reply:
+    """What `serve(verdicts)` answers to a Produce with a transactional id: at once, mostly.
+
+    It may be too early: then the coordinator is asked again every add.partitions.to.txn.retry.backoff.ms; after
+    add.partitions.to.txn.retry.backoff.max.ms, or request.timeout.ms, its word stands. And where flush.messages asks
+    for that, it has to be on the disk that the partitions take part, before their records are.
+
+    Whoever gave the records may be gone by then: as the partitions take part, they get them all the same.
+    """
+    found = verify(ctx, request)
+    if not found.asked:
+        return serve(found.verdicts)
+    patience_ms = _patience_ms(ctx.broker) if is_too_early(ctx, found.verdicts) else 0
+    if patience_ms <= 0:
+        return _when_forced(ctx, request, found.verdicts, serve)
+    _copy_records(request)
+    later = _ask_again(ctx, request, patience_ms)
+    return after(later, lambda: _when_forced(ctx, request, later.result(), serve), even_if_cancelled=True)
+
+
 def is_too_early(ctx: RequestContext, found: Mapping[TopicPartition, Verdict]) -> bool:
     """Whether the transaction before is still being ended, so that the coordinator may say something else soon."""
     return (
@@ -74,67 +104,89 @@ def is_too_early(ctx: RequestContext, found: Mapping[TopicPartition, Verdict]) -
     )
 
 
-def when_not_too_early(
+def _patience_ms(broker: Broker) -> int:
+    get_int = broker.config.get_int
+    return min(get_int("add.partitions.to.txn.retry.backoff.max.ms"), get_int("request.timeout.ms"))
+
+
+def _ask_again(ctx: RequestContext, request: Struct, most_ms: int) -> Deferred[Mapping[TopicPartition, Verdict]]:
+    """What is said once it is not too early any more, or the time is over."""
+    broker = ctx.broker
+    backoff_ms = broker.config.get_int("add.partitions.to.txn.retry.backoff.ms")
+    until_ms = broker.clock.monotonic_ms() + most_ms
+    verified: Deferred[Mapping[TopicPartition, Verdict]] = Deferred()
+
+    def ask() -> None:
+        try:
+            found = verify(ctx, request).verdicts
+        except Exception as error:
+            verified.fail(error)
+            return
+        if is_too_early(ctx, found) and broker.clock.monotonic_ms() < until_ms:
+            broker.timers.call_later(backoff_ms, ask)
+        else:
+            verified.resolve(found)
+
+    broker.timers.call_later(backoff_ms, ask)
+    return verified
+
+
+def _when_forced(
     ctx: RequestContext,
     request: Struct,
     found: Mapping[TopicPartition, Verdict],
     serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
 ) -> Reply:
-    """What `serve(verdicts)` answers once the coordinator does not say CONCURRENT_TRANSACTIONS any more.
+    """What `serve` answers once what the coordinator said is on the disk, where it has to be."""
 
-    It is asked every add.partitions.to.txn.retry.backoff.ms; after add.partitions.to.txn.retry.backoff.max.ms, or
-    request.timeout.ms, its word stands. `found`: what it says now.
-    """
-    broker = ctx.broker
-    get_int = broker.config.get_int
-    backoff_ms = get_int("add.partitions.to.txn.retry.backoff.ms")
-    most_ms = min(get_int("add.partitions.to.txn.retry.backoff.max.ms"), get_int("request.timeout.ms"))
-    if most_ms <= 0:
+    def ask_again() -> Reply:
+        """Somebody may have ended the transaction meanwhile."""
+        return serve(verify(ctx, request).verdicts)
+
+    def refuse(code: ErrorCode) -> Reply:
+        verdict = told(code, ctx.api_version)
+        return serve({batch.place: verdict for batch in _batches(ctx, request)})
+
+    transactions = ctx.broker.transactions
+    waiting = transactions.once_forced(request.transactional_id, ask_again, refuse)
+    if waiting is None:
         return serve(found)
-    until_ms = broker.clock.monotonic_ms() + most_ms
+    _copy_records(request)
+    return waiting
+
+
+def _copy_records(request: Struct) -> None:
+    """What waits, copies: the request lies in its connection's buffer."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             if data.records is not None:
-                data.records = memoryview(bytearray(data.records))  # what waits, copies
-    verified: Deferred[Mapping[TopicPartition, Verdict]] = Deferred()
-
-    def ask_again() -> None:
-        try:
-            answer = verdicts(ctx, request)
-        except Exception as error:
-            verified.fail(error)
-            return
-        if is_too_early(ctx, answer) and broker.clock.monotonic_ms() < until_ms:
-            broker.timers.call_later(backoff_ms, ask_again)
-        else:
-            verified.resolve(answer)
-
-    broker.timers.call_later(backoff_ms, ask_again)
-    return after(verified, lambda: serve(verified.result()))
+                data.records = memoryview(bytearray(data.records))
 
 
-def verdicts(ctx: RequestContext, request: Struct) -> Mapping[TopicPartition, Verdict]:
-    """Of a Produce with a transactional id: the partitions whose records are refused, mostly none.
+def verify(ctx: RequestContext, request: Struct) -> Answer:
+    """Ask for the partitions of a Produce with a transactional id.
 
     Records of more than one producer refuse all of them: INVALID_PRODUCER_ID_MAPPING.
     """
     found = list(_batches(ctx, request))
     if not found:
-        return {}
+        return NOTHING_TO_ASK
     producers = {batch.producer for batch in found}
     if len(producers) > 1:
         refused = Verdict(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        return {batch.place: refused for batch in found}
+        return Answer({batch.place: refused for batch in found})
     fenced = Verdict(ErrorCode.INVALID_PRODUCER_EPOCH)
-    answer = {batch.place: fenced for batch in found if batch.is_fenced}
+    refusals = {batch.place: fenced for batch in found if batch.is_fenced}
     first = [batch for batch in found if batch.sequence >= 0 and not batch.is_fenced]
-    codes = ask(ctx.broker, request.transactional_id, first, ctx.api_version) if first else {}
-    answer |= {place: told(code, ctx.api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
+    if not first:
+        return Answer(refusals) if refusals else NOTHING_TO_ASK
+    codes = ask(ctx.broker, request.transactional_id, first, ctx.api_version)
+    refusals |= {place: told(code, ctx.api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
     if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
         for batch in first:
             if batch.sequence and not batch.is_known:
-                answer.setdefault(batch.place, Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
-    return answer
+                refusals.setdefault(batch.place, Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
+    return Answer(refusals, asked=True)
 
 
 def ask(

@@ -4,11 +4,15 @@ It runs the pure decisions of `coordinator.transaction` on `__transaction_state`
 a decision is written, and answered, its markers are written into the partitions in a later turn of the loop, and then
 that it is complete. What is decided but not complete is part of the state: so a restart goes on with it, and writes
 all of its markers again, which changes nothing where they are there already.
+
+Where flush.messages asks for it each step is on the disk before the next one is taken: that partitions take part,
+their records, the decision, all markers, that it is complete. So a power loss finds what a crash would find.
 """
 
 from __future__ import annotations
 
 import logging
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from broker.coordinators.ending import Ending
@@ -63,7 +67,8 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
         self.settings = read_settings(config)
         #: Decided transactions whose markers are on the way, by partition and transactional id.
         self._ending: dict[tuple[int, str], Ending] = {}
-        self._end_scheduled = False
+        #: Partitions in which something was decided in this turn.
+        self._decided: set[int] = set()
 
     def start(self) -> None:
         super().start()
@@ -97,9 +102,10 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
 
     def run(self, shard: TransactionShard, effects: TransactionEffects) -> ErrorCode:
         code = super().run(shard, effects)
-        if shard.prepared and not self._end_scheduled and not self._stopped:
-            self._end_scheduled = True
-            self._broker.loop.call_soon(self._end_prepared)
+        if shard.prepared and not self._stopped:
+            if not self._decided:
+                self._broker.loop.call_soon(self._end_decided)
+            self._decided.add(shard.partition)
         return code
 
     # -- partitions that join ---------------------------------------------------------------------------------------
@@ -128,16 +134,19 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
 
     # -- markers ----------------------------------------------------------------------------------------------------
 
-    def _end_prepared(self) -> None:
-        """Begin to write the markers of all that is decided."""
-        self._end_scheduled = False
-        if self._stopped:
-            return
-        for found in self.loaded_logs():
-            shard = found.shard
-            for transactional_id in list(shard.prepared):
-                if (shard.partition, transactional_id) not in self._ending:
-                    self._end(found, shard.transactions[transactional_id])
+    def _end_decided(self) -> None:
+        """Begin to write the markers of what was decided."""
+        decided, self._decided = self._decided, set()
+        for index in decided:
+            found = self._logs.get(index)
+            if found is not None and found.loaded:
+                for transactional_id in self._not_begun(found.shard):
+                    self._end(found, found.shard.transactions[transactional_id])
+
+    def _not_begun(self, shard: TransactionShard) -> list[str]:
+        """Ids whose markers nobody writes yet: the last ones of `prepared`, oldest first."""
+        ids = takewhile(lambda each: (shard.partition, each) not in self._ending, reversed(shard.prepared))
+        return list(ids)[::-1]
 
     def _end(self, found: TransactionLog, transaction: Transaction) -> None:
         marker = Marker(
@@ -152,9 +161,10 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
             transaction.transactional_id,
             marker,
             transaction.partitions,
+            lambda: self._broker.background.forced(found.partition.log),
             lambda: self._complete(found, *key),
         )
-        ending.write()
+        ending.begin()
 
     def _complete(self, found: TransactionLog, partition: int, transactional_id: str) -> None:
         """All markers are written."""
@@ -188,6 +198,5 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
         now_ms = self._broker.clock.now_ms()
         for found in self.loaded_logs():
             records = expired_records(found.shard, now_ms)
-            if records:
-                found.write(records)
+            if records and self.run_records(found, records) is ErrorCode.NONE:
                 log.info("Removed %d expired transactional ids from %s", len(records), found.partition)

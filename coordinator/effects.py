@@ -76,9 +76,10 @@ class Effects(Generic[R]):
 def carry_out(effects: Effects[R], write: Callable[[Sequence[R], Producer | None], ErrorCode]) -> ErrorCode:
     """Do the writes in order, with those that follow from them, then deliver the answers.
 
-    `write` appends records to the log, all or nothing, and replays them; it returns why it could not. It is told the
-    producer of whose transaction they are part, None if of none. Returns the
-    first such code: a caller whose request has no parked answer gives it to the client in place of the decision's.
+    `write` appends records to the log, all or nothing, and replays them; it returns why it could not. (Of tombstones
+    too many for one batch the first ones may be there then.) It is told the producer of whose transaction they are
+    part, None if of none. Returns the first such code: a caller whose request has no parked answer gives it to the
+    client in place of the decision's.
     """
     failure = ErrorCode.NONE
     while effects.writes:

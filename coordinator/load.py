@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from coordinator.shard import NO_PRODUCER_ID, Shard, UnknownRecord
+from coordinator.shard import Shard, UnknownRecord
 from protocol.records.batch import (
     CONTROL_BIT,
     CRC_START,
     HEADER_SIZE,
+    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     TRANSACTIONAL_BIT,
     BatchHeader,

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple, Protocol, TypeVar
 
-R = TypeVar("R", bound="LogRecord")
+from protocol.records.batch import NO_PRODUCER_ID
 
-NO_PRODUCER_ID = -1
+R = TypeVar("R", bound="LogRecord")
 
 
 class LogRecord(Protocol):

@@ -10,27 +10,39 @@ from broker.coordinators.markers import Marker, append_marker
 from broker.deferred import Deferred
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
+from storage.errors import LogOffline
 
 if TYPE_CHECKING:
     from broker.broker import Broker
 
 log = logging.getLogger(__name__)
 
-#: How long until a partition is asked again that could not take its marker.
+#: How long until partitions are asked again that could not take their markers: at first, then twice as long each time.
 RETRY_MS = 200
+LONGEST_RETRY_MS = 10_000
 
 #: Where a marker has no place any more: the topic is gone, or a later epoch has ended the transaction there.
-_NOTHING_TO_END = (
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-)
+_NOTHING_TO_END = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
 class Ending:
-    """Writes the markers, again where that fails, and calls `on_done()` when none is missing."""
+    """Writes the markers, again where that fails, and calls `on_done()` when none is missing.
 
-    __slots__ = ("_broker", "_cancelled", "_marker", "_missing", "_name", "_on_done", "_pending")
+    Args:
+        forced: gives what the first marker has to wait for, the decision on its way to the disk; None: for nothing.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_cancelled",
+        "_forced",
+        "_marker",
+        "_missing",
+        "_name",
+        "_on_done",
+        "_pending",
+        "_retry_ms",
+    )
 
     def __init__(
         self,
@@ -38,15 +50,28 @@ class Ending:
         name: str,
         marker: Marker,
         partitions: Collection[TopicPartition],
+        forced: Callable[[], Deferred[None] | None],
         on_done: Callable[[], None],
     ) -> None:
         self._broker = broker
         self._name = name
         self._marker = marker
-        self._missing = dict.fromkeys(sorted(partitions))
+        self._missing: dict[TopicPartition, ErrorCode] = dict.fromkeys(sorted(partitions), ErrorCode.NONE)
+        self._forced = forced
         self._on_done = on_done
         self._pending = 0
+        self._retry_ms = RETRY_MS
         self._cancelled = False
+
+    def begin(self) -> None:
+        """`write` once the decision is where it has to be: no partition may know more of it than the coordinator."""
+        if self._cancelled:
+            return
+        forced = self._forced()
+        if forced is None:
+            self.write()
+        else:
+            forced.add_done_callback(self._on_forced)
 
     def write(self) -> None:
         """Ask all partitions whose marker is missing."""
@@ -68,11 +93,25 @@ class Ending:
 
     def again(self) -> None:
         """`write` a little later."""
-        self._broker.timers.call_later(RETRY_MS, self.write)
+        self._call_later(self.write)
+
+    def _call_later(self, step: Callable[[], None]) -> None:
+        self._broker.timers.call_later(self._retry_ms, step)
+        self._retry_ms = min(2 * self._retry_ms, LONGEST_RETRY_MS)
+
+    def _on_forced(self, done: Deferred[None]) -> None:
+        try:
+            done.result()
+        except LogOffline:  # it may be no fault of the disk: then the shard stays, and so does what it has to do
+            self._call_later(self.begin)
+        else:
+            self.write()
 
     def _on_answer(self, place: TopicPartition, done: Deferred[ErrorCode]) -> None:
         try:
             self._note(place, done.result())
+        except LogOffline as error:
+            log.error("The marker of %s in %s-%d is not on the disk: %s", self._name, *place, error)
         except Exception:
             log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
         self._one_answered()
@@ -83,6 +122,10 @@ class Ending:
         elif code in _NOTHING_TO_END:
             log.info("No marker of %s is written into %s-%d: %s", self._name, *place, code.name)
             del self._missing[place]
+        elif self._missing[place] is not code:
+            self._missing[place] = code
+            if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:  # for administrators to see, and to repair
+                log.error("A later coordinator than that of %s has written to %s-%d: no marker", self._name, *place)
 
     def _one_answered(self) -> None:
         self._pending -= 1

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from broker.deferred import Deferred
+from broker.deferred import Deferred, after
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from coordinator.shard import Producer
+from coordinator.transaction.transaction import NEWER
 from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.records.control import build_end_transaction_marker
@@ -20,9 +21,6 @@ from storage.append.rules import AppendOrigin
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-
-#: From this transaction.version on a marker has a higher epoch than the records of its transaction (KIP-1228).
-_EPOCH_BUMP_VERSION = 2
 
 #: Errors of the group coordinator that mean the same as a leader that is not there yet.
 _NOT_READY = (
@@ -43,10 +41,11 @@ class Marker:
 
 
 def append_marker(broker: Broker, marker: Marker, topic: str, index: int) -> ErrorCode | Deferred[ErrorCode]:
-    """Write a marker into a partition, in its turn.
+    """Write a marker into a partition, in its turn; where flush.messages asks for that, it is on the disk then.
 
     Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, KAFKA_STORAGE_ERROR.
+    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a
+    producer id or an epoch below 0. The Deferred may fail with LogOffline instead.
     """
     partition = broker.partitions.get(topic, index)
     if partition is None:
@@ -54,9 +53,17 @@ def append_marker(broker: Broker, marker: Marker, topic: str, index: int) -> Err
     if min(marker.producer) < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
     if topic == CONSUMER_OFFSETS:
-        return _append_to_groups(broker, marker, partition)
+        return _when_forced(broker, partition, _append_to_groups(broker, marker, partition))
     appended = broker.appends.in_order(partition, lambda: _append(broker, marker, partition))
-    return appended if isinstance(appended, Deferred) else ErrorCode(appended)
+    if isinstance(appended, Deferred):
+        return after(appended, lambda: _when_forced(broker, partition, appended.result()))
+    return _when_forced(broker, partition, ErrorCode(appended))
+
+
+def _when_forced(broker: Broker, partition: Partition, code: ErrorCode) -> ErrorCode | Deferred[ErrorCode]:
+    """The code; of a marker that was just written, once it is on the disk where it has to be."""
+    forced = broker.background.forced(partition.log) if code is ErrorCode.NONE else None
+    return code if forced is None else forced.then(lambda _: code)
 
 
 def _append(broker: Broker, marker: Marker, partition: Partition) -> ErrorCode:
@@ -97,7 +104,7 @@ def _append_to_groups(broker: Broker, marker: Marker, partition: Partition) -> E
 
 def is_of_the_next(partition: Partition, marker: Marker) -> bool:
     """Whether what is open has the marker's own epoch: then it is a later transaction, where epochs are bumped."""
-    if marker.transaction_version < _EPOCH_BUMP_VERSION:
+    if marker.transaction_version < NEWER:  # from then on a marker has a higher epoch than its records (KIP-1228)
         return False
     entry = partition.log.producer_state.producers.get(marker.producer.producer_id)
     return (

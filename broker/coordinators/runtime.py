@@ -13,11 +13,11 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
-from broker.deferred import Deferred, after, gather
+from broker.deferred import Deferred, after, gather, settled
 from broker.timers import Timer
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
@@ -201,15 +201,46 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self.arm()
         return code
 
+    def run_records(self, found: ShardLog[S, R], records: Sequence[R]) -> ErrorCode:
+        """`run` a decision that is nothing but these records, if there are any."""
+        if not records:
+            return ErrorCode.NONE
+        effects: Effects[R] = Effects()
+        effects.write(records)
+        return self.run(found.shard, effects)
+
     def _note_flush(self, found: ShardLog[S, R]) -> None:
         if found.flush_due:
             found.flush_due = False
             flush = self._broker.background.flush(found.partition.log)
             self._flushes = [each for each in self._flushes if not each.done] + [flush]
 
+    def once_forced(
+        self, key: str, serve: Callable[[], Reply], failed: Callable[[ErrorCode], Reply]
+    ) -> Deferred[Struct] | None:
+        """What `serve()` answers once all that is known of a key is on the disk, for what may be there after it only;
+        `failed(code)` where that fails. One of them is called, also when the client has hung up: what it had written
+        counts. None where flush.messages asks for no waiting: go on at once.
+        """
+        index = self.index_of(key)
+        found = None if index is None else self._logs.get(index)
+        forced = None if found is None else self._broker.background.forced(found.partition.log)
+        if forced is None:
+            return None
+
+        def go_on() -> Reply:
+            try:
+                forced.result()
+            except LogOffline:
+                return failed(APPEND_ERRORS[ErrorCode.KAFKA_STORAGE_ERROR])
+            return serve()
+
+        return after(settled([forced]), go_on, even_if_cancelled=True)
+
     def when_forced(self, response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
         """The answer to a request that was just carried out: at once, or where flush.messages asks for it once all that
-        was written is on the disk. `failed(code)` is the answer where that fails.
+        was written is on the disk, also what others wrote whom nobody has waited for yet. `failed(code)` is the answer
+        where that fails.
         """
         flushes, self._flushes = self._flushes, []
         if not flushes:

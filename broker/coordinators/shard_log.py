@@ -12,8 +12,9 @@ from broker.clock import Clock
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from coordinator.load import replay_batches
-from coordinator.shard import NO_PRODUCER_ID, LogRecord, Producer, Shard
+from coordinator.shard import LogRecord, Producer, Shard
 from protocol.errors import ErrorCode
+from protocol.records.batch import NO_PRODUCER_ID
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.errors import CorruptBatch, RecordsError

@@ -6,16 +6,15 @@ Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexib
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import fenced_in_words_of
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import TopicPartition
+from coordinator.transaction.transaction import OLDER, TopicPartition
 from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 from protocol.messages.add_offsets_to_txn import ADD_OFFSETS_TO_TXN
 from protocol.schema import Struct
 
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
-#: The transaction protocol of clients that add offsets: those of KIP-890's let TxnOffsetCommit do it.
-OLDER = 0
 
 
 @handles(ADD_OFFSETS_TO_TXN)
@@ -28,9 +27,9 @@ def add_offsets_to_txn(ctx: RequestContext, request: Struct) -> Reply:
             return ADD_OFFSETS_TO_TXN.response(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         place = TopicPartition(CONSUMER_OFFSETS, index)
         producer = Producer(request.producer_id, request.producer_epoch)
+        # Clients of the newer protocol have TxnOffsetCommit do it.
         code = broker.transactions.join(request.transactional_id, producer, frozenset({place}), OLDER)
-        if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
         return broker.transactions.when_forced(response(code), response)
 
     return broker.groups.with_topic(add)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import fenced_in_words_of
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import TopicPartition
+from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
@@ -23,31 +24,12 @@ from protocol.schema import Struct
 
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
 FIRST_VERSION_OF_BROKERS = 4
-#: Transaction protocols of the clients for whom the request is made: KIP-890's, and the one before.
-NEWER, OLDER = 2, 0
 
 
 @handles(ADD_PARTITIONS_TO_TXN)
 def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
     if ctx.api_version >= FIRST_VERSION_OF_BROKERS:
-        return ADD_PARTITIONS_TO_TXN.response(
-            results_by_transaction=[
-                AddPartitionsToTxnResult(
-                    transactional_id=each.transactional_id,
-                    topic_results=results(
-                        each.topics,
-                        decide(
-                            ctx,
-                            each.transactional_id,
-                            Producer(each.producer_id, each.producer_epoch),
-                            each.topics,
-                            verify_only=each.verify_only,
-                        ),
-                    ),
-                )
-                for each in request.transactions
-            ]
-        )
+        return _add_to_each(ctx, request)
     codes = decide(
         ctx,
         request.v3_and_below_transactional_id,
@@ -60,6 +42,35 @@ def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
         return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results(request.v3_and_below_topics, codes))
 
     return ctx.broker.transactions.when_forced(response(codes), lambda code: response(dict.fromkeys(codes, code)))
+
+
+def _add_to_each(ctx: RequestContext, request: Struct) -> Reply:
+    """From v4 on: one answer for many transactions."""
+    decided = [
+        decide(
+            ctx,
+            each.transactional_id,
+            Producer(each.producer_id, each.producer_epoch),
+            each.topics,
+            verify_only=each.verify_only,
+        )
+        for each in request.transactions
+    ]
+
+    def response(decided: Sequence[Mapping[TopicPartition, ErrorCode]]) -> Struct:
+        return ADD_PARTITIONS_TO_TXN.response(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=each.transactional_id, topic_results=results(each.topics, codes)
+                )
+                for each, codes in zip(request.transactions, decided, strict=True)
+            ]
+        )
+
+    def failed(code: ErrorCode) -> Struct:
+        return response([dict.fromkeys(codes, code) for codes in decided])
+
+    return ctx.broker.transactions.when_forced(response(decided), failed)
 
 
 def decide(
@@ -79,9 +90,7 @@ def decide(
         return transactions.verify(transactional_id, producer, places)
     client_version = NEWER if ctx.api_version >= FIRST_VERSION_OF_BROKERS else OLDER
     code = transactions.join(transactional_id, producer, places, client_version)
-    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
-    return dict.fromkeys(places, code)
+    return dict.fromkeys(places, fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code))
 
 
 def results(topics: Sequence[Struct], codes: Mapping[TopicPartition, ErrorCode]) -> list[Struct]:

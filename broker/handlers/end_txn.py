@@ -8,25 +8,34 @@ are told after it.
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import fenced_in_words_of
 from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.end_txn import Ended, end_transaction
 from coordinator.transaction.shard import TransactionEffects
+from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.schema import Struct
 
 FIRST_VERSION_KNOWING_PRODUCER_FENCED = 2
 FIRST_VERSION_WITH_EPOCH_BUMP = 5
-NEWER, OLDER = 2, 0
 
 
 @handles(END_TXN)
 def end_txn(ctx: RequestContext, request: Struct) -> Reply:
+    if _needs_producer_id(ctx, request):
+        return ctx.broker.producer_ids.with_ids(lambda: _end(ctx, request))
+    return _end(ctx, request)
+
+
+def _needs_producer_id(ctx: RequestContext, request: Struct) -> bool:
+    """Whether there has to be an id to give, since epochs are used up: a decision does not wait for one."""
     if ctx.api_version < FIRST_VERSION_WITH_EPOCH_BUMP:
-        return _end(ctx, request)
-    # There has to be an id to give where epochs are used up: a decision does not wait.
-    return ctx.broker.producer_ids.with_ids(lambda: _end(ctx, request))
+        return False
+    shard = ctx.broker.transactions.at(request.transactional_id)
+    found = None if isinstance(shard, ErrorCode) else shard.transactions.get(request.transactional_id)
+    return found is not None and found.is_exhausted
 
 
 def _end(ctx: RequestContext, request: Struct) -> Reply:
@@ -53,7 +62,5 @@ def _end(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def _response(ctx: RequestContext, ended: Ended) -> Struct:
-    code = ended.code
-    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, ended.code)
     return END_TXN.response(error_code=code, producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

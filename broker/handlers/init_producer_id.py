@@ -8,6 +8,7 @@ commit (KIP-939), is not stable in Kafka 4.3, and not served.
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.error_map import fenced_in_words_of
 from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.init_producer_id import check_init, take_over
@@ -61,6 +62,5 @@ def _given(producer_id: int, producer_epoch: int) -> Struct:
 
 
 def _refused(ctx: RequestContext, code: ErrorCode) -> Struct:
-    if code is ErrorCode.PRODUCER_FENCED and ctx.api_version < FIRST_VERSION_KNOWING_PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    code = fenced_in_words_of(ctx.api_version, FIRST_VERSION_KNOWING_PRODUCER_FENCED, code)
     return INIT_PRODUCER_ID.response(error_code=code, producer_id=NONE, producer_epoch=NONE)

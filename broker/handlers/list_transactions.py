@@ -6,9 +6,9 @@ Names of states are told apart by case; unknown ones let nothing pass, and are t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from broker.dispatch import RequestContext, handles
+from coordinator.group.consumer.expressions import compile_expression
+from coordinator.group.refused import Refused
 from coordinator.transaction.admin import Filters
 from coordinator.transaction.admin import list_transactions as list_shard
 from coordinator.transaction.state import BY_TEXT
@@ -20,8 +20,9 @@ from protocol.schema import Struct
 @handles(LIST_TRANSACTIONS)
 def list_transactions(ctx: RequestContext, request: Struct) -> Struct:
     try:
-        matches = compiled(request.transactional_id_pattern) if request.transactional_id_pattern else None
-    except ValueError:
+        pattern = request.transactional_id_pattern
+        matches = compile_expression(pattern).fullmatch if pattern else None
+    except Refused:
         return LIST_TRANSACTIONS.response(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     shards = ctx.broker.transactions.shards()
     if isinstance(shards, ErrorCode):
@@ -38,16 +39,3 @@ def list_transactions(ctx: RequestContext, request: Struct) -> Struct:
         unknown_state_filters=[name for name in names if name not in BY_TEXT],
         transaction_states=[each for shard in shards for each in list_shard(shard, filters, now_ms)],
     )
-
-
-def compiled(pattern: str) -> Callable[[str], bool]:
-    """Whether a text matches as a whole, by the rules of RE2, which Kafka has. ValueError for what is no pattern."""
-    import re2  # loaded when first asked for
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        found = re2.compile(pattern, options)
-    except re2.error as error:
-        raise ValueError(str(error)) from error
-    return lambda text: found.fullmatch(text) is not None

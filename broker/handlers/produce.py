@@ -24,7 +24,7 @@ from broker.deferred import Deferred, settled
 from broker.dispatch import CloseConnection, Reply, RequestContext, handles
 from broker.error_map import error_code_of
 from broker.partition import Partition
-from broker.produce_verification import NO_VERDICTS, Verdict, is_too_early, verdicts, when_not_too_early
+from broker.produce_verification import NO_VERDICTS, Verdict, when_verified
 from broker.single_produce import produce_single
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
@@ -94,10 +94,9 @@ def produce(ctx: RequestContext, request: Struct) -> Reply:
     refused = _refuse_all(request)
     if refused is not None:
         return _answer(ctx, request.acks, refused, [], [])
-    refusals = verdicts(ctx, request) if request.transactional_id is not None else NO_VERDICTS
-    if is_too_early(ctx, refusals):
-        return when_not_too_early(ctx, request, refusals, partial(_append_all, ctx, request))
-    return _append_all(ctx, request, refusals)
+    if request.transactional_id is None:
+        return _append_all(ctx, request, NO_VERDICTS)
+    return when_verified(ctx, request, partial(_append_all, ctx, request))
 
 
 def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPartition, Verdict]) -> Reply:

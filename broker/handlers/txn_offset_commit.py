@@ -13,7 +13,7 @@ from coordinator.effects import Effects
 from coordinator.group.shard import GroupEffects
 from coordinator.group.txn_offset_commit import check_transactional_commit, commit_in_transaction
 from coordinator.shard import Producer
-from coordinator.transaction.transaction import TopicPartition
+from coordinator.transaction.transaction import NEWER, TopicPartition
 from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.messages.txn_offset_commit import (
@@ -27,7 +27,6 @@ from protocol.schema import Struct
 FIRST_VERSION_SURE_OF_LOADING = 2
 FIRST_VERSION_KNOWING_ABORTABLE = 4
 FIRST_VERSION_THAT_JOINS = 5
-NEWER = 2
 
 
 @handles(TXN_OFFSET_COMMIT)
@@ -38,8 +37,8 @@ def txn_offset_commit(ctx: RequestContext, request: Struct) -> Reply:
     return ctx.broker.groups.with_topic(lambda: commit(ctx, request, refused))
 
 
-def commit(ctx: RequestContext, request: Struct, refused: list[Struct]) -> Reply:
-    """Answer for the topics that there are."""
+def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, forced: bool = False) -> Reply:
+    """Answer for the topics that there are. `forced`: it is on the disk that the group's partition takes part."""
     groups = ctx.broker.groups
 
     def refusal(code: ErrorCode) -> Struct:
@@ -53,9 +52,21 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct]) -> Reply
     if isinstance(shard, ErrorCode):
         return refusal(shard)
     found = groups.log_at(shard.partition)
-    code = found if isinstance(found, ErrorCode) else verify(ctx, request, found.partition)
-    if code is ErrorCode.NONE:
-        code = check_transactional_commit(shard, request)
+    if isinstance(found, ErrorCode):
+        return refusal(found)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    if not is_open(found.partition, producer):
+        code = verify(ctx, request, found.partition, producer)
+        if code is not ErrorCode.NONE:
+            return refusal(code)
+
+        def go_on() -> Reply:
+            return commit(ctx, request, refused, forced=True)
+
+        transactions = ctx.broker.transactions
+        if not forced and (waiting := transactions.once_forced(request.transactional_id, go_on, refusal)) is not None:
+            return waiting
+    code = check_transactional_commit(shard, request)
     if code is not ErrorCode.NONE:
         return refusal(code)
     effects: GroupEffects = Effects()
@@ -66,11 +77,8 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct]) -> Reply
     return groups.when_forced(response(refused + topics), refusal)
 
 
-def verify(ctx: RequestContext, request: Struct, partition: Partition) -> ErrorCode:
+def verify(ctx: RequestContext, request: Struct, partition: Partition, producer: Producer) -> ErrorCode:
     """Whether the group's partition takes part in the transaction; from v5 on it joins."""
-    producer = Producer(request.producer_id, request.producer_epoch)
-    if is_open(partition, producer):
-        return ErrorCode.NONE
     transactions, place = ctx.broker.transactions, TopicPartition(partition.topic, partition.index)
     if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
         code = transactions.join(request.transactional_id, producer, frozenset({place}), NEWER)

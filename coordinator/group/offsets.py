@@ -33,12 +33,12 @@ class PendingOffset(NamedTuple):
 class Offsets:
     """Offsets by group, topic and partition."""
 
-    __slots__ = ("_committed", "_open_transactions", "_overtaken", "_pending")
+    __slots__ = ("_committed", "_open", "_overtaken", "_pending")
 
     def __init__(self) -> None:
         self._committed: dict[str, TopicOffsets] = {}
         self._pending: dict[int, dict[str, dict[str, dict[int, PendingOffset]]]] = {}  # by producer id, then group
-        self._open_transactions: dict[str, set[int]] = {}  # group -> producer ids
+        self._open: dict[str, dict[str, dict[int, set[int]]]] = {}  # the producers by group, topic, partition
         # Of groups with open transactions: where the records stand that have come into effect meanwhile.
         self._overtaken: dict[str, dict[Place, int]] = {}
 
@@ -56,24 +56,18 @@ class Offsets:
 
     def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction holds an offset for the partition."""
-        return any(
-            partition in self._pending.get(producer_id, {}).get(group_id, {}).get(topic, {})
-            for producer_id in self._open_transactions.get(group_id, ())
-        )
+        return partition in self._open.get(group_id, {}).get(topic, {})
 
     def has_open_transactions(self, group_id: str) -> bool:
         """Whether an open transaction holds any offset of the group."""
-        return group_id in self._open_transactions
+        return group_id in self._open
 
     def places(self, group_id: str) -> Iterator[Place]:
         """Each partition with a committed or a pending offset, once."""
         seen: set[Place] = set()
-        stores: list[Mapping[str, Mapping[int, object]]] = [self._committed.get(group_id, {})]
-        stores += (
-            self._pending[producer_id].get(group_id, {}) for producer_id in self._open_transactions.get(group_id, ())
-        )
+        stores: list[Mapping[str, Mapping[str, Mapping[int, object]]]] = [self._committed, self._open]
         for store in stores:
-            for topic, partitions in store.items():
+            for topic, partitions in store.get(group_id, {}).items():
                 for partition in partitions:
                     place = Place(topic, partition)
                     if place not in seen:
@@ -82,7 +76,7 @@ class Offsets:
 
     def groups_with(self, topic: str) -> set[str]:
         """Groups that have a committed or pending offset for any partition of a topic."""
-        stores: list[Mapping[str, Mapping[str, object]]] = [self._committed, *self._pending.values()]
+        stores: list[Mapping[str, Mapping[str, object]]] = [self._committed, self._open]
         return {group_id for store in stores for group_id, topics in store.items() if topic in topics}
 
     # -- replay -----------------------------------------------------------------------------------------------------
@@ -95,7 +89,8 @@ class Offsets:
         elif producer_id < 0:
             self._commit(group_id, topic, partition, committed, offset)
         else:
-            self._open_transactions.setdefault(group_id, set()).add(producer_id)
+            opened = self._open.setdefault(group_id, {}).setdefault(topic, {})
+            opened.setdefault(partition, set()).add(producer_id)
             topics = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
             topics.setdefault(topic, {})[partition] = PendingOffset(committed, offset)
 
@@ -104,7 +99,9 @@ class Offsets:
         for group_id, topics in self._pending.pop(producer_id, {}).items():
             # The latest record wins, not the latest marker: after compaction nothing else tells the order.
             overtaken = self._overtaken.get(group_id, {})
-            self._close_transaction(group_id, producer_id)
+            for topic, partitions in topics.items():
+                for partition in partitions:
+                    self._close(group_id, topic, partition, producer_id)
             if committed:
                 for topic, partitions in topics.items():
                     for partition, pending in partitions.items():
@@ -116,23 +113,23 @@ class Offsets:
             self._committed[group_id][topic][partition] = committed
         except KeyError:
             self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
-        if group_id in self._open_transactions:
+        if group_id in self._open:
             self._overtaken.setdefault(group_id, {})[Place(topic, partition)] = offset
 
     def _drop(self, group_id: str, topic: str, partition: int) -> None:
         _remove(self._committed, group_id, topic, partition)
-        for producer_id in tuple(self._open_transactions.get(group_id, ())):
-            pending = self._pending[producer_id]
-            _remove(pending, group_id, topic, partition)
-            if group_id not in pending:
-                self._close_transaction(group_id, producer_id)
+        for producer_id in tuple(self._open.get(group_id, {}).get(topic, {}).get(partition, ())):
+            _remove(self._pending[producer_id], group_id, topic, partition)
+            self._close(group_id, topic, partition, producer_id)
 
-    def _close_transaction(self, group_id: str, producer_id: int) -> None:
-        producers = self._open_transactions.get(group_id, set())
+    def _close(self, group_id: str, topic: str, partition: int, producer_id: int) -> None:
+        """A producer has no offset pending there any more."""
+        producers = self._open[group_id][topic][partition]
         producers.discard(producer_id)
         if not producers:
-            self._open_transactions.pop(group_id, None)
-            self._overtaken.pop(group_id, None)
+            _remove(self._open, group_id, topic, partition)
+            if group_id not in self._open:
+                self._overtaken.pop(group_id, None)
 
 
 def _remove(store: dict[str, dict[str, dict[int, T]]], group_id: str, topic: str, partition: int) -> None:

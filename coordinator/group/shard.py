@@ -31,11 +31,11 @@ from coordinator.group.state import GroupState
 from coordinator.group.streams import records as streams
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.records import StreamsRecord
-from coordinator.shard import NO_PRODUCER_ID
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.sync_group import SYNC_GROUP
+from protocol.records.batch import NO_PRODUCER_ID
 
 Group: TypeAlias = ClassicGroup | ConsumerGroup | StreamsGroup | ShareGroup
 GroupEffects: TypeAlias = Effects[StoredRecord]

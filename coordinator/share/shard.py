@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from coordinator.effects import Effects
-from coordinator.shard import NO_PRODUCER_ID
 from coordinator.share.records import ShareRecord, SnapshotRecord, parse_record
 from coordinator.share.state import ShareKey, ShareState, updated
+from protocol.records.batch import NO_PRODUCER_ID
 
 ShareEffects: TypeAlias = Effects[ShareRecord]
 

@@ -23,20 +23,20 @@ class Filters:
     Attributes:
         states: None lets all pass, too; of names that nobody has nothing is left.
         duration_ms: passes what began longer ago; ids that never began have done so for ever.
-        matches: whether a transactional id passes.
+        matches: says of a transactional id whether it passes, by what is true or false.
     """
 
     states: Collection[TransactionState] | None = None
     producer_ids: Collection[int] = ()
     duration_ms: int = -1
-    matches: Callable[[str], bool] | None = None
+    matches: Callable[[str], object] | None = None
 
     def let_pass(self, found: Transaction, now_ms: int) -> bool:
         return (
             (not self.producer_ids or found.producer_id in self.producer_ids)
             and (self.states is None or found.state in self.states)
             and (self.duration_ms < 0 or now_ms - found.start_ms > self.duration_ms)
-            and (self.matches is None or self.matches(found.transactional_id))
+            and (self.matches is None or bool(self.matches(found.transactional_id)))
         )
 
 

@@ -20,14 +20,9 @@ from coordinator.clock import Now
 from coordinator.shard import Producer
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
 from coordinator.transaction.state import PREPARED, TransactionState
-from coordinator.transaction.transaction import (
-    EPOCH_BUMP_VERSION,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    Transaction,
-    is_exhausted,
-)
+from coordinator.transaction.transaction import NEWER, Transaction, is_exhausted
 from protocol.errors import ErrorCode
+from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 _S = TransactionState
 
@@ -61,11 +56,11 @@ def end_transaction(
     found = shard.transactions.get(transactional_id)
     if found is None:
         return Ended(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    judge = _judge_bumping if client_version >= EPOCH_BUMP_VERSION else _judge_older
+    judge = _judge_bumping if client_version >= NEWER else _judge_older
     code = judge(found, producer, commit)
     if code is not None:
         return Ended(code, found.producer_id, found.producer_epoch) if code is ErrorCode.NONE else Ended(code)
-    bumps = client_version >= EPOCH_BUMP_VERSION
+    bumps = client_version >= NEWER
     next_producer_id = new_producer_id() if bumps and found.is_exhausted else NO_PRODUCER_ID
     prepared = found.prepared(commit, client_version, now, next_producer_id)
     shard.write(prepared, effects)
@@ -129,7 +124,7 @@ def abort_by_coordinator(
     Where its epochs are used up another producer id comes with that; False: there is none at the moment.
     """
     level = shard.level()
-    if level < EPOCH_BUMP_VERSION:
+    if level < NEWER:
         shard.write(found.fenced().prepared(False, 0, now), effects)
         return True
     next_producer_id = new_producer_id() if found.is_exhausted else NO_PRODUCER_ID

@@ -13,8 +13,9 @@ from coordinator.shard import Producer
 from coordinator.transaction.end_txn import abort_by_coordinator
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
 from coordinator.transaction.state import PREPARED, TransactionState
-from coordinator.transaction.transaction import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Transaction, is_exhausted
+from coordinator.transaction.transaction import Transaction, is_exhausted
 from protocol.errors import ErrorCode
+from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 @dataclass(frozen=True, slots=True)

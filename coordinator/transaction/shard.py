@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from coordinator.effects import Effects
-from coordinator.shard import NO_PRODUCER_ID
 from coordinator.transaction.records import TransactionRecord, parse_record
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.state import PREPARED, TransactionState
 from coordinator.transaction.transaction import Transaction
+from protocol.records.batch import NO_PRODUCER_ID
 
 TransactionEffects: TypeAlias = Effects[TransactionRecord]
 

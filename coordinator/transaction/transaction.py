@@ -10,16 +10,15 @@ from typing import NamedTuple
 
 from coordinator.clock import Now
 from coordinator.transaction.state import IDLE, LEGAL_FROM, IllegalTransition, TransactionState
+from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 NO_TIME = -1
 NO_TIMEOUT_MS = 2**31 - 1
 _LARGEST_EPOCH = 32_767
 
-#: From this transaction.version on (KIP-890) each transaction has an epoch of its own, and partitions join by being
-#: written to.
-EPOCH_BUMP_VERSION = 2
+#: The transaction protocols, of clients and as transaction.version: with the newer one (KIP-890) each transaction has
+#: an epoch of its own, and partitions join by being written to.
+OLDER, NEWER = 0, 2
 
 
 class TopicPartition(NamedTuple):
@@ -109,7 +108,7 @@ class Transaction:
     ) -> Transaction:
         """Decided. With the epoch bump its markers have the next epoch already."""
         epoch, last_epoch = self.producer_epoch, self.last_producer_epoch
-        if client_version >= EPOCH_BUMP_VERSION:
+        if client_version >= NEWER:
             last_epoch = epoch
             epoch = min(epoch + 1, _LARGEST_EPOCH)  # beyond it there is nothing: a broken producer may end all the same
         return self._move(
@@ -131,7 +130,7 @@ class Transaction:
         """All partitions have their markers. A producer id that takes over does so now."""
         commits = self.state is TransactionState.PREPARE_COMMIT
         changes: dict[str, object] = {"partitions": frozenset(), "next_producer_id": NO_PRODUCER_ID}
-        if self.client_version >= EPOCH_BUMP_VERSION and self.next_producer_id != NO_PRODUCER_ID:
+        if self.client_version >= NEWER and self.next_producer_id != NO_PRODUCER_ID:
             changes |= {"producer_id": self.next_producer_id, "producer_epoch": 0}
         after = TransactionState.COMPLETE_COMMIT if commits else TransactionState.COMPLETE_ABORT
         return self._move(after, now, **changes)

@@ -238,9 +238,9 @@ class ProducerState:
         return next(iter(self.transactions), None)
 
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The last stable offset once `completed` has ended: what its entry in the transaction index says."""
-        others = [first for first, producer_id in self.transactions.items() if producer_id != completed.producer_id]
-        return min(others, default=completed.last_offset + 1)
+        """The last stable offset now that `completed` has ended: what its entry in the transaction index says."""
+        first = self.first_unstable_offset
+        return completed.last_offset + 1 if first is None else first
 
     # -- life --------------------------------------------------------------------------------------------------------
 

@@ -17,13 +17,14 @@ from coordinator.group.records import StoredRecord, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.sync import sync_group
-from coordinator.shard import NO_PRODUCER_ID, Producer
+from coordinator.shard import Producer
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.leave_group import MemberIdentity
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
+from protocol.records.batch import NO_PRODUCER_ID
 from protocol.schema import Struct
 
 

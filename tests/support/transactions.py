@@ -16,12 +16,11 @@ from coordinator.transaction.init_producer_id import Given, take_over
 from coordinator.transaction.records import TransactionRecord, parse_record
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.shard import TransactionEffects, TransactionShard
-from coordinator.transaction.transaction import NO_PRODUCER_EPOCH, TopicPartition, Transaction
+from coordinator.transaction.transaction import NEWER, TopicPartition, Transaction
 from protocol.errors import ErrorCode
+from protocol.records.batch import NO_PRODUCER_EPOCH
 
 ID = "tx"
-#: Transaction protocols of clients.
-NEWER, OLDER = 2, 0
 
 
 def places(*names: str) -> frozenset[TopicPartition]:

@@ -159,6 +159,19 @@ def test_one_flush_serves_all_that_ask_in_the_same_turn(broker: DataBroker) -> N
     assert partition.log.recovery_point == 3
 
 
+def test_what_relies_on_a_log_waits_where_flush_messages_asks_for_it(broker: DataBroker) -> None:
+    partition = broker.topic(config=LogConfig(flush_messages=2))
+    append(broker)
+    assert broker.background.forced(partition.log) is None
+    append(broker)
+    forced = broker.background.forced(partition.log)
+    assert forced is not None
+    broker.settle()
+    assert forced.result() is None
+    assert partition.log.recovery_point == 2
+    assert broker.background.forced(partition.log) is None
+
+
 def test_a_flush_takes_over_what_others_have_not_forced_to_the_disk_yet(broker: DataBroker) -> None:
     """They run beside each other: the names of new segments may be with one that is still under way."""
     partition = broker.topic(config=LogConfig(segment_bytes=400))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.deferred import Deferred, gather
+from broker.deferred import Deferred, after, gather
 
 
 def test_resolve_runs_the_callbacks_in_order():
@@ -133,3 +133,23 @@ def test_a_callback_that_fails_keeps_nobody_from_the_answer(caplog: pytest.LogCa
 
     assert seen == [7, "cancelled"]
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["mine", "mine"]
+
+
+def test_what_follows_is_done_for_who_is_there():
+    first, calls = Deferred(), []
+    after(first, lambda: calls.append("there"))
+    after(first, lambda: calls.append("gone")).cancel()
+    after(first, lambda: calls.append("gone, but begun"), even_if_cancelled=True).cancel()
+
+    first.resolve(None)
+
+    assert calls == ["there", "gone, but begun"]
+
+
+def test_what_fails_for_who_is_gone_is_told(caplog: pytest.LogCaptureFixture):
+    first = Deferred()
+    after(first, lambda: 1 // 0, even_if_cancelled=True).cancel()
+
+    first.resolve(None)
+
+    assert "ZeroDivisionError" in caplog.text

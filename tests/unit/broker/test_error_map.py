@@ -5,7 +5,7 @@ import pytest
 import broker.config.errors
 import protocol.records.errors
 import storage.errors
-from broker.error_map import ERROR_CODES, error_code_of
+from broker.error_map import ERROR_CODES, error_code_of, fenced_in_words_of
 from protocol.errors import ErrorCode
 
 ROOTS = (storage.errors.StorageError, protocol.records.errors.RecordsError, broker.config.errors.ConfigError)
@@ -39,3 +39,11 @@ def test_every_exception_of_the_rooms_has_a_code(kind):
 def test_subclasses_follow_their_nearest_listed_ancestor(error, code):
     """And what nobody expected is unknown."""
     assert code is error_code_of(error)
+
+
+def test_fenced_producers_are_told_in_words_that_they_know():
+    """KIP-588: whoever does not know the newer code is given the one that there was before."""
+    fenced = ErrorCode.PRODUCER_FENCED
+    assert fenced_in_words_of(1, 2, fenced) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert fenced_in_words_of(2, 2, fenced) is fenced
+    assert fenced_in_words_of(1, 2, ErrorCode.NONE) is ErrorCode.NONE

@@ -180,10 +180,21 @@ def test_producer_that_is_faster_than_the_markers_waits_for_them(tmp_path: Path)
     broker.advance(300)
     assert not reply.done
     partition.isr = replicas
-    broker.advance(RETRY_MS + 20)
+    broker.advance(2 * RETRY_MS)
     assert answered(reply) == "NONE 0"
     assert [record.value for record in broker.records(*T1)] == [b"v"]
     assert broker.client.describe("x").startswith("Ongoing P0 1")
+    broker.close()
+
+
+def test_records_of_a_producer_that_hangs_up_while_it_waits_are_taken(tmp_path: Path):
+    """As their partition joins: a transaction without records would stay open until its time is up."""
+    broker = made(tmp_path, _max_ms="1000")
+    begin_too_early(broker).cancel()
+    broker.partition(*T0).isr = broker.partition(*T0).replicas
+    broker.advance(RETRY_MS + 20)
+    assert broker.client.describe("x").startswith("Ongoing")
+    assert [record.value for record in broker.records(*T1)] == [b"v"]
     broker.close()
 
 

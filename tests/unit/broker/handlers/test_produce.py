@@ -381,7 +381,9 @@ def test_batches_that_say_that_they_are_shorter_than_a_header(
 
 def test_transactions_that_no_coordinator_knows_are_refused(broker: DataBroker) -> None:
     broker.topic()
-    broker.transactions = SimpleNamespace(join=lambda *_: ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    broker.transactions = SimpleNamespace(
+        join=lambda *_: ErrorCode.INVALID_PRODUCER_ID_MAPPING, once_forced=lambda *_: None
+    )
     assert produce(broker, TRANSACTIONAL, transactional_id="x").error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert produce(broker, batch(transactional=True), transactional_id="x").error_code == ErrorCode.NONE
     assert produce(broker, OK, transactional_id="x").error_code == ErrorCode.NONE

@@ -69,6 +69,20 @@ def test_offsets_of_an_open_transaction_are_unstable(shard):
     assert (topic.name, topic.partitions[0].committed_offset) == ("t", 5)
 
 
+def test_what_is_pending_for_a_partition_is_known_without_a_look_at_all_transactions(shard):
+    """A group may have thousands of them open, and one fetch asks for each of its partitions."""
+
+    class Watched(dict):
+        def get(self, key, default=None):
+            pytest.fail("transactions are looked at")
+
+    for producer_id in range(5):
+        put(shard, 9, at=producer_id, producer_id=producer_id, partition=producer_id)
+    shard.offsets._pending = Watched(shard.offsets._pending)
+    assert [shard.offsets.has_pending("g", "t", partition) for partition in (0, 4, 5)] == [True, True, False]
+    assert set(shard.offsets.places("g")) == {Place("t", partition) for partition in range(5)}
+
+
 def test_marker_makes_offsets_take_effect_or_forgets_them(shard):
     put(shard, 9, at=1, producer_id=7)
     put(shard, 10, at=2, producer_id=8, partition=1)

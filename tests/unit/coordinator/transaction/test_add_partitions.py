@@ -3,8 +3,9 @@
 import pytest
 
 from coordinator.transaction.state import TransactionState
+from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.errors import ErrorCode
-from tests.support.transactions import ID, NEWER, OLDER, TransactionHarness, places
+from tests.support.transactions import ID, TransactionHarness, places
 
 PID = 1_000
 

@@ -6,8 +6,9 @@ import pytest
 
 from coordinator.transaction.end_txn import Ended
 from coordinator.transaction.state import TransactionState
+from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.errors import ErrorCode
-from tests.support.transactions import ID, NEWER, OLDER, TransactionHarness, places
+from tests.support.transactions import ID, TransactionHarness, places
 
 PID = 1_000
 LAST = 32_766

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from coordinator.transaction.state import LEGAL_FROM, PREPARED, TransactionState
+from coordinator.transaction.transaction import NEWER, OLDER
 from protocol.errors import ErrorCode
 from tests.support.scale import scaled
-from tests.support.transactions import NEWER, OLDER, TransactionHarness, as_stored
+from tests.support.transactions import TransactionHarness, as_stored
 
 IDS = st.sampled_from(["x", "y"])
 PROTOCOLS = st.sampled_from([OLDER, NEWER])

@@ -1,5 +1,7 @@
 """Sequences, epochs and transactions of producers: what is taken, repeated, refused (KIP-98, KIP-360)."""
 
+from typing import Any
+
 import pytest
 
 from storage.errors import (
@@ -150,6 +152,22 @@ def test_stable_offset_after_an_abort_is_that_of_the_others() -> None:
     assert producer.state.stable_offset_after(completed) == 1  # type: ignore[arg-type]
     completed = producer.end(aborted=True, producer_id=2)
     assert producer.state.stable_offset_after(completed) == 4  # type: ignore[arg-type]
+
+
+def test_end_of_a_transaction_looks_at_the_earliest_open_one_alone() -> None:
+    """There may be thousands in a partition."""
+
+    class Watched(dict[int, int]):
+        def items(self) -> Any:
+            pytest.fail("all of them are looked at")
+
+    producer = Appender()
+    for producer_id in range(1, 5):
+        producer.append(0, producer_id=producer_id, transactional=True)
+    producer.state.transactions = Watched(producer.state.transactions)
+    completed = producer.end(aborted=True, producer_id=2)
+    assert completed is not None
+    assert producer.state.stable_offset_after(completed) == 0
 
 
 def test_plain_batch_inside_a_transaction_is_refused() -> None:

@@ -1,0 +1,57 @@
+"""EndTxn: for whom it needs another producer id, which may have to be fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.deferred import Deferred
+from broker.producer_ids import ProducerIds
+from coordinator.transaction.records import TransactionRecord
+from protocol.errors import ErrorCode
+from protocol.messages.end_txn import END_TXN
+from protocol.schema import Struct
+from tests.support.txn_broker import TxnBroker
+
+LAST_EPOCH = 32_766
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[TxnBroker]:
+    """x has a transaction open."""
+    made = TxnBroker(tmp_path)
+    made.create("t")
+    assert made.client.init("x") == "NONE P0 0"
+    assert made.client.write("x", ("P0", 0), ("t", 0), 0, version=12) == "NONE 0"
+    yield made
+    made.close()
+
+
+def end(broker: TxnBroker, epoch: int) -> Deferred[Struct]:
+    fields = {"producer_id": broker.client.producer_id("P0"), "producer_epoch": epoch}
+    reply = broker.send(END_TXN, 5, transactional_id="x", **fields, committed=True)
+    assert reply is not None
+    return reply
+
+
+def test_transaction_is_ended_without_a_producer_id_in_store(broker: TxnBroker):
+    """After a start there is none, and to fetch some takes a sync of the metadata."""
+    broker.producer_ids = ProducerIds(lambda count: pytest.fail("nobody needs one"))
+    answer = end(broker, 0).result()
+    assert (answer.error_code, answer.producer_epoch) == (ErrorCode.NONE, 1)
+
+
+def test_producer_whose_epochs_are_used_up_waits_for_another_id(broker: TxnBroker):
+    allocated: Deferred[int] = Deferred()
+    broker.producer_ids = ProducerIds(lambda count: allocated)
+    found = next(each for each in broker.transactions.loaded_logs() if "x" in each.shard.transactions)
+    old = replace(found.shard.transactions["x"], producer_epoch=LAST_EPOCH)
+    assert broker.transactions.run_records(found, [TransactionRecord("x", old, 1)]) is ErrorCode.NONE
+    reply = end(broker, LAST_EPOCH)
+    assert not reply.done
+    allocated.resolve(7_000)
+    answer = reply.result()
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.NONE, 7_000, 0)
