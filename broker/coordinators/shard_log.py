@@ -14,7 +14,7 @@ from broker.partition import Partition
 from coordinator.load import replay_batches
 from coordinator.shard import LogRecord, Producer, Shard
 from protocol.errors import ErrorCode
-from protocol.records.batch import NO_PRODUCER_ID
+from protocol.records.batch import HEADER_SIZE, NO_PRODUCER_ID
 from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.errors import CorruptBatch, RecordsError
@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 
 #: Room for the header and for what varints may add, below the largest batch that the log takes.
 _BATCH_SLACK_BYTES = 1024
+
+#: What a tombstone takes beside its key, at most.
+_TOMBSTONE_BYTES = 20
 
 _ENDLESS = "the batch there does not end in the file"
 
@@ -44,6 +47,18 @@ APPEND_ERRORS = {
 
 S = TypeVar("S", bound=Shard[Any])
 R = TypeVar("R", bound=LogRecord)
+
+
+def _parts(sizes_bytes: Sequence[int], limit_bytes: int) -> Iterator[slice]:
+    """As few parts as there can be of keys of these sizes, each fit for a batch; a key that is too large is alone."""
+    begin, batch_bytes = 0, HEADER_SIZE
+    for index, size_bytes in enumerate(sizes_bytes):
+        more_bytes = size_bytes + _TOMBSTONE_BYTES
+        if batch_bytes + more_bytes > limit_bytes and index > begin:
+            yield slice(begin, index)
+            begin, batch_bytes = index, HEADER_SIZE
+        batch_bytes += more_bytes
+    yield slice(begin, len(sizes_bytes))
 
 
 class ShardLog(Generic[S, R]):
@@ -75,15 +90,13 @@ class ShardLog(Generic[S, R]):
         """
         now_ms = self._clock.now_ms()
         builder = self._builder(producer)
-        builder.extend(now_ms, [(record.key, record.value) for record in records])
+        items = [(record.key, record.value) for record in records]
+        builder.extend(now_ms, items)
         limit_bytes = self.partition.log.config.max_message_bytes - _BATCH_SLACK_BYTES
-        if builder.size_bytes > limit_bytes and len(records) > 1 and all(record.value is None for record in records):
-            count = max(1, len(records) * limit_bytes // builder.size_bytes)
-            for begin in range(0, len(records), count):
-                code = self.write(records[begin : begin + count], producer)
-                if code is not ErrorCode.NONE:
-                    return code
-            return ErrorCode.NONE
+        if builder.size_bytes > limit_bytes and len(items) > 1 and all(value is None for _, value in items):
+            parts = _parts([len(key) for key, _ in items], limit_bytes)
+            codes = (self.write(records[part], producer) for part in parts)
+            return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)
         return self._append_records(builder, records, now_ms)
 
     def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool) -> ErrorCode:

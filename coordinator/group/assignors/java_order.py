@@ -15,7 +15,7 @@ from coordinator.placement import java_hash
 K = TypeVar("K")
 
 #: Hashes of ids that are kept: those of members are asked for with each target of their group.
-_KEPT_HASHES = 16384
+_KEPT_HASHES = 4096
 
 _LEAST_BUCKETS = 16
 _MASK = 0xFFFFFFFF

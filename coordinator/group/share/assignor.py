@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from typing import TypeAlias
 
 from coordinator.group.assignors.java_order import member_order, topic_order
@@ -29,7 +30,7 @@ def assign(subscriptions: Mapping[str, Mapping[bytes, Sequence[int]]], last: Map
         topics = subscriptions[members[0]] if members else {}
         _share_out(members, _places(topics), last, given)
     else:
-        for topic_id in topic_order({topic_id for topics in subscriptions.values() for topic_id in topics}):
+        for topic_id in topic_order(dict.fromkeys(chain.from_iterable(subscriptions.values()))):
             readers = [member_id for member_id in members if topic_id in subscriptions[member_id]]
             _share_out(readers, _places({topic_id: subscriptions[readers[0]][topic_id]}), last, given)
     return {

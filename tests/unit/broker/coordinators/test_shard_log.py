@@ -1,4 +1,7 @@
-"""Loading groups from a log that is damaged: what cannot be read is told, with its file and byte; never passed over."""
+"""Loading groups from a log that is damaged: what cannot be read is told, with its file and byte; never passed over.
+
+And writing more than a batch holds.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecor
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.timers import Timers
+from protocol.errors import ErrorCode
 from protocol.records.batch import iter_batches
 from storage.checkpoints import write_clean_shutdown
 from storage.fs import LOCAL
@@ -20,7 +24,7 @@ from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.data_broker import DataBroker
-from tests.support.logs import T0
+from tests.support.logs import T0, bytes_of
 
 COMMITS = 12
 CONFIG = LogConfig(segment_bytes=500)
@@ -115,3 +119,23 @@ def test_a_log_that_begins_within_a_segment_is_loaded_without_a_word(
     open_again(broker).raise_log_start(2)
     assert loaded(broker, 1 << 20) == list(range(2, COMMITS))
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_tombstones_of_any_sizes_take_as_few_batches_as_hold_them(tmp_path: Path) -> None:
+    """Large names first, or small ones; a name that is too large for any batch stops those behind it."""
+    broker = DataBroker(tmp_path)
+    broker.topic(OFFSETS_TOPIC, config=LogConfig(max_message_bytes=20_000))
+    shard_log = opened(broker)
+    sizes = [450] * 40 + [20] * 1_200 + [6_000] * 3
+    limit_bytes = 20_000 - 1_024
+    records = [OffsetRecord("g", f"{number:05}".ljust(size, "x"), 0, None) for number, size in enumerate(sizes)]
+    assert shard_log.write(records) is ErrorCode.NONE
+    log = shard_log.partition.log
+    batches = [header for _, header in iter_batches(bytes_of(log.read(0, 1 << 30, log.log_end_offset)))]
+    assert sum(batch.record_count for batch in batches) == len(records)
+    assert all(batch.size_bytes <= limit_bytes for batch in batches)
+    least = -(-sum(len(record.key) + 7 for record in records) // limit_bytes)
+    assert least <= len(batches) <= least + 2
+    too_large = OffsetRecord("g", "x" * 30_000, 0, None)
+    assert shard_log.write([too_large, *records]) is ErrorCode.UNKNOWN_SERVER_ERROR
+    broker.close()
