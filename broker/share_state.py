@@ -143,14 +143,14 @@ class ShareStates(CoordinatorRuntime[ShareShard, ShareRecord, str]):
         """A topic is gone: so is its state; and if it is the coordinator's own, all state."""
         super().topic_deleted(topic, topic_id)
         for found in self.loaded_logs():
-            records = [SnapshotRecord(share, None) for share in found.shard.states if share.topic_id == topic_id]
-            if records:
-                found.write(records)
+            self.run_records(
+                found, [SnapshotRecord(share, None) for share in found.shard.states if share.topic_id == topic_id]
+            )
 
     def _snapshot_cold(self) -> None:
         for found in self.loaded_logs():
             for record in decisions.cold_snapshots(found.shard, self.now()):
-                found.write([record])
+                self.run_records(found, [record])
 
     def _prune(self) -> None:
         """Let go of the records that later snapshots have made superfluous."""
