@@ -272,9 +272,10 @@ def started(folder: Path, properties: Mapping[str, str] = PROPERTIES) -> Iterato
         os.sched_setaffinity(0, have)
 
 
-def show(name: str, figure: str, values: Sequence[float]) -> None:
+def show(name: str, figure: str, values: Sequence[float], *, more_is_better: bool = False) -> None:
     ours, kafka = values
-    print(f"{name:14} {figure:20} ours {ours:9.2f}   kafka {kafka:9.2f}   ratio {kafka / ours:6.2f}", flush=True)
+    ratio = ours / kafka if more_is_better else kafka / ours
+    print(f"{name:14} {figure:20} ours {ours:9.2f}   kafka {kafka:9.2f}   ratio {ratio:6.2f}", flush=True)
 
 
 def measure(brokers: list[RunningBroker], name: str, load: Load, times: argparse.Namespace) -> None:

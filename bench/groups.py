@@ -113,7 +113,8 @@ def measure_commits(brokers: list[RunningBroker], times: argparse.Namespace) -> 
                 figures.append(commits(broker, partitions, times.seconds if round_ else times.warm))
         name = f"commit of {partitions}"
         show(name, "CPU us/commit", [statistics.median(each[0] for each in figures[1:]) for figures in found])
-        show(name, "commits/s", [statistics.median(each[1] for each in figures[1:]) for figures in found])
+        rates = [statistics.median(each[1] for each in figures[1:]) for figures in found]
+        show(name, "commits/s", rates, more_is_better=True)
 
 
 def entered(broker: RunningBroker, kind: type[LightMember], groups: Sequence[str], interval_s: float) -> Crowd:
