@@ -5,38 +5,15 @@ Versions: v1 tells which members still speak the classic protocol (KIP-1099).
 
 from __future__ import annotations
 
-from broker.authorized_operations import GROUP_OPERATIONS
 from broker.dispatch import Reply, RequestContext, handles
+from broker.group_descriptions import described
 from broker.handlers.consumer_group_heartbeat import is_served
 from coordinator.group.consumer.describe import describe
-from coordinator.group.refused import Refused
-from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct
 
 
 @handles(CONSUMER_GROUP_DESCRIBE)
 def consumer_group_describe(ctx: RequestContext, request: Struct) -> Reply:
-    # As Kafka: those without a name, which it does not look up, come first.
-    wanted = sorted(request.group_ids, key=bool)
-    groups = [describe_group(ctx, group_id) for group_id in wanted]
-    if request.include_authorized_operations:
-        for group in groups:
-            if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
+    groups = described(ctx, request, DescribedGroup, describe, served=is_served(ctx))
     return CONSUMER_GROUP_DESCRIBE.response(groups=groups)
-
-
-def describe_group(ctx: RequestContext, group_id: str) -> Struct:
-    """One group, or why it cannot be described."""
-    if not is_served(ctx):
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.UNSUPPORTED_VERSION)
-    if not group_id:
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-    shard = ctx.broker.groups.at(group_id)
-    if isinstance(shard, ErrorCode):
-        return DescribedGroup(group_id=group_id, error_code=shard)
-    try:
-        return describe(shard, group_id)
-    except Refused as refusal:
-        return DescribedGroup(group_id=group_id, error_code=refusal.code, error_message=refusal.message)
