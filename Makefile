@@ -5,6 +5,8 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
+# Two workers, a file of tests at a time: a file's brokers are started once. Slow folders come first, as they are collected.
+PARTED := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # docs/decisions/compiled-modules.md
 COMPILED := storage/cleaner/round.py storage/cleaner/batches.py storage/cleaner/keys.py storage/cleaner/record_keys.py storage/cleaner/records.py
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
@@ -19,13 +21,13 @@ run: setup ## start the broker from config/server.properties (CONFIG=..., ARGS="
 	@exec $(BIN)/pybroker $(CONFIG) $(ARGS)
 
 test: $(VENV)/.develop lint ## lint, and every test at the sizes of continuous integration
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 test-quick: $(VENV)/.develop lint ## lint and unit tests: below two minutes
 	$(BIN)/python -m pytest --numprocesses 2 tests/unit $(PYTEST_ARGS)
 
 test-all: $(VENV)/.develop ## every test at full size: takes long
-	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup $(PYTEST_ARGS)
+	PYBROKER_TEST_SCALE=$${PYBROKER_TEST_SCALE:-50} $(BIN)/python -m pytest $(PARTED) $(PYTEST_ARGS)
 
 lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Dockerfile
 	$(BIN)/ruff check .

@@ -9,8 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import pytest
-
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.offset_fetch import OFFSET_FETCH
@@ -22,8 +20,6 @@ from tests.support.answers import Names, Rules
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.txn_client import TxnClient
 from tests.support.wire import Closed, WireClient, served_versions
-
-pytestmark = pytest.mark.xdist_group("kafka")
 
 # What other tests have left behind, or the machine has; and what one broker does not serve
 STATE = {

@@ -36,8 +36,6 @@ WRITTEN = [(each, codec) for each in RELEASES for codec in OLD_CODECS if codec !
 JAVA_RELEASES = ["0.9.0.1", "0.10.2.2"]
 OLD_CLIENT = Path(__file__).parent / "java_old" / "OldClient.java"
 
-pytestmark = pytest.mark.xdist_group("old-clients")
-
 
 @pytest.fixture(scope="module")
 def broker(start_broker: StartBroker) -> RunningBroker:

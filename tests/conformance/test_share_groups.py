@@ -21,8 +21,6 @@ from tests.support.share_client import ShareClient
 from tests.support.tools import normalised
 from tests.support.txn_client import TxnClient
 
-pytestmark = pytest.mark.xdist_group("share-groups")
-
 PROPERTIES = {
     "offsets.topic.num.partitions": "3",
     "share.coordinator.state.topic.num.partitions": "3",
