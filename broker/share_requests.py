@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from broker.dispatch import RequestContext
 from broker.shares.acknowledgement import Acknowledged, check_acknowledgements
-from broker.shares.partitions import ShareSettings
+from broker.shares.partitions import SharePartitionSettings
 from broker.shares.sessions import Place, SessionKey
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import LONGEST_MEMBER_ID
@@ -28,7 +28,7 @@ def check_caller(request: Struct) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST)
 
 
-def settings_of(ctx: RequestContext, group_id: str) -> ShareSettings:
+def settings_of(ctx: RequestContext, group_id: str) -> SharePartitionSettings:
     """The group's settings."""
     return ctx.broker.share_partitions.settings(group_id)
 
@@ -51,7 +51,11 @@ def acknowledge(
 
 
 def _acknowledge_one(
-    ctx: RequestContext, key: SessionKey, place: Place, acknowledged: Sequence[Acknowledged], settings: ShareSettings
+    ctx: RequestContext,
+    key: SessionKey,
+    place: Place,
+    acknowledged: Sequence[Acknowledged],
+    settings: SharePartitionSettings,
 ) -> None:
     """Raises Refused: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises."""
     broker = ctx.broker

@@ -16,7 +16,7 @@ from coordinator.effects import Effects
 from coordinator.group.refused import Refused
 from coordinator.share import decisions
 from coordinator.share.records import ShareRecord, SnapshotRecord
-from coordinator.share.shard import ShareEffects, ShareSettings, ShareShard
+from coordinator.share.shard import ShareCoordinatorSettings, ShareEffects, ShareShard
 from coordinator.share.state import ShareKey, ShareState, StateBatch
 from metadata.topic_names import SHARE_GROUP_STATE
 from protocol.errors import ErrorCode
@@ -32,9 +32,9 @@ T = TypeVar("T")
 _Decision: TypeAlias = Callable[[ShareShard, ShareEffects], T]
 
 
-def read_settings(config: BrokerConfig) -> ShareSettings:
+def read_settings(config: BrokerConfig) -> ShareCoordinatorSettings:
     """The settings of the share coordinator out of the broker's."""
-    return ShareSettings(
+    return ShareCoordinatorSettings(
         updates_per_snapshot=config.get_int("share.coordinator.snapshot.update.records.per.snapshot"),
         cold_snapshot_interval_ms=config.get_int("share.coordinator.cold.partition.snapshot.interval.ms"),
     )

@@ -14,7 +14,7 @@ from broker.deferred import Deferred
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from broker.shares.acquisition import Acquired, Wanted
-from broker.shares.partitions import LOADING_RETRY_MS, SharePartition, ShareSettings, StateLoading
+from broker.shares.partitions import LOADING_RETRY_MS, SharePartition, SharePartitionSettings, StateLoading
 from broker.shares.sessions import Place
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
@@ -74,7 +74,7 @@ class ShareFetchAttempt:
         group_id: str,
         places: list[Place],
         wanted: Wanted,
-        settings: ShareSettings,
+        settings: SharePartitionSettings,
         *,
         min_bytes: int,
         max_bytes: int,

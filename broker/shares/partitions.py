@@ -54,7 +54,7 @@ class SharePartition:
 
 
 @dataclass(frozen=True, slots=True)
-class ShareSettings:
+class SharePartitionSettings:
     """What a share group has set for its records in flight, or the broker for all."""
 
     limits: Limits
@@ -72,7 +72,7 @@ class SharePartitions:
         self._live: dict[ShareKey, SharePartition] = {}
         self.sessions = ShareSessions(broker.config.get_int("group.share.max.share.sessions"), self._session_ended)
 
-    def settings(self, group_id: str) -> ShareSettings:
+    def settings(self, group_id: str) -> SharePartitionSettings:
         """The group's own, as they are now."""
         config = self._broker.config
         own = self._broker.controller.image.config(ResourceType.GROUP, group_id)
@@ -80,7 +80,7 @@ class SharePartitions:
         def number(key: str) -> int:
             return int(own[key]) if key in own else config.get_int(f"group.{key}")
 
-        return ShareSettings(
+        return SharePartitionSettings(
             Limits(
                 number("share.record.lock.duration.ms"),
                 number("share.delivery.count.limit"),
@@ -129,7 +129,7 @@ class SharePartitions:
         found = self._live.get(ShareKey(group_id, *place))
         return found if found is not None and found.partition.hosted else None
 
-    def _first_offset(self, partition: Partition, settings: ShareSettings) -> int:
+    def _first_offset(self, partition: Partition, settings: SharePartitionSettings) -> int:
         """Where a group begins that has no start offset yet (share.auto.offset.reset)."""
         end_offset = partition.last_stable_offset if settings.is_committed_only else partition.high_watermark
         if settings.offset_reset == "earliest":
@@ -163,7 +163,7 @@ class SharePartitions:
     # -- changing ---------------------------------------------------------------------------------------------------
 
     def acknowledge(
-        self, share: SharePartition, member_id: str, batches: Sequence[Acknowledged], settings: ShareSettings
+        self, share: SharePartition, member_id: str, batches: Sequence[Acknowledged], settings: SharePartitionSettings
     ) -> None:
         """Take a member's acknowledgements: all of them, once they are in the share coordinator's log.
 

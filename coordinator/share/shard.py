@@ -18,7 +18,7 @@ ShareEffects: TypeAlias = Effects[ShareRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class ShareSettings:
+class ShareCoordinatorSettings:
     """The broker's settings that the share coordinator obeys; names and defaults are Kafka's."""
 
     #: share.coordinator.snapshot.update.records.per.snapshot
@@ -44,7 +44,7 @@ class ShareShard:
         "update_counts",
     )
 
-    def __init__(self, partition: int, settings: ShareSettings) -> None:
+    def __init__(self, partition: int, settings: ShareCoordinatorSettings) -> None:
         self.partition = partition
         self.settings = settings
         self.states: dict[ShareKey, ShareState] = {}

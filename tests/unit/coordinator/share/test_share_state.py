@@ -14,7 +14,7 @@ from coordinator.load import replay_batches
 from coordinator.shard import UnknownRecord
 from coordinator.share import decisions
 from coordinator.share.records import SnapshotRecord, UpdateRecord, parse_record
-from coordinator.share.shard import ShareSettings, ShareShard
+from coordinator.share.shard import ShareCoordinatorSettings, ShareShard
 from coordinator.share.state import ShareKey, ShareState, ShareUpdate, StateBatch, combined
 from protocol.errors import ErrorCode
 from tests.support.scale import scaled
@@ -83,7 +83,7 @@ class Harness:
     """A shard whose log is a list."""
 
     def __init__(self, **settings: int) -> None:
-        self.shard = ShareShard(0, ShareSettings(**settings))
+        self.shard = ShareShard(0, ShareCoordinatorSettings(**settings))
         self.log: list[tuple[bytes, bytes | None]] = []
 
     def append(self, records, producer=None) -> ErrorCode:
@@ -251,7 +251,7 @@ def test_key_of_a_share_partition_is_kafkas():
 def test_recorded_log_is_loaded_to_what_its_dump_says():
     """`__share_group_state` of Apache Kafka 4.3.1."""
     log = (LOGS / "v4.3.1-clean-shutdown" / "__share_group_state-0" / "00000000000000000000.log").read_bytes()
-    shard = ShareShard(0, ShareSettings())
+    shard = ShareShard(0, ShareCoordinatorSettings())
     assert list(replay_batches(shard, log, 0))[-1][0] == 2
     assert not shard.unknown_records
     [(share, state)] = shard.states.items()
