@@ -11,8 +11,9 @@ from uuid import uuid4
 from broker.coordinators.client_address import java_address
 from broker.dispatch import Reply, RequestContext, handles
 from coordinator.effects import Effects
-from coordinator.group.consumer.heartbeat import Caller, new_response
 from coordinator.group.consumer.heartbeat import heartbeat as decide
+from coordinator.group.consumer.heartbeat import new_response
+from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
 from metadata.features import GROUP_VERSION

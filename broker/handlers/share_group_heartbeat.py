@@ -5,11 +5,12 @@ from __future__ import annotations
 from broker.coordinators.client_address import java_address
 from broker.dispatch import Reply, RequestContext, handles
 from coordinator.effects import Effects
+from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
 from coordinator.group.share.checks import check_request
-from coordinator.group.share.heartbeat import Caller, new_response
 from coordinator.group.share.heartbeat import heartbeat as decide
+from coordinator.group.share.heartbeat import new_response
 from metadata.features import SHARE_VERSION
 from protocol.errors import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT

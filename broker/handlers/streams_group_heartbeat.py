@@ -10,10 +10,11 @@ from broker.coordinators.client_address import java_address
 from broker.dispatch import Reply, RequestContext, handles
 from broker.streams_topics import told
 from coordinator.effects import Effects
+from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
 from coordinator.group.streams.configured import Status
-from coordinator.group.streams.heartbeat import Caller, Outcome, new_response
+from coordinator.group.streams.heartbeat import Outcome, new_response
 from coordinator.group.streams.heartbeat import heartbeat as decide
 from metadata.features import STREAMS_VERSION
 from metadata.topic_names import is_internal, name_problem

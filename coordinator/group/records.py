@@ -16,9 +16,9 @@ from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
 from typing import NamedTuple, TypeAlias
 
-from coordinator.group.consumer.records import CONSUMER_GROUP_TYPES, ConsumerRecord, parse_consumer_record
-from coordinator.group.share.records import SHARE_GROUP_TYPES, ShareGroupRecord, parse_share_group_record
-from coordinator.group.streams.records import STREAMS_GROUP_TYPES, StreamsRecord, parse_streams_record
+from coordinator.group.consumer.records import ConsumerRecord
+from coordinator.group.share.records import ShareGroupRecord
+from coordinator.group.streams.records import StreamsRecord
 from coordinator.shard import UnknownRecord
 from protocol.errors import ProtocolError
 from protocol.messages.coordinator import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue
@@ -163,6 +163,10 @@ class GroupRecord:
 
 StoredRecord: TypeAlias = OffsetRecord | GroupRecord | ConsumerRecord | StreamsRecord | ShareGroupRecord
 
+_MODERN: dict[int, type[ConsumerRecord] | type[StreamsRecord] | type[ShareGroupRecord]] = {
+    record_type: record for record in (ConsumerRecord, StreamsRecord, ShareGroupRecord) for record_type in record.kinds
+}
+
 
 def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
     """The record of these bytes. Raises UnknownRecord; the log keeps such records, the coordinator goes on without."""
@@ -176,12 +180,9 @@ def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
             return _parse_offset(key, value)
         if record_type == GROUP_METADATA:
             return _parse_group(key, value)
-        if record_type in CONSUMER_GROUP_TYPES:
-            return parse_consumer_record(record_type, key, value)
-        if record_type in STREAMS_GROUP_TYPES:
-            return parse_streams_record(record_type, key, value)
-        if record_type in SHARE_GROUP_TYPES:
-            return parse_share_group_record(record_type, key, value)
+        modern = _MODERN.get(record_type)
+        if modern is not None:
+            return modern.parse(record_type, key, value)
     except (ProtocolError, LayoutError, UnicodeDecodeError) as error:
         raise UnknownRecord(f"key {key[:64]!r}: {error}") from error
     raise UnknownRecord(f"record type {record_type}")

@@ -6,15 +6,15 @@ Refused: any change of what is stored but by `replay`, which serves records just
 from __future__ import annotations
 
 from collections import Counter
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.cluster import Cluster, NoTopics
-from coordinator.group.consumer import records as consumer
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.records import ConsumerRecord
+from coordinator.group.modern.record import ModernRecord
 from coordinator.group.offsets import Offsets
 from coordinator.group.records import (
     GroupMetadata,
@@ -24,11 +24,8 @@ from coordinator.group.records import (
     parse_record,
 )
 from coordinator.group.settings import GroupSettings
-from coordinator.group.share import records as share
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.share.records import ShareGroupRecord
 from coordinator.group.state import GroupState
-from coordinator.group.streams import records as streams
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.records import StreamsRecord
 from coordinator.timers import Timers
@@ -121,11 +118,11 @@ class GroupShard:
         elif isinstance(record, GroupRecord):
             self.replay_group(record.group_id, record.metadata)
         elif isinstance(record, ConsumerRecord):
-            self.replay_consumer(record)
+            self.replay_modern(record, ConsumerGroup)
         elif isinstance(record, StreamsRecord):
-            self.replay_streams(record)
+            self.replay_modern(record, StreamsGroup)
         else:
-            self.replay_share(record)
+            self.replay_modern(record, ShareGroup)
 
     def replay_group(self, group_id: str, metadata: GroupMetadata | None) -> None:
         """Take over a classic group's metadata, or remove the group."""
@@ -138,49 +135,19 @@ class GroupShard:
             group = self.groups[group_id] = ClassicGroup(group_id)
         group.replay(metadata)
 
-    def replay_consumer(self, record: ConsumerRecord) -> None:
-        """Keep or drop what a record says of a consumer group, or the group with its last record."""
+    def replay_modern(self, record: ModernRecord[Any], kind: type[ConsumerGroup | StreamsGroup | ShareGroup]) -> None:
+        """Keep or drop what a record says of a group of this kind, or the group with the record that it began with."""
         group_id = record.group_id
         group = self.groups.get(group_id)
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, kind):
             if record.content is None or not is_unbacked(group):
                 return
-            group = self.groups[group_id] = ConsumerGroup(group_id)
-        group.replay(record)
+            group = self.groups[group_id] = kind(group_id)
+        group.replay(record)  # type: ignore[arg-type] # the kinds of the group and of its record go together
         if record.content is None:
-            if record.record_type == consumer.MEMBER:
+            if record.record_type == record.member_type:
                 self._forget_deadlines(group_id, record.item)
-            elif record.record_type == consumer.GROUP:
-                self._forget(group_id)
-
-    def replay_streams(self, record: StreamsRecord) -> None:
-        """Keep or drop what a record says of a streams group, or the group."""
-        group_id = record.group_id
-        group = self.groups.get(group_id)
-        if not isinstance(group, StreamsGroup):
-            if record.content is None or not is_unbacked(group):
-                return
-            group = self.groups[group_id] = StreamsGroup(group_id)
-        group.replay(record)
-        if record.content is None:
-            if record.record_type == streams.MEMBER:
-                self._forget_deadlines(group_id, record.member_id)
-            elif record.record_type == streams.GROUP:
-                self._forget(group_id)
-
-    def replay_share(self, record: ShareGroupRecord) -> None:
-        """Keep or drop what a record says of a share group, or the group with its last record."""
-        group_id = record.group_id
-        group = self.groups.get(group_id)
-        if not isinstance(group, ShareGroup):
-            if record.content is None or not is_unbacked(group):
-                return
-            group = self.groups[group_id] = ShareGroup(group_id)
-        group.replay(record)
-        if record.content is None:
-            if record.record_type == share.MEMBER:
-                self._forget_deadlines(group_id, record.member_id)
-            elif record.record_type == share.GROUP:
+            elif record.record_type == record.group_type:
                 self._forget(group_id)
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.heartbeat import Caller, heartbeat
+from coordinator.group.consumer.heartbeat import heartbeat
 from coordinator.group.deadlines import on_loaded
+from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
 from protocol.errors import ErrorCode

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from coordinator.group.cluster import ShareGroupConfig
 from coordinator.group.deadlines import on_deadline, on_loaded
+from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
+from coordinator.group.share.checks import check_request
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.share.heartbeat import Caller, heartbeat
+from coordinator.group.share.heartbeat import heartbeat
 from coordinator.group.share.states import initialized_record
 from protocol.errors import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
@@ -71,6 +73,7 @@ class ShareHarness(GroupHarness):
         answers: list[Struct] = []
 
         def decide(effects: GroupEffects) -> None:
+            check_request(request)
             answers.append(heartbeat(self.shard, request, CALLER, self.now, effects))
 
         try:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coordinator.group.deadlines import on_loaded
+from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
 from coordinator.group.streams.group import StreamsGroup
-from coordinator.group.streams.heartbeat import Caller, Outcome, heartbeat
+from coordinator.group.streams.heartbeat import Outcome, heartbeat
 from coordinator.group.streams.topology import TopicInfo
 from protocol.errors import ErrorCode
 from protocol.messages.streams_group_heartbeat import (

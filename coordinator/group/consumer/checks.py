@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import AWAY_EPOCH, JOINING_EPOCH, LEAVING_EPOCH, ConsumerMember, Owned
+from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings
 from protocol.errors import ErrorCode
@@ -14,29 +15,28 @@ from protocol.schema import Struct
 
 #: From this version on members make their ids themselves (KIP-1082).
 FIRST_VERSION_WITH_CLIENT_IDS = 1
-ABANDON = "The member must abandon all its partitions and rejoin."
 
 
 def check_request(request: Struct, api_version: int, settings: ConsumerSettings) -> None:
     """Raises Refused: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if api_version >= FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVING_EPOCH:
-        _not_blank(request.member_id, "MemberId")
-    _not_blank(request.group_id, "GroupId")
-    _not_blank(request.instance_id, "InstanceId")
-    _not_blank(request.rack_id, "RackId")
+        check_not_blank(request.member_id, "MemberId")
+    check_not_blank(request.group_id, "GroupId")
+    check_not_blank(request.instance_id, "InstanceId")
+    check_not_blank(request.rack_id, "RackId")
     if epoch == JOINING_EPOCH:
         if request.rebalance_timeout_ms == -1:
-            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+            raise bad_request("RebalanceTimeoutMs must be provided in first request.")
         if request.topic_partitions is None or request.topic_partitions:
-            raise _invalid("TopicPartitions must be empty when (re-)joining.")
+            raise bad_request("TopicPartitions must be empty when (re-)joining.")
         if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-            raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+            raise bad_request("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
     elif epoch == AWAY_EPOCH:
         if request.instance_id is None:
-            raise _invalid("InstanceId can't be null.")
+            raise bad_request("InstanceId can't be null.")
     elif epoch < AWAY_EPOCH:
-        raise _invalid("MemberEpoch is invalid.")
+        raise bad_request("MemberEpoch is invalid.")
     assignor = request.server_assignor
     if assignor is not None and assignor not in settings.assignors:
         known = ", ".join(settings.assignors)
@@ -44,33 +44,11 @@ def check_request(request: Struct, api_version: int, settings: ConsumerSettings)
         raise Refused(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
 
 
-def _not_blank(text: str | None, field: str) -> None:
-    if text is not None and text[:1] <= " " and not text.strip(_JAVA_BLANKS):
-        raise _invalid(f"{field} can't be empty.")
-
-
-#: What Java's trim takes away: all characters up to the space.
-_JAVA_BLANKS = "".join(map(chr, range(33)))
-
-
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REQUEST, message)
-
-
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
     """GROUP_MAX_SIZE_REACHED for one member more."""
     if len(group.members) >= max_size and member_id not in group.members:
         message = f"The consumer group has reached its maximum capacity of {max_size} members."
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
-
-
-def member_of(group: ConsumerGroup, member_id: str) -> ConsumerMember:
-    """The member of that id, or UNKNOWN_MEMBER_ID."""
-    member = group.members.get(member_id)
-    if member is None:
-        message = f"Member {member_id} is not a member of group {group.group_id}."
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
-    return member
 
 
 def check_epoch(member: ConsumerMember, epoch: int, reported: list[Struct] | None) -> None:

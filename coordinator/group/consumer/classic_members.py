@@ -22,6 +22,7 @@ from coordinator.group.consumer.leave import remove_members
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState
 from coordinator.group.consumer.membership import subscribe_dynamic, subscribe_static
 from coordinator.group.consumer.target import MemberTarget
+from coordinator.group.modern.checks import member_of
 from coordinator.group.refused import Refused
 from coordinator.group.settings import MigrationPolicy
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
@@ -215,7 +216,7 @@ def find_leaving(group: ConsumerGroup, identity: Struct) -> ConsumerMember:
     """The member of a LeaveGroup: by its id, or by its instance id, with its id where that is given."""
     instance_id = identity.group_instance_id
     if instance_id is None:
-        return checks.member_of(group, identity.member_id)
+        return member_of(group, identity.member_id)
     member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
     if identity.member_id:
         checks.check_instance_is_ours(member, identity.member_id, instance_id)
@@ -227,7 +228,7 @@ def check_member(
 ) -> tuple[ConsumerMember, ClassicMetadata]:
     """The member of a sync or a heartbeat, which must be of the classic protocol and at its generation."""
     if instance_id is None:
-        member = checks.member_of(group, member_id)
+        member = member_of(group, member_id)
     else:
         member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
         checks.check_instance_is_ours(member, member_id, instance_id)

@@ -8,7 +8,6 @@ step towards its own. Nearly all change nothing; these are seen to be such, and 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from coordinator.clock import Now
 from coordinator.group.consumer import checks
@@ -22,19 +21,12 @@ from coordinator.group.consumer.reconcile import Reconciliation
 from coordinator.group.consumer.records import PARTITION_METADATA, current_record, member_record, tombstone
 from coordinator.group.consumer.regex import RegexChange, are_due, update_regexes
 from coordinator.group.consumer.target import MemberTarget, next_target
+from coordinator.group.modern.caller import Caller
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
 from protocol.schema import Struct
 
 new_response = CONSUMER_GROUP_HEARTBEAT.response.new
-
-
-class Caller(NamedTuple):
-    """Who sent a request, and an id for whoever has none."""
-
-    client_id: str
-    client_host: str
-    fresh_id: str
 
 
 def heartbeat(

@@ -14,12 +14,10 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import AWAY_EPOCH, NOTHING, ConsumerMember
 from coordinator.group.consumer.membership import existing_group
 from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.modern.checks import member_of
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
-
-#: After which a deadline comes again that could not be acted on.
-RETRY_MS = 500
 
 
 def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
@@ -27,7 +25,7 @@ def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -
     group_id, instance_id = request.group_id, request.instance_id
     group = existing_group(shard, group_id)
     if instance_id is None:
-        member = checks.member_of(group, request.member_id)
+        member = member_of(group, request.member_id)
     else:
         member = checks.check_instance_is_known(group.static_member(instance_id), instance_id)
         checks.check_instance_is_ours(member, request.member_id, instance_id)
@@ -73,7 +71,6 @@ def fence(shard: GroupShard, group: ConsumerGroup, key: TimerKey, why: str, now:
     """Take out the member of a deadline that has passed, if it is still there; soon again if that cannot be written."""
     member = group.members.get(key.member_id)
     if member is not None:
-        again_ms = now.tick_ms + RETRY_MS
-        draft = Draft(shard, group, now, on_failed=lambda _: shard.timers.schedule(key, again_ms))
+        draft = Draft.at_deadline(shard, group, key, now)
         effects.note("group %s: member %s is fenced: %s", group.group_id, key.member_id, why)
         remove_members(draft, [member], effects)

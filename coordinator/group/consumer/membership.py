@@ -12,6 +12,7 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import JOINING_EPOCH, ConsumerMember
 from coordinator.group.consumer.records import current_record, member_record, member_tombstones, target_record
 from coordinator.group.consumer.upgrade import upgrade
+from coordinator.group.modern.checks import member_of
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
@@ -57,7 +58,7 @@ def subscribe_dynamic(group: ConsumerGroup, member_id: str, is_joining: bool) ->
     """The member, or a blank one for who joins. Raises Refused: UNKNOWN_MEMBER_ID."""
     if is_joining:
         return group.members.get(member_id) or ConsumerMember(member_id)
-    return checks.member_of(group, member_id)
+    return member_of(group, member_id)
 
 
 def subscribe_static(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coordinator.group.consumer import checks
 from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.modern.checks import member_of
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 
@@ -33,7 +33,7 @@ def check_commit(
         return
     if is_transactional and epoch == -1 and not member_id and instance_id is None:
         return  # an old client, that does not say who it is
-    member = checks.member_of(group, member_id)
+    member = member_of(group, member_id)
     if not (is_transactional or member.speaks_classic) and api_version < FIRST_VERSION_WITH_EPOCHS:
         message = "OffsetCommit version 9 or above must be used by members using the consumer group protocol"
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, message)
@@ -57,6 +57,6 @@ def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None
     """
     if member_id is None and epoch < 0:
         return
-    member = checks.member_of(group, member_id or "")
+    member = member_of(group, member_id or "")
     if epoch != member.epoch:
         raise Refused(ErrorCode.ILLEGAL_GENERATION if member.speaks_classic else ErrorCode.STALE_MEMBER_EPOCH)

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from coordinator.group.assignors.spec import Target
-from coordinator.group.consumer.checks import ABANDON
 from coordinator.group.consumer.group import FREE
 from coordinator.group.consumer.member import NOTHING, ConsumerMember, MemberState, Owned, Reported
+from coordinator.group.modern.checks import ABANDON
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 

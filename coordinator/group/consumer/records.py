@@ -13,22 +13,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from struct import Struct as Layout
 from typing import TypeAlias
 
 from coordinator.group.assignors.spec import Target
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState, Owned
 from coordinator.group.member_protocol import MemberProtocol
+from coordinator.group.modern.record import (
+    GroupEpoch,
+    Kind,
+    ModernRecord,
+    TargetEpoch,
+    group_epoch_kind,
+    target_epoch_kind,
+    target_kind,
+)
 from protocol.messages.coordinator import consumer_group as messages
-from protocol.schema import Message, Struct
+from protocol.schema import Struct
 
 GROUP, PARTITION_METADATA, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX = 3, 4, 5, 6, 7, 8, 16
-CONSUMER_GROUP_TYPES = frozenset({GROUP, PARTITION_METADATA, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX})
-
-_PREFIX = Layout(">h")
-_VALUE_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +41,6 @@ class ResolvedRegex:
 
     topics: frozenset[str]
     version: int
-    timestamp_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class GroupEpoch:
-    """A group's epoch, and the hash of the topics that it is about."""
-
-    epoch: int
-    metadata_hash: int
-
-
-@dataclass(frozen=True, slots=True)
-class TargetEpoch:
-    """The epoch that targets are of, and when they were computed (ms since 1970)."""
-
-    epoch: int
     timestamp_ms: int
 
 
@@ -68,77 +56,6 @@ class Current:
 
 
 Content: TypeAlias = GroupEpoch | TargetEpoch | ConsumerMember | Target | Current | ResolvedRegex | Struct
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerRecord:
-    """A record of a consumer group; `content` None deletes it. `item` is a member's id or an expression, else ""."""
-
-    group_id: str
-    record_type: int
-    item: str
-    content: Content | None
-
-    @property
-    def key(self) -> bytes:
-        key, item = _KEYS[self.record_type]
-        fields = {"group_id": self.group_id} | ({item: self.item} if item else {})
-        return _PREFIX.pack(self.record_type) + key.encode(0, key(**fields))
-
-    @property
-    def value(self) -> bytes | None:
-        if self.content is None:
-            return None
-        message, to_struct, _ = _VALUES[self.record_type]
-        return _PREFIX.pack(_VALUE_VERSION) + message.encode(_VALUE_VERSION, to_struct(self.content))
-
-
-def parse_consumer_record(record_type: int, key: bytes, value: bytes | None) -> ConsumerRecord:
-    """The record of these bytes. Raises ProtocolError."""
-    message, item = _KEYS[record_type]
-    stored, _ = message.decode(0, key, _PREFIX.size)
-    content = None
-    if value is not None:
-        value_message, _, from_struct = _VALUES[record_type]
-        content = from_struct(value_message.decode(_PREFIX.unpack_from(value)[0], value, _PREFIX.size)[0])
-    return ConsumerRecord(stored.group_id, record_type, getattr(stored, item) if item else "", content)
-
-
-# -- what decisions write ---------------------------------------------------------------------------------------------
-
-
-def group_record(group_id: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
-    return ConsumerRecord(group_id, GROUP, "", GroupEpoch(epoch, metadata_hash))
-
-
-def member_record(group_id: str, member: ConsumerMember) -> ConsumerRecord:
-    return ConsumerRecord(group_id, MEMBER, member.member_id, member)
-
-
-def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> ConsumerRecord:
-    return ConsumerRecord(group_id, TARGET_EPOCH, "", TargetEpoch(epoch, timestamp_ms))
-
-
-def target_record(group_id: str, member_id: str, target: Target) -> ConsumerRecord:
-    return ConsumerRecord(group_id, TARGET, member_id, target)
-
-
-def current_record(group_id: str, member: ConsumerMember) -> ConsumerRecord:
-    current = Current(member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
-    return ConsumerRecord(group_id, CURRENT, member.member_id, current)
-
-
-def regex_record(group_id: str, expression: str, resolved: ResolvedRegex) -> ConsumerRecord:
-    return ConsumerRecord(group_id, REGEX, expression, resolved)
-
-
-def tombstone(group_id: str, record_type: int, item: str = "") -> ConsumerRecord:
-    return ConsumerRecord(group_id, record_type, item, None)
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[ConsumerRecord]:
-    """All that is stored of a member, in the order in which it has to go."""
-    return [tombstone(group_id, record_type, member_id) for record_type in (CURRENT, TARGET, MEMBER)]
 
 
 # -- bytes ------------------------------------------------------------------------------------------------------------
@@ -185,19 +102,6 @@ def _member(stored: Struct) -> ConsumerMember:
     )
 
 
-def _target_struct(target: Target) -> Struct:
-    return messages.ConsumerGroupTargetAssignmentMemberValue(
-        topic_partitions=[
-            messages.TopicPartition(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in target.items()
-        ]
-    )
-
-
-def _target(stored: Struct) -> Target:
-    return {topic.topic_id: frozenset(topic.partitions) for topic in stored.topic_partitions}
-
-
 def _current_struct(current: Current) -> Struct:
     return messages.ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=current.epoch,
@@ -241,39 +145,92 @@ def _owned(topics: list[Struct], member_epoch: int) -> Owned:
     return owned
 
 
-_KEYS: dict[int, tuple[Message, str]] = {
-    GROUP: (messages.ConsumerGroupMetadataKey, ""),
-    PARTITION_METADATA: (messages.ConsumerGroupPartitionMetadataKey, ""),
-    MEMBER: (messages.ConsumerGroupMemberMetadataKey, "member_id"),
-    TARGET_EPOCH: (messages.ConsumerGroupTargetAssignmentMetadataKey, ""),
-    TARGET: (messages.ConsumerGroupTargetAssignmentMemberKey, "member_id"),
-    CURRENT: (messages.ConsumerGroupCurrentMemberAssignmentKey, "member_id"),
-    REGEX: (messages.ConsumerGroupRegularExpressionKey, "regular_expression"),
-}
+def _regex_struct(regex: ResolvedRegex) -> Struct:
+    return messages.ConsumerGroupRegularExpressionValue(
+        topics=sorted(regex.topics), version=regex.version, timestamp=regex.timestamp_ms
+    )
 
-#: Record type -> (message, content to struct, struct to content).
-_VALUES: dict[int, tuple[Message, Callable[..., Struct], Callable[[Struct], Content]]] = {
-    GROUP: (
-        messages.ConsumerGroupMetadataValue,
-        lambda group: messages.ConsumerGroupMetadataValue(epoch=group.epoch, metadata_hash=group.metadata_hash),
-        lambda stored: GroupEpoch(stored.epoch, stored.metadata_hash),
-    ),
-    PARTITION_METADATA: (messages.ConsumerGroupPartitionMetadataValue, lambda same: same, lambda same: same),
-    MEMBER: (messages.ConsumerGroupMemberMetadataValue, _member_struct, _member),
-    TARGET_EPOCH: (
-        messages.ConsumerGroupTargetAssignmentMetadataValue,
-        lambda target: messages.ConsumerGroupTargetAssignmentMetadataValue(
-            assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+
+def _regex(stored: Struct) -> ResolvedRegex:
+    return ResolvedRegex(frozenset(stored.topics), stored.version, stored.timestamp)
+
+
+# -- the record -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRecord(ModernRecord[Content]):
+    """A record of a consumer group; `item` is a member's id or an expression."""
+
+    group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT
+    kinds = {
+        GROUP: group_epoch_kind(messages.ConsumerGroupMetadataKey, messages.ConsumerGroupMetadataValue),
+        PARTITION_METADATA: Kind(
+            messages.ConsumerGroupPartitionMetadataKey,
+            "",
+            messages.ConsumerGroupPartitionMetadataValue,
+            lambda same: same,
+            lambda same: same,
         ),
-        lambda stored: TargetEpoch(stored.assignment_epoch, stored.assignment_timestamp),
-    ),
-    TARGET: (messages.ConsumerGroupTargetAssignmentMemberValue, _target_struct, _target),
-    CURRENT: (messages.ConsumerGroupCurrentMemberAssignmentValue, _current_struct, _current),
-    REGEX: (
-        messages.ConsumerGroupRegularExpressionValue,
-        lambda regex: messages.ConsumerGroupRegularExpressionValue(
-            topics=sorted(regex.topics), version=regex.version, timestamp=regex.timestamp_ms
+        MEMBER: Kind(
+            messages.ConsumerGroupMemberMetadataKey,
+            "member_id",
+            messages.ConsumerGroupMemberMetadataValue,
+            _member_struct,
+            _member,
         ),
-        lambda stored: ResolvedRegex(frozenset(stored.topics), stored.version, stored.timestamp),
-    ),
-}
+        TARGET_EPOCH: target_epoch_kind(
+            messages.ConsumerGroupTargetAssignmentMetadataKey, messages.ConsumerGroupTargetAssignmentMetadataValue
+        ),
+        TARGET: target_kind(
+            messages.ConsumerGroupTargetAssignmentMemberKey,
+            messages.ConsumerGroupTargetAssignmentMemberValue,
+            messages.TopicPartition,
+        ),
+        CURRENT: Kind(
+            messages.ConsumerGroupCurrentMemberAssignmentKey,
+            "member_id",
+            messages.ConsumerGroupCurrentMemberAssignmentValue,
+            _current_struct,
+            _current,
+        ),
+        REGEX: Kind(
+            messages.ConsumerGroupRegularExpressionKey,
+            "regular_expression",
+            messages.ConsumerGroupRegularExpressionValue,
+            _regex_struct,
+            _regex,
+        ),
+    }
+
+
+# -- what decisions write ---------------------------------------------------------------------------------------------
+
+
+def group_record(group_id: str, epoch: int, metadata_hash: int) -> ConsumerRecord:
+    return ConsumerRecord(group_id, GROUP, "", GroupEpoch(epoch, metadata_hash))
+
+
+def member_record(group_id: str, member: ConsumerMember) -> ConsumerRecord:
+    return ConsumerRecord(group_id, MEMBER, member.member_id, member)
+
+
+def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> ConsumerRecord:
+    return ConsumerRecord(group_id, TARGET_EPOCH, "", TargetEpoch(epoch, timestamp_ms))
+
+
+def target_record(group_id: str, member_id: str, target: Target) -> ConsumerRecord:
+    return ConsumerRecord(group_id, TARGET, member_id, target)
+
+
+def current_record(group_id: str, member: ConsumerMember) -> ConsumerRecord:
+    current = Current(member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
+    return ConsumerRecord(group_id, CURRENT, member.member_id, current)
+
+
+def regex_record(group_id: str, expression: str, resolved: ResolvedRegex) -> ConsumerRecord:
+    return ConsumerRecord(group_id, REGEX, expression, resolved)
+
+
+tombstone = ConsumerRecord.tombstone
+member_tombstones = ConsumerRecord.member_tombstones

@@ -5,6 +5,7 @@ The words are Kafka's, since clients show them to people.
 
 from __future__ import annotations
 
+from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.group import ShareGroup
@@ -14,32 +15,19 @@ from protocol.schema import Struct
 
 #: What members have for an id: clients make them themselves.
 LONGEST_MEMBER_ID = 36
-ABANDON = "The member must abandon all its partitions and rejoin."
-
-#: What Java's trim takes away: all characters up to the space.
-_JAVA_BLANKS = "".join(map(chr, range(33)))
 
 
 def check_request(request: Struct) -> None:
     """Raises Refused: INVALID_REQUEST."""
     if not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
         raise Refused(ErrorCode.INVALID_REQUEST)
-    _not_blank(request.member_id, "MemberId")
-    _not_blank(request.group_id, "GroupId")
-    _not_blank(request.rack_id, "RackId")
+    check_not_blank(request.member_id, "MemberId")
+    check_not_blank(request.group_id, "GroupId")
+    check_not_blank(request.rack_id, "RackId")
     if request.member_epoch == JOINING_EPOCH and not request.subscribed_topic_names:
-        raise _invalid("SubscribedTopicNames must be set in first request.")
+        raise bad_request("SubscribedTopicNames must be set in first request.")
     if request.member_epoch < LEAVING_EPOCH:
-        raise _invalid("MemberEpoch is invalid.")
-
-
-def _not_blank(text: str | None, field: str) -> None:
-    if text is not None and text[:1] <= " " and not text.strip(_JAVA_BLANKS):
-        raise _invalid(f"{field} can't be empty.")
-
-
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REQUEST, message)
+        raise bad_request("MemberEpoch is invalid.")
 
 
 def existing_group(shard: GroupShard, group_id: str) -> ShareGroup:
@@ -73,15 +61,6 @@ def check_room(group: ShareGroup, member_id: str, max_size: int) -> None:
     if len(group.members) >= max_size and member_id not in group.members:
         message = f"The share group has reached its maximum capacity of {max_size} members."
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
-
-
-def member_of(group: ShareGroup, member_id: str) -> ShareMember:
-    """The member of that id, or UNKNOWN_MEMBER_ID."""
-    member = group.members.get(member_id)
-    if member is None:
-        message = f"Member {member_id} is not a member of group {group.group_id}."
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
-    return member
 
 
 def check_epoch(member: ShareMember, epoch: int) -> None:

@@ -12,9 +12,10 @@ from dataclasses import replace
 from enum import Enum
 
 from coordinator.group.assignors.spec import Target
+from coordinator.group.modern.record import GroupEpoch, TargetEpoch
 from coordinator.group.share import records as stored
 from coordinator.group.share.member import NOTHING, ShareMember
-from coordinator.group.share.records import Current, GroupEpoch, ShareGroupRecord, States, TargetEpoch
+from coordinator.group.share.records import Current, ShareGroupRecord, States
 
 #: Where a new group begins; its first members bump it.
 FIRST_EPOCH = 1
@@ -105,7 +106,7 @@ class ShareGroup:
     def replay(self, record: ShareGroupRecord) -> None:
         """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
         self.revision += 1
-        content, member_id = record.content, record.member_id
+        content, member_id = record.content, record.item
         if record.record_type == stored.MEMBER:
             self._replay_member(member_id, content if isinstance(content, ShareMember) else None)
         elif record.record_type == stored.CURRENT:

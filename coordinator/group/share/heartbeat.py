@@ -7,13 +7,14 @@ partition is given out once the share coordinator has a state for it; until then
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from coordinator.clock import Now
 from coordinator.group.assignors.java_order import name_set_order
 from coordinator.group.assignors.spec import Target
 from coordinator.group.cluster import Cluster
 from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.modern.caller import Caller
+from coordinator.group.modern.checks import member_of
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share import assignor, checks
 from coordinator.group.share.draft import Draft
@@ -34,20 +35,12 @@ from protocol.schema import Struct
 new_response = SHARE_GROUP_HEARTBEAT.response.new
 
 
-class Caller(NamedTuple):
-    """Who sent a request."""
-
-    client_id: str
-    client_host: str
-
-
 def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effects: GroupEffects) -> Struct:
-    """The answer, good once the effects are in the log.
+    """The answer to a request that passed `check_request`, good once the effects are in the log.
 
-    Raises Refused, and wants nothing then: INVALID_REQUEST, GROUP_ID_NOT_FOUND (also for a group of another type),
+    Raises Refused, and wants nothing then: GROUP_ID_NOT_FOUND (also for a group of another type),
     GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
     """
-    checks.check_request(request)
     if request.member_epoch == LEAVING_EPOCH:
         return leave(shard, request, now, effects)
     unchanged = stay(shard, request, caller, now)
@@ -58,7 +51,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     checks.check_room(group, request.member_id, shard.settings.share.max_size)
     old = group.members.get(request.member_id)
     if not is_joining:
-        old = checks.member_of(group, request.member_id)
+        old = member_of(group, request.member_id)
         checks.check_epoch(old, request.member_epoch)
     draft = Draft(shard, group, now)
     member = take_over(old, request, caller)
@@ -67,7 +60,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
     initialize(draft, old, member)
     if old is None:
         effects.note("group %s: member %s joins, epoch %s", group.group_id, member.member_id, draft.epoch)
-    draft.after.append(lambda: draft.extend_session(member.member_id))
+    draft.after.append(lambda _: draft.extend_session(member.member_id))
     if not draft.records:
         group.settled_at = (group.revision, shard.cluster.topics_version)
     draft.carry_out(effects)
@@ -133,7 +126,7 @@ def update_subscription(draft: Draft, old: ShareMember | None, member: ShareMemb
             draft.bump(value)
         version, group_id = cluster.topics_version, group.group_id
 
-        def remember_check() -> None:
+        def remember_check(_: GroupEffects) -> None:
             there = draft.shard.groups.get(group_id)
             if isinstance(there, ShareGroup):
                 there.checked_version = version
@@ -208,7 +201,7 @@ def initialize(draft: Draft, old: ShareMember | None, member: ShareMember) -> No
     states = to_initialize(draft.group, draft.group.topics_with(old, member), draft.shard.cluster)
     if states != draft.group.states:
         draft.records.append(states_record(draft.group.group_id, states))
-        draft.after.append(draft.initialize_soon)
+        draft.after.append(lambda _: draft.initialize_soon())
 
 
 def assignment(assigned: Target) -> Struct:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator.clock import Now
 from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.modern.checks import member_of
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share import checks
 from coordinator.group.share.draft import Draft
@@ -13,14 +14,11 @@ from coordinator.group.share.records import member_tombstones
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.schema import Struct
 
-#: After which a deadline comes again that could not be acted on.
-RETRY_MS = 500
-
 
 def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
     """A heartbeat that says goodbye. Raises Refused: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
     group = checks.existing_group(shard, request.group_id)
-    member = checks.member_of(group, request.member_id)
+    member = member_of(group, request.member_id)
     effects.note("group %s: member %s left", group.group_id, member.member_id)
     remove(Draft(shard, group, now), member, effects)
     return SHARE_GROUP_HEARTBEAT.response(member_id=request.member_id, member_epoch=request.member_epoch)
@@ -39,7 +37,6 @@ def fence(shard: GroupShard, group: ShareGroup, key: TimerKey, now: Now, effects
     """Take out a member whose session has ended, if it is still there; soon again if that cannot be written."""
     member = group.members.get(key.member_id)
     if member is not None:
-        again_ms = now.tick_ms + RETRY_MS
-        draft = Draft(shard, group, now, on_failed=lambda _: shard.timers.schedule(key, again_ms))
+        draft = Draft.at_deadline(shard, group, key, now)
         effects.note("group %s: member %s is fenced: its session timed out", group.group_id, key.member_id)
         remove(draft, member, effects)

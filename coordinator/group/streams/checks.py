@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from coordinator.group.modern.checks import ABANDON, bad_request, check_not_blank
 from coordinator.group.refused import Refused
 from coordinator.group.streams.configured import ConfiguredSubtopology, invalid
 from coordinator.group.streams.group import StreamsGroup
@@ -14,51 +15,47 @@ from coordinator.group.streams.member import AWAY_EPOCH, JOINING_EPOCH, StreamsM
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 
-ABANDON = "The member must abandon all its partitions and rejoin."
-#: What Java's trim takes away: all characters up to the space.
-_JAVA_BLANKS = "".join(map(chr, range(33)))
-
 
 def check_request(request: Struct) -> None:
     """Raises Refused: INVALID_REQUEST, STREAMS_INVALID_TOPOLOGY."""
     _check_supported(request)
-    _not_blank(request.member_id, "MemberId")
-    _not_blank(request.group_id, "GroupId")
-    _not_blank(request.instance_id, "InstanceId")
-    _not_blank(request.rack_id, "RackId")
+    check_not_blank(request.member_id, "MemberId")
+    check_not_blank(request.group_id, "GroupId")
+    check_not_blank(request.instance_id, "InstanceId")
+    check_not_blank(request.rack_id, "RackId")
     epoch, topology = request.member_epoch, request.topology
     roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     if epoch == JOINING_EPOCH:
         if request.rebalance_timeout_ms == -1:
-            raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+            raise bad_request("RebalanceTimeoutMs must be provided in first request.")
         for role, tasks in zip(("Active", "Standby", "Warmup"), roles, strict=True):
             if tasks is None or tasks:
-                raise _invalid(f"{role}Tasks must be empty when (re-)joining.")
+                raise bad_request(f"{role}Tasks must be empty when (re-)joining.")
         if topology is None:
-            raise _invalid("Topology must be non-null when (re-)joining.")
+            raise bad_request("Topology must be non-null when (re-)joining.")
         _check_changelogs(topology)
     elif epoch == AWAY_EPOCH:
         if request.instance_id is None:
-            raise _invalid("InstanceId can't be null.")
+            raise bad_request("InstanceId can't be null.")
     elif epoch < AWAY_EPOCH:
-        raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
+        raise bad_request(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")
     if any(tasks is not None for tasks in roles) and any(tasks is None for tasks in roles):
-        raise _invalid("If one task-type is non-null, all must be non-null.")
+        raise bad_request("If one task-type is non-null, all must be non-null.")
     if epoch != JOINING_EPOCH and topology is not None:
-        raise _invalid("Topology can only be provided when (re-)joining.")
+        raise bad_request("Topology can only be provided when (re-)joining.")
 
 
 def _check_supported(request: Struct) -> None:
     if request.instance_id is not None:
-        raise _invalid("Static membership is not yet supported.")
+        raise bad_request("Static membership is not yet supported.")
     if request.task_offsets is not None:
-        raise _invalid("TaskOffsets are not supported yet.")
+        raise bad_request("TaskOffsets are not supported yet.")
     if request.task_end_offsets is not None:
-        raise _invalid("TaskEndOffsets are not supported yet.")
+        raise bad_request("TaskEndOffsets are not supported yet.")
     if request.warmup_tasks:
-        raise _invalid("WarmupTasks are not supported yet.")
+        raise bad_request("WarmupTasks are not supported yet.")
     if request.topology is not None and any(each.source_topic_regex for each in request.topology.subtopologies):
-        raise _invalid("Regular expressions for source topics are not supported yet.")
+        raise bad_request("Regular expressions for source topics are not supported yet.")
 
 
 def _check_changelogs(topology: Struct) -> None:
@@ -71,29 +68,11 @@ def _check_changelogs(topology: Struct) -> None:
                 )
 
 
-def _not_blank(text: str | None, field: str) -> None:
-    if text is not None and text[:1] <= " " and not text.strip(_JAVA_BLANKS):
-        raise _invalid(f"{field} can't be empty.")
-
-
-def _invalid(message: str) -> Refused:
-    return Refused(ErrorCode.INVALID_REQUEST, message)
-
-
 def check_room(group: StreamsGroup, max_size: int) -> None:
     """GROUP_MAX_SIZE_REACHED for one who joins."""
     if len(group.members) >= max_size:
         message = f"The streams group has reached its maximum capacity of {max_size} members."
         raise Refused(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
-
-
-def member_of(group: StreamsGroup, member_id: str) -> StreamsMember:
-    """The member of that id, or UNKNOWN_MEMBER_ID."""
-    member = group.members.get(member_id)
-    if member is None:
-        message = f"Member {member_id} is not a member of group {group.group_id}."
-        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, message)
-    return member
 
 
 def check_epoch(member: StreamsMember, request: Struct) -> None:
@@ -137,10 +116,10 @@ def check_tasks(request: Struct, subtopologies: Mapping[str, ConfiguredSubtopolo
         for each in tasks or ():
             subtopology = subtopologies.get(each.subtopology_id)
             if subtopology is None:
-                raise _invalid(f"Subtopology {each.subtopology_id} does not exist in the topology.")
+                raise bad_request(f"Subtopology {each.subtopology_id} does not exist in the topology.")
             for partition in each.partitions:
                 if not 0 <= partition < subtopology.task_count:
-                    raise _invalid(
+                    raise bad_request(
                         f"Task {partition} for subtopology {each.subtopology_id} is invalid. Number of tasks for this"
                         f" subtopology: {subtopology.task_count}"
                     )

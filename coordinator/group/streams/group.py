@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from coordinator.group.modern.record import TargetEpoch
 from coordinator.group.streams import records as stored
 from coordinator.group.streams.configured import ConfiguredTopology
 from coordinator.group.streams.member import StreamsMember
-from coordinator.group.streams.records import Current, GroupEpoch, StreamsRecord, TargetEpoch
+from coordinator.group.streams.records import Current, GroupEpoch, StreamsRecord
 from coordinator.group.streams.tasks import NO_TASKS, OWNS_NOTHING, OwnedTasks, Tasks, each_task
 from coordinator.group.streams.topology import Topology
 from protocol.schema import Struct
@@ -145,7 +146,7 @@ class StreamsGroup:
 
     def replay(self, record: StreamsRecord) -> None:
         """Apply a record. Its tombstone of type GROUP is the shard's: the group goes with it."""
-        content, member_id = record.content, record.member_id
+        content, member_id = record.content, record.item
         if record.record_type == stored.MEMBER:
             self._replay_member(member_id, content if isinstance(content, StreamsMember) else None)
         elif record.record_type == stored.CURRENT:

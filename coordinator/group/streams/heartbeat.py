@@ -14,6 +14,8 @@ from coordinator.clock import Now
 from coordinator.group.assignors.java_order import string_rank
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.consumer.metadata_hash import metadata_hash
+from coordinator.group.modern.caller import Caller
+from coordinator.group.modern.checks import member_of
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
@@ -36,14 +38,6 @@ from protocol.schema import Struct
 
 new_response = messages.STREAMS_GROUP_HEARTBEAT.response.new
 NOT_READY = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who sent a request."""
-
-    client_id: str
-    client_host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ def heartbeat(shard: GroupShard, request: Struct, caller: Caller, now: Now, effe
         checks.check_room(group, shard.settings.streams.max_size)
         old = group.members.get(member_id) or StreamsMember(member_id)
     else:
-        old = checks.member_of(group, member_id)
+        old = member_of(group, member_id)
     checks.check_epoch(old, request)
     member = take_over(old, request, caller)
     topology = update_topology(draft, old, member, request)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coordinator.clock import Now
+from coordinator.group.modern.checks import member_of
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.streams import checks
 from coordinator.group.streams.draft import Draft
 from coordinator.group.streams.group import Soft, StreamsGroup
 from coordinator.group.streams.member import StreamsMember
@@ -13,9 +13,6 @@ from coordinator.group.streams.records import member_tombstones
 from protocol.errors import ErrorCode
 from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.schema import Struct
-
-#: After which a deadline comes again that could not be acted on.
-RETRY_MS = 500
 
 
 def existing_group(shard: GroupShard, group_id: str) -> StreamsGroup:
@@ -30,7 +27,7 @@ def existing_group(shard: GroupShard, group_id: str) -> StreamsGroup:
 def leave(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> Struct:
     """A heartbeat that says goodbye; it may take the whole application along. Raises Refused as `heartbeat` does."""
     group = existing_group(shard, request.group_id)
-    member = checks.member_of(group, request.member_id)
+    member = member_of(group, request.member_id)
     draft = Draft(shard, group, now)
     if request.shutdown_application:
 
@@ -56,7 +53,6 @@ def fence(shard: GroupShard, group: StreamsGroup, key: TimerKey, why: str, now: 
     """Take out the member of a deadline that has passed, if it is still there; soon again if that cannot be written."""
     member = group.members.get(key.member_id)
     if member is not None:
-        again_ms = now.tick_ms + RETRY_MS
-        draft = Draft(shard, group, now, on_failed=lambda _: shard.timers.schedule(key, again_ms))
+        draft = Draft.at_deadline(shard, group, key, now)
         effects.note("group %s: member %s is fenced: %s", group.group_id, key.member_id, why)
         remove_member(draft, member, effects)

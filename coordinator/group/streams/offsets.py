@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from coordinator.group.modern.checks import member_of
 from coordinator.group.refused import Refused
-from coordinator.group.streams import checks
 from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 
@@ -23,7 +23,7 @@ def check_commit(
     """
     if epoch < 0 and group.is_empty:
         return
-    member = checks.member_of(group, member_id)
+    member = member_of(group, member_id)
     if api_version < FIRST_VERSION_WITH_EPOCHS:
         message = "OffsetCommit version 9 or above must be used by members using the streams group protocol"
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, message)
@@ -47,5 +47,5 @@ def check_fetch(group: StreamsGroup, member_id: str | None, epoch: int) -> None:
     """
     if member_id is None and epoch < 0:
         return
-    if epoch != checks.member_of(group, member_id or "").epoch:
+    if epoch != member_of(group, member_id or "").epoch:
         raise Refused(ErrorCode.STALE_MEMBER_EPOCH)

@@ -12,23 +12,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from struct import Struct as Layout
 from typing import TypeAlias
 
 from coordinator.group.assignors.java_order import string_rank
+from coordinator.group.modern.record import Kind, ModernRecord, TargetEpoch, target_epoch_kind
 from coordinator.group.streams.member import Endpoint, MemberState, StreamsMember
 from coordinator.group.streams.tasks import Epochs, OwnedTasks, Tasks, TaskSet
 from coordinator.group.streams.topology import Topology, topology_of, topology_struct
 from protocol.messages.coordinator import streams_group as messages
-from protocol.schema import Message, Struct
+from protocol.schema import Struct
 
 GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY = 17, 19, 20, 21, 22, 23
-STREAMS_GROUP_TYPES = frozenset({GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY})
-
-_PREFIX = Layout(">h")
-_VALUE_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +40,6 @@ class GroupEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetEpoch:
-    """The epoch that targets are of, and when they were computed (ms since 1970)."""
-
-    epoch: int
-    timestamp_ms: int
-
-
-@dataclass(frozen=True, slots=True)
 class Current:
     """A member's epochs, state and tasks."""
 
@@ -63,77 +51,6 @@ class Current:
 
 
 Content: TypeAlias = GroupEpoch | TargetEpoch | StreamsMember | Tasks | Current | Topology
-
-
-@dataclass(frozen=True, slots=True)
-class StreamsRecord:
-    """A record of a streams group; `content` None deletes it. `member_id` is "" where it is of the group."""
-
-    group_id: str
-    record_type: int
-    member_id: str
-    content: Content | None
-
-    @property
-    def key(self) -> bytes:
-        key, has_member = _KEYS[self.record_type]
-        fields = {"group_id": self.group_id} | ({"member_id": self.member_id} if has_member else {})
-        return _PREFIX.pack(self.record_type) + key.encode(0, key(**fields))
-
-    @property
-    def value(self) -> bytes | None:
-        if self.content is None:
-            return None
-        message, to_struct, _ = _VALUES[self.record_type]
-        return _PREFIX.pack(_VALUE_VERSION) + message.encode(_VALUE_VERSION, to_struct(self.content))
-
-
-def parse_streams_record(record_type: int, key: bytes, value: bytes | None) -> StreamsRecord:
-    """The record of these bytes. Raises ProtocolError."""
-    message, has_member = _KEYS[record_type]
-    stored, _ = message.decode(0, key, _PREFIX.size)
-    content = None
-    if value is not None:
-        value_message, _, from_struct = _VALUES[record_type]
-        content = from_struct(value_message.decode(_PREFIX.unpack_from(value)[0], value, _PREFIX.size)[0])
-    return StreamsRecord(stored.group_id, record_type, stored.member_id if has_member else "", content)
-
-
-# -- what decisions write ---------------------------------------------------------------------------------------------
-
-
-def group_record(group_id: str, group: GroupEpoch) -> StreamsRecord:
-    return StreamsRecord(group_id, GROUP, "", group)
-
-
-def topology_record(group_id: str, topology: Topology) -> StreamsRecord:
-    return StreamsRecord(group_id, TOPOLOGY, "", topology)
-
-
-def member_record(group_id: str, member: StreamsMember) -> StreamsRecord:
-    return StreamsRecord(group_id, MEMBER, member.member_id, member)
-
-
-def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> StreamsRecord:
-    return StreamsRecord(group_id, TARGET_EPOCH, "", TargetEpoch(epoch, timestamp_ms))
-
-
-def target_record(group_id: str, member_id: str, target: Tasks) -> StreamsRecord:
-    return StreamsRecord(group_id, TARGET, member_id, target)
-
-
-def current_record(group_id: str, member: StreamsMember) -> StreamsRecord:
-    current = Current(member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
-    return StreamsRecord(group_id, CURRENT, member.member_id, current)
-
-
-def tombstone(group_id: str, record_type: int, member_id: str = "") -> StreamsRecord:
-    return StreamsRecord(group_id, record_type, member_id, None)
-
-
-def member_tombstones(group_id: str, member_id: str) -> list[StreamsRecord]:
-    """All that is stored of a member, in the order in which it has to go."""
-    return [tombstone(group_id, record_type, member_id) for record_type in (CURRENT, TARGET, MEMBER)]
 
 
 # -- bytes ------------------------------------------------------------------------------------------------------------
@@ -270,27 +187,76 @@ def _active(stored: Collection[Struct], member_epoch: int) -> Epochs:
     return active
 
 
-_KEYS: dict[int, tuple[Message, bool]] = {
-    GROUP: (messages.StreamsGroupMetadataKey, False),
-    MEMBER: (messages.StreamsGroupMemberMetadataKey, True),
-    TARGET_EPOCH: (messages.StreamsGroupTargetAssignmentMetadataKey, False),
-    TARGET: (messages.StreamsGroupTargetAssignmentMemberKey, True),
-    CURRENT: (messages.StreamsGroupCurrentMemberAssignmentKey, True),
-    TOPOLOGY: (messages.StreamsGroupTopologyKey, False),
-}
+# -- the record -------------------------------------------------------------------------------------------------------
 
-#: Record type -> (message, content to struct, struct to content).
-_VALUES: dict[int, tuple[Message, Callable[..., Struct], Callable[[Struct], Content]]] = {
-    GROUP: (messages.StreamsGroupMetadataValue, _group_struct, _group),
-    MEMBER: (messages.StreamsGroupMemberMetadataValue, _member_struct, _member),
-    TARGET_EPOCH: (
-        messages.StreamsGroupTargetAssignmentMetadataValue,
-        lambda target: messages.StreamsGroupTargetAssignmentMetadataValue(
-            assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms
+
+@dataclass(frozen=True, slots=True)
+class StreamsRecord(ModernRecord[Content]):
+    """A record of a streams group; `item` is a member's id."""
+
+    group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT
+    kinds = {
+        GROUP: Kind(messages.StreamsGroupMetadataKey, "", messages.StreamsGroupMetadataValue, _group_struct, _group),
+        MEMBER: Kind(
+            messages.StreamsGroupMemberMetadataKey,
+            "member_id",
+            messages.StreamsGroupMemberMetadataValue,
+            _member_struct,
+            _member,
         ),
-        lambda stored: TargetEpoch(stored.assignment_epoch, stored.assignment_timestamp),
-    ),
-    TARGET: (messages.StreamsGroupTargetAssignmentMemberValue, _target_struct, _target),
-    CURRENT: (messages.StreamsGroupCurrentMemberAssignmentValue, _current_struct, _current),
-    TOPOLOGY: (messages.StreamsGroupTopologyValue, topology_struct, topology_of),
-}
+        TARGET_EPOCH: target_epoch_kind(
+            messages.StreamsGroupTargetAssignmentMetadataKey, messages.StreamsGroupTargetAssignmentMetadataValue
+        ),
+        TARGET: Kind(
+            messages.StreamsGroupTargetAssignmentMemberKey,
+            "member_id",
+            messages.StreamsGroupTargetAssignmentMemberValue,
+            _target_struct,
+            _target,
+        ),
+        CURRENT: Kind(
+            messages.StreamsGroupCurrentMemberAssignmentKey,
+            "member_id",
+            messages.StreamsGroupCurrentMemberAssignmentValue,
+            _current_struct,
+            _current,
+        ),
+        TOPOLOGY: Kind(
+            messages.StreamsGroupTopologyKey, "", messages.StreamsGroupTopologyValue, topology_struct, topology_of
+        ),
+    }
+
+
+# -- what decisions write ---------------------------------------------------------------------------------------------
+
+
+def group_record(
+    group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, assignment_configs: Mapping[str, str]
+) -> StreamsRecord:
+    content = GroupEpoch(epoch, metadata_hash, validated_topology_epoch, assignment_configs)
+    return StreamsRecord(group_id, GROUP, "", content)
+
+
+def topology_record(group_id: str, topology: Topology) -> StreamsRecord:
+    return StreamsRecord(group_id, TOPOLOGY, "", topology)
+
+
+def member_record(group_id: str, member: StreamsMember) -> StreamsRecord:
+    return StreamsRecord(group_id, MEMBER, member.member_id, member)
+
+
+def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> StreamsRecord:
+    return StreamsRecord(group_id, TARGET_EPOCH, "", TargetEpoch(epoch, timestamp_ms))
+
+
+def target_record(group_id: str, member_id: str, target: Tasks) -> StreamsRecord:
+    return StreamsRecord(group_id, TARGET, member_id, target)
+
+
+def current_record(group_id: str, member: StreamsMember) -> StreamsRecord:
+    current = Current(member.epoch, member.previous_epoch, member.state, member.assigned, member.revoking)
+    return StreamsRecord(group_id, CURRENT, member.member_id, current)
+
+
+tombstone = StreamsRecord.tombstone
+member_tombstones = StreamsRecord.member_tombstones

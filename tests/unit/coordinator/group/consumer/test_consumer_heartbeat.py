@@ -9,9 +9,10 @@ import pytest
 from coordinator.group.admin import delete_group, describe_group, list_groups
 from coordinator.group.cluster import ConsumerGroupConfig
 from coordinator.group.consumer.describe import describe
-from coordinator.group.consumer.heartbeat import Caller, stay
+from coordinator.group.consumer.heartbeat import stay
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.expiry import expired_records
+from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings, GroupSettings
 from coordinator.group.shard import TimerKey

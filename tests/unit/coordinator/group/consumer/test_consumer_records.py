@@ -11,7 +11,6 @@ from coordinator.group.consumer import records as stored
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState
 from coordinator.group.consumer.records import (
-    CONSUMER_GROUP_TYPES,
     ConsumerRecord,
     Current,
     ResolvedRegex,
@@ -32,7 +31,7 @@ T = bytes(15) + b"\1"
 def recorded() -> list[Record]:
     """All records of consumer groups that a Kafka wrote."""
     records = iter_records(LOG.read_bytes())
-    return [r for r in records if r.key and int.from_bytes(r.key[:2], "big") in CONSUMER_GROUP_TYPES]
+    return [r for r in records if r.key and int.from_bytes(r.key[:2], "big") in ConsumerRecord.kinds]
 
 
 def test_recorded_bytes_are_written_again() -> None:
@@ -43,7 +42,7 @@ def test_recorded_bytes_are_written_again() -> None:
         assert isinstance(parsed, ConsumerRecord)
         assert (parsed.key, parsed.value) == (record.key, record.value)
         kinds[parsed.record_type] += parsed.content is not None
-    assert set(+kinds) == CONSUMER_GROUP_TYPES - {stored.PARTITION_METADATA}
+    assert set(+kinds) == ConsumerRecord.kinds.keys() - {stored.PARTITION_METADATA}
 
 
 def test_recorded_groups_load_to_what_their_tool_says() -> None:

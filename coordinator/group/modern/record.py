@@ -1,0 +1,145 @@
+"""Records of modern groups in `__consumer_offsets` as values, and their bytes: what they have in common.
+
+A key is an int16 type and the key itself, a value an int16 version and the value itself. What types there are, and what
+they say, each protocol has in a table of its own: consumer/records.py, share/records.py, streams/records.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from struct import Struct as Layout
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+from coordinator.group.assignors.spec import Target
+from protocol.schema import Message, Struct, StructType
+
+_PREFIX = Layout(">h")
+_VALUE_VERSION = 0
+
+C = TypeVar("C")
+
+
+class Kind(NamedTuple):
+    """How records of one type are written. `item`: the field of the key beside the group's id, "" for none."""
+
+    key: Message
+    item: str
+    value: Message
+    to_struct: Callable[[Any], Struct]
+    from_struct: Callable[[Struct], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModernRecord(Generic[C]):
+    """A record of a group; `content` None deletes it. `item` is a member's id or an expression, "" where it is of the
+    group.
+    """
+
+    group_id: str
+    record_type: int
+    item: str
+    content: C | None
+
+    kinds: ClassVar[Mapping[int, Kind]]
+    #: Types that all protocols have.
+    group_type: ClassVar[int]
+    member_type: ClassVar[int]
+    target_type: ClassVar[int]
+    current_type: ClassVar[int]
+
+    @property
+    def key(self) -> bytes:
+        kind = self.kinds[self.record_type]
+        fields = {"group_id": self.group_id} | ({kind.item: self.item} if kind.item else {})
+        return _PREFIX.pack(self.record_type) + kind.key.encode(0, kind.key(**fields))
+
+    @property
+    def value(self) -> bytes | None:
+        if self.content is None:
+            return None
+        kind = self.kinds[self.record_type]
+        return _PREFIX.pack(_VALUE_VERSION) + kind.value.encode(_VALUE_VERSION, kind.to_struct(self.content))
+
+    @classmethod
+    def parse(cls, record_type: int, key: bytes, value: bytes | None) -> Self:
+        """The record of these bytes. Raises ProtocolError."""
+        kind = cls.kinds[record_type]
+        stored, _ = kind.key.decode(0, key, _PREFIX.size)
+        content = None
+        if value is not None:
+            content = kind.from_struct(kind.value.decode(_PREFIX.unpack_from(value)[0], value, _PREFIX.size)[0])
+        return cls(stored.group_id, record_type, getattr(stored, kind.item) if kind.item else "", content)
+
+    @classmethod
+    def tombstone(cls, group_id: str, record_type: int, item: str = "") -> Self:
+        """The record that deletes another one."""
+        return cls(group_id, record_type, item, None)
+
+    @classmethod
+    def member_tombstones(cls, group_id: str, member_id: str) -> list[Self]:
+        """All that is stored of a member, in the order in which it has to go."""
+        types = (cls.current_type, cls.target_type, cls.member_type)
+        return [cls.tombstone(group_id, record_type, member_id) for record_type in types]
+
+
+# -- what all of them say ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEpoch:
+    """A group's epoch, and the hash of the topics that it is about."""
+
+    epoch: int
+    metadata_hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEpoch:
+    """The epoch that targets are of, and when they were computed (ms since 1970)."""
+
+    epoch: int
+    timestamp_ms: int
+
+
+def group_epoch_kind(key: Message, value: Message) -> Kind:
+    """Records of a GroupEpoch."""
+    return Kind(
+        key,
+        "",
+        value,
+        lambda group: value(epoch=group.epoch, metadata_hash=group.metadata_hash),
+        lambda stored: GroupEpoch(stored.epoch, stored.metadata_hash),
+    )
+
+
+def target_epoch_kind(key: Message, value: Message) -> Kind:
+    """Records of a TargetEpoch."""
+    return Kind(
+        key,
+        "",
+        value,
+        lambda target: value(assignment_epoch=target.epoch, assignment_timestamp=target.timestamp_ms),
+        lambda stored: TargetEpoch(stored.assignment_epoch, stored.assignment_timestamp),
+    )
+
+
+def target_kind(key: Message, value: Message, topic: StructType) -> Kind:
+    """Records of a member's Target: topic ids and partitions."""
+    return Kind(
+        key,
+        "member_id",
+        value,
+        lambda target: value(topic_partitions=target_structs(target, topic)),
+        lambda stored: target_of(stored.topic_partitions),
+    )
+
+
+def target_structs(target: Target, topic: StructType) -> list[Struct]:
+    """A target for a message."""
+    return [topic(topic_id=topic_id, partitions=sorted(partitions)) for topic_id, partitions in target.items()]
+
+
+def target_of(stored: list[Struct]) -> Target:
+    """The target that a message tells."""
+    return {topic.topic_id: frozenset(topic.partitions) for topic in stored}
