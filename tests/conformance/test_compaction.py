@@ -93,14 +93,17 @@ def wait_until_clean(
     bounds: Mapping[str, int] | None = None,
     look: Callable[[], None] | None = None,
 ) -> None:
-    """Until all but the active segments are, or what lies below the bound of a topic; `look` has the cleaner look."""
+    """Until all but the active segments are, or what lies below the bound of a topic; `look` has the cleaner look.
+
+    Seldom: Apache Kafka's cleaners leave off for that, and begin again with what is cleaned in half.
+    """
     checkpoint = broker.log_dir / "cleaner-offset-checkpoint"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     next_look = time.monotonic()
     while True:
         if look is not None and time.monotonic() >= next_look:
             look()
-            next_look = time.monotonic() + 5
+            next_look = time.monotonic() + 60
         lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
         done = {line.split()[0]: int(line.split()[2]) for line in lines if len(line.split()) == 3}
         wanted = {topic: segment_of(broker, topic) for topic in topics} | dict(bounds or {})
