@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker import share_groups
+from broker.config.resources import capped_group_numbers
 from broker.coordinators.cluster_view import ClusterView
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.streams_topics import StreamsTopics
@@ -21,6 +22,7 @@ from coordinator.group.records import StoredRecord
 from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy, ShareSettings, StreamsSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share.offsets import without_topic_records
+from metadata.image import ResourceType
 from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
 
@@ -79,6 +81,7 @@ class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
 
     def start(self) -> None:
         super().start()
+        self._tell_capped()
         self.repeat(self._broker.config.get_int("offsets.retention.check.interval.ms"), self._expire)
 
     def new_shard(self, index: int) -> GroupShard:
@@ -106,6 +109,13 @@ class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         for found in self.loaded_logs():
             self.run_records(found, topic_deleted_records(found.shard, topic, topic_id))
             self.run_records(found, without_topic_records(found.shard, topic_id))
+
+    def _tell_capped(self) -> None:
+        """Groups may have settings from when the broker had other limits."""
+        for (kind, group_id), own in self._broker.controller.image.configs.items():
+            if kind == ResourceType.GROUP:
+                for line in capped_group_numbers(self._broker.config, group_id, own):
+                    log.warning("%s", line)
 
     def _expire(self) -> None:
         """Remove what has outlived offsets.retention.minutes; every offsets.retention.check.interval.ms."""

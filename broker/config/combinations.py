@@ -102,6 +102,11 @@ def problems(values: Values) -> Iterator[Problem]:
         for name in given:
             if name not in known:
                 yield Problem(key, name, "no such assignor", ", ".join(known))
+    share_assignors = values["group.share.assignors"]
+    assert isinstance(share_assignors, tuple)
+    if len(share_assignors) != 1:
+        key = "group.share.assignors"
+        yield rule(f"{key} must contain exactly one assignor, but found {len(share_assignors)}", key)
     yield from _log_dirs(values)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .errors import ConfigError, Problem, UnknownKeyError, rule
-from .keys import CLIENT_METRICS_KEYS, GROUP_KEYS
+from .keys import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS
 from .values import ConfigValue
 
 if TYPE_CHECKING:
@@ -28,6 +28,40 @@ CLIENT_ATTRIBUTES = frozenset(
 """What a client metrics subscription may match clients by (KIP-714)."""
 
 _MATCH = re.compile(r"([^=]+)=([^=]+)")
+
+
+def _limits(key: str) -> tuple[str | None, str | None]:
+    """group.consumer.min.x and max.x for consumer.x, where there are such keys."""
+    kind, _, name = key.partition(".")
+    least, most = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
+    if name == "num.standby.replicas":
+        most = "group.streams.max.standby.replicas"
+    return least if least in BROKER_KEYS else None, most if most in BROKER_KEYS else None
+
+
+GROUP_LIMITS = {key: _limits(key) for key in GROUP_KEYS}
+"""The broker's keys for the least and the most that a group may have of a key; None where there is no limit."""
+
+
+def group_number(config: BrokerConfig, own: Mapping[str, str], key: str) -> int:
+    """What a group goes by: its own value, the broker's if it has none.
+
+    Its own may have been set when the broker's limits were others: then what counts is the limit (KIP-1240).
+    """
+    if key not in own:
+        return config.get_int(f"group.{key}")
+    value = int(own[key])
+    least, most = GROUP_LIMITS[key]
+    if least is not None:
+        value = max(value, config.get_int(least))
+    return value if most is None else min(value, config.get_int(most))
+
+
+def capped_group_numbers(config: BrokerConfig, group_id: str, own: Mapping[str, str]) -> Iterator[str]:
+    """A line for each of a group's values that is outside of the broker's limits."""
+    for key, limits in GROUP_LIMITS.items():
+        if key in own and limits != (None, None) and (value := group_number(config, own, key)) != int(own[key]):
+            yield f"group {group_id}: {key} of {own[key]} is outside of the broker's limits: it counts as {value}"
 
 
 def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
@@ -56,16 +90,12 @@ def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) ->
 
 
 def _check_limits(config: BrokerConfig, key: str, value: ConfigValue) -> None:
-    """A group's key has limits where the broker has keys for them: group.consumer.min.x and max.x for consumer.x."""
-    kind, _, name = key.partition(".")
-    least, most = f"group.{kind}.min.{name}", f"group.{kind}.max.{name}"
-    if name == "num.standby.replicas":
-        most = "group.streams.max.standby.replicas"
     if not isinstance(value, int):
         return
-    if least in config.values and value < config.get_int(least):
+    least, most = GROUP_LIMITS[key]
+    if least is not None and value < config.get_int(least):
         raise ConfigError(rule(f"{key} must be greater than or equal to {least}", key))
-    if most in config.values and value > config.get_int(most):
+    if most is not None and value > config.get_int(most):
         raise ConfigError(rule(f"{key} must be less than or equal to {most}", key))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
+from broker.config.resources import group_number
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
 from metadata.image import ResourceType, TopicImage
 from metadata.replay import Delta
@@ -116,5 +117,4 @@ class ClusterView:
 
     def _group_settings(self, group_id: str, keys: Iterable[str]) -> list[int]:
         own = self._controller.image.config(ResourceType.GROUP, group_id)
-        names = ((key, key.removeprefix("group.")) for key in keys)
-        return [int(own[name]) if name in own else self._config.get_int(key) for key, name in names]
+        return [group_number(self._config, own, key.removeprefix("group.")) for key in keys]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from broker.config.resources import group_number
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from broker.shares.acknowledgement import Acknowledged
@@ -78,7 +79,7 @@ class SharePartitions:
         own = self._broker.controller.image.config(ResourceType.GROUP, group_id)
 
         def number(key: str) -> int:
-            return int(own[key]) if key in own else config.get_int(f"group.{key}")
+            return group_number(config, own, key)
 
         return SharePartitionSettings(
             Limits(

@@ -2,7 +2,7 @@
 
 from ..key import CLUSTER_WIDE, HIGH, INT, INT_MAX, LIST, LONG, LOW, MEDIUM, READ_ONLY, SHORT, STRING, ConfigKey
 from ..validators import ListOf, OneOf, Range
-from .why_inert import NO_SUCH_THREADS
+from .why_inert import NO_JAVA_PERSISTER, NO_SUCH_THREADS, NO_WRITE_BUFFER
 
 # fmt: off
 GROUP_KEYS = (
@@ -16,6 +16,7 @@ GROUP_KEYS = (
     ConfigKey("group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY,
         doc="Time the group coordinator collects records before it writes them; -1 writes at once what is there."),
     ConfigKey("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(524_288), MEDIUM, CLUSTER_WIDE,
+        inert=NO_WRITE_BUFFER,
         doc="Largest write buffer that the group coordinator keeps for the next write."),
     ConfigKey("group.initial.rebalance.delay.ms", INT, 3000, None, MEDIUM, READ_ONLY,
         doc="Time an empty classic group waits for more members before its first rebalance."),
@@ -60,7 +61,7 @@ GROUP_KEYS = (
     ConfigKey("group.share.max.assignment.interval.ms", INT, 15000, Range(0), MEDIUM, READ_ONLY,
         doc="Longest assignment interval that a share group may have."),
     ConfigKey("group.share.assignors", LIST, ("simple",), ListOf(empty=False), MEDIUM, READ_ONLY,
-        doc="Assignors for share groups; the first is the default."),
+        doc="The assignor for share groups: exactly one."),
     ConfigKey("group.share.delivery.count.limit", INT, 5, Range(2, 10), MEDIUM, READ_ONLY,
         doc="Times that a record is delivered to a share group before it is given up."),
     ConfigKey("group.share.min.delivery.count.limit", INT, 2, Range(2, 5), MEDIUM, READ_ONLY,
@@ -99,6 +100,7 @@ GROUP_KEYS = (
         doc="Most members of a share group."),
     ConfigKey("group.share.persister.class.name", STRING,
         "org.apache.kafka.server.share.persister.DefaultStatePersister", None, MEDIUM, READ_ONLY, internal=True,
+        inert=NO_JAVA_PERSISTER,
         doc="Class that keeps the state of share groups."),
     ConfigKey("group.streams.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE,
         doc="Time between two assignments of a streams group."),

@@ -16,7 +16,7 @@ from ..key import (
     ConfigKey,
 )
 from ..validators import ListOf, Range
-from .why_inert import NO_OTHER_BROKERS, NO_SUCH_THREADS
+from .why_inert import NO_OTHER_BROKERS, NO_SUCH_THREADS, NOTHING_TO_PURGE
 
 # fmt: off
 NETWORK_KEYS = (
@@ -70,12 +70,16 @@ NETWORK_KEYS = (
     ConfigKey("fetch.max.bytes", INT, 57_671_680, Range(1024), MEDIUM, READ_ONLY,
         doc="Most bytes that one fetch is answered with."),
     ConfigKey("fetch.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM, READ_ONLY,
+        inert=NOTHING_TO_PURGE,
         doc="Waiting fetches after which finished ones are swept out."),
     ConfigKey("producer.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM, READ_ONLY,
+        inert=NOTHING_TO_PURGE,
         doc="Waiting produce requests after which finished ones are swept out."),
     ConfigKey("delete.records.purgatory.purge.interval.requests", INT, 1, None, MEDIUM, READ_ONLY,
+        inert=NOTHING_TO_PURGE,
         doc="Waiting DeleteRecords requests after which finished ones are swept out."),
     ConfigKey("share.fetch.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM, READ_ONLY,
+        inert=NOTHING_TO_PURGE,
         doc="Waiting share fetches after which finished ones are swept out."),
     ConfigKey("quota.window.num", INT, 11, Range(1), LOW, READ_ONLY,
         doc="Samples kept for quotas of clients."),

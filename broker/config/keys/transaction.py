@@ -2,7 +2,7 @@
 
 from ..key import BOOLEAN, CLUSTER_WIDE, HIGH, INT, LOW, MEDIUM, READ_ONLY, SHORT, ConfigKey
 from ..validators import Range
-from .why_inert import NO_SUCH_THREADS
+from .why_inert import NO_SUCH_THREADS, NO_TWO_PHASES, NO_WRITE_BUFFER
 
 # fmt: off
 TRANSACTION_KEYS = (
@@ -24,7 +24,7 @@ TRANSACTION_KEYS = (
         doc="Replicas of the transactions topic."),
     ConfigKey("transaction.state.log.segment.bytes", INT, 104_857_600, Range(1), HIGH, READ_ONLY,
         doc="Segment size of the transactions topic."),
-    ConfigKey("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY,
+    ConfigKey("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY, inert=NO_TWO_PHASES,
         doc="Let producers take part in two-phase commits."),
     ConfigKey("transactional.id.expiration.ms", INT, 604_800_000, Range(1), HIGH, READ_ONLY,
         doc="Time after which an unused transactional id is forgotten."),
@@ -35,6 +35,7 @@ TRANSACTION_KEYS = (
     ConfigKey("share.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY,
         doc="Time the share coordinator collects records before it writes them; -1 writes at once what is there."),
     ConfigKey("share.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(524_288), MEDIUM, CLUSTER_WIDE,
+        inert=NO_WRITE_BUFFER,
         doc="Largest write buffer that the share coordinator keeps for the next write."),
     ConfigKey("share.coordinator.cold.partition.snapshot.interval.ms", INT, 300_000, Range(1), LOW, READ_ONLY,
         internal=True,

@@ -6,6 +6,7 @@ from broker.coordinators.client_address import java_address
 from coordinator.group.deadlines import on_deadline, on_loaded
 from coordinator.group.shard import GroupShard
 from coordinator.group.state import GroupState
+from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
@@ -448,3 +449,14 @@ def test_expired_offsets_go_every_check_interval():
 )
 def test_client_addresses_are_written_as_java_does(host, expected):
     assert java_address(host) == expected
+
+
+def test_settings_outside_of_the_brokers_limits_are_told_at_the_start(caplog):
+    """They count as the limits do: see broker/config/resources.py."""
+    broker = GroupBroker({"group.streams.max.standby.replicas": 1}, start=False)
+    broker.controller.configs[ResourceType.GROUP, "g"] = {"streams.num.standby.replicas": "2"}
+    broker.controller.configs[ResourceType.TOPIC, "t"] = {"retention.ms": "2"}
+    broker.groups.start()
+    assert [record.getMessage() for record in caplog.records] == [
+        "group g: streams.num.standby.replicas of 2 is outside of the broker's limits: it counts as 1"
+    ]

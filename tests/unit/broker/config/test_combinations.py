@@ -42,6 +42,10 @@ from broker.config.combinations import ORDERED
         ({"group.consumer.assignors": "nope"}, None),
         ({"group.share.assignors": "nope"}, None),
         (
+            {"group.share.assignors": "simple,org.apache.kafka.coordinator.group.assignor.SimpleAssignor"},
+            "group.share.assignors must contain exactly one assignor, but found 2",
+        ),
+        (
             {"log.dirs": "/a,/b", "cordoned.log.dirs": "/c"},
             "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : /c",
         ),

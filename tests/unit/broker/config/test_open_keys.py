@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from broker.config.keys import BROKER_KEYS, TOPIC_KEYS
+from broker.config.keys import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS
+from broker.config.resources import GROUP_LIMITS
 
 ROOT = Path(__file__).parents[4]
 OPEN_KEYS = Path(__file__).with_name("open_keys.txt")
@@ -33,17 +34,20 @@ TABLES = tuple(
 CONSUMED_BY_THE_LOADER = {
     "broker.id",
     "broker.id.generation.enable",
+    "group.share.assignors",  # of which one value is taken, by either of its names
     "process.roles",
     "reserved.broker.max.id",
 }
 
 
 def asked_for() -> set[str]:
-    """Keys that stand as strings in code, and those from which topics take their defaults."""
+    """Keys that stand as strings in code, and those from which topics and groups take their defaults and limits."""
     paths = [path.relative_to(ROOT).as_posix() for room in ROOMS for path in (ROOT / room).rglob("*.py")]
     code = "\n".join((ROOT / path).read_text() for path in paths if not path.startswith(TABLES))
-    topics = {name for row in TOPIC_KEYS.values() if not row.inert for name, _ in row.synonyms}
-    return topics | CONSUMED_BY_THE_LOADER | {key for key in BROKER_KEYS if f'"{key}"' in code}
+    resources = [*TOPIC_KEYS.values(), *GROUP_KEYS.values()]
+    defaults = {name for row in resources if not row.inert for name, _ in row.synonyms}
+    limits = {name for names in GROUP_LIMITS.values() for name in names if name is not None}
+    return defaults | limits | CONSUMED_BY_THE_LOADER | {key for key in BROKER_KEYS if f'"{key}"' in code}
 
 
 def open_keys() -> list[str]:

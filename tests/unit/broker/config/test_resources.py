@@ -6,7 +6,12 @@ import pytest
 
 from broker.config import ConfigError, load
 from broker.config.keys import BROKER_KEYS, GROUP_KEYS
-from broker.config.resources import validate_client_metrics_config, validate_group_config
+from broker.config.resources import (
+    capped_group_numbers,
+    group_number,
+    validate_client_metrics_config,
+    validate_group_config,
+)
 
 
 @pytest.mark.parametrize("bound", ["min", "max"])
@@ -23,6 +28,30 @@ def test_every_group_key_is_kept_within_the_brokers_limits(key: str, bound: str)
     with pytest.raises(ConfigError):
         validate_group_config(config, {key: str(value)})
     validate_group_config(config, {key: str(config.get_int(limit))})
+
+
+@pytest.mark.parametrize(
+    ("own", "effective"), [({}, 6), ({"share.delivery.count.limit": "9"}, 8), ({"share.delivery.count.limit": "2"}, 3)]
+)
+def test_what_was_set_under_other_limits_counts_within_those_of_today(own: dict[str, str], effective: int) -> None:
+    """As in Kafka 4.3 (KIP-1240), which tells it in a line of the log, too."""
+    config = load(
+        overrides={
+            "group.share.delivery.count.limit": "6",
+            "group.share.min.delivery.count.limit": "3",
+            "group.share.max.delivery.count.limit": "8",
+        }
+    )
+
+    assert group_number(config, own, "share.delivery.count.limit") == effective
+    assert len(list(capped_group_numbers(config, "g", own))) == len(own)
+
+
+def test_what_is_within_the_limits_is_not_told() -> None:
+    """Nor what has none, or is no number."""
+    own = {"share.session.timeout.ms": "50000", "share.isolation.level": "read_committed"}
+
+    assert list(capped_group_numbers(load(), "g", own)) == []
 
 
 def test_heartbeats_fit_into_sessions() -> None:

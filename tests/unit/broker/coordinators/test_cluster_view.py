@@ -50,6 +50,25 @@ def test_settings_are_the_groups_own_then_the_brokers_then_kafkas() -> None:
     assert view.consumer_config("g") == usual
 
 
+def test_what_a_group_has_set_counts_within_the_brokers_limits() -> None:
+    """Which may have been others when it was set (KIP-1240)."""
+    harness = ControllerHarness(
+        {"group.consumer.min.session.timeout.ms": "40000", "group.streams.max.standby.replicas": "1"}
+    )
+    view = view_of(harness)
+    changes = {
+        "consumer.session.timeout.ms": "30000",
+        "consumer.heartbeat.interval.ms": "20000",
+        "share.session.timeout.ms": "61000",
+        "streams.num.standby.replicas": "2",
+        "streams.initial.rebalance.delay.ms": "900000",
+    }
+    harness.controller.alter_config(ResourceType.GROUP, "g", changes)
+    assert view.consumer_config("g") == ConsumerGroupConfig(40_000, heartbeat_interval_ms=15_000)
+    assert view.share_config("g") == ShareGroupConfig(session_timeout_ms=60_000)
+    assert view.streams_config("g") == StreamsGroupConfig(initial_rebalance_delay_ms=900_000, num_standby_replicas=1)
+
+
 def test_dynamic_settings_of_the_broker_are_in_force_at_once() -> None:
     harness = ControllerHarness()
     view = view_of(harness)
