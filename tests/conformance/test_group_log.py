@@ -8,7 +8,7 @@ import pytest
 
 from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
-from tests.conformance.test_group_protocol import Group
+from tests.conformance.classic_group import Group
 from tests.support.brokers import BROKERS, RunningBroker
 from tests.support.java import JavaRunner
 from tests.support.tools import MAIN_CLASSES

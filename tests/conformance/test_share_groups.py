@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): frame by frame as Apache Kafka, with its share consumer and its tools, and over kill -9."""
+"""Share groups (KIP-932): frame by frame as Apache Kafka, with its share consumer and its tools."""
 
 from __future__ import annotations
 
@@ -7,53 +7,25 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.brokers import HOST, OurBroker, RunningBroker
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient, batch
 from tests.support.java import JavaRunner
 from tests.support.pairs import Pair
 from tests.support.scale import scaled
 from tests.support.settled import settled, wait_for_changes, wait_for_topic
-from tests.support.share_client import ShareClient
+from tests.support.share_client import SHARE_PROPERTIES, ShareClient, member_of
 from tests.support.tools import normalised
 from tests.support.txn_client import TxnClient
-
-PROPERTIES = {
-    "offsets.topic.num.partitions": "3",
-    "share.coordinator.state.topic.num.partitions": "3",
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    # members do not lose records, nor their place, on a machine that is busy with other things
-    "group.share.record.lock.duration.ms": "600000",
-    "group.share.max.record.lock.duration.ms": "600000",
-    "group.share.min.record.lock.duration.ms": "1000",
-    "group.share.session.timeout.ms": "600000",
-    "group.share.max.session.timeout.ms": "600000",
-    "group.share.heartbeat.interval.ms": "500",
-    "group.share.min.heartbeat.interval.ms": "500",
-}
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    made = Pair(tmp_path_factory.mktemp("pair"), PROPERTIES)
+    made = Pair(tmp_path_factory.mktemp("pair"), SHARE_PROPERTIES)
     yield made
     made.close()
-
-
-def member_of(broker: RunningBroker, name: str, *, partitions: int = 1) -> ShareClient:
-    """A member of a group of its own that begins at the beginning of a topic of its own, both with this name."""
-    client = ShareClient(HOST, broker.port, timeout_s=180)
-    client.group = name
-    client.topic_id = client.create_topic(name, partitions)
-    wait_for_topic(broker, name, partitions)
-    client.wait_for_group()
-    client.configure(share_auto_offset_reset="earliest")
-    wait_for_changes(broker)
-    return client
 
 
 def same(pair: Pair, play: Callable[[RunningBroker], list[str]]) -> None:
@@ -379,43 +351,3 @@ def test_java_member_releases_until_nothing_is_left(pair: Pair, java: JavaRunner
         client.produce(name, batch(b"last"), 0)
     program = java.run("ShareConsume", broker.bootstrap, name, name, "1", "accept", timeout_s=180)
     assert "0:2:last:1" in program.stdout.split()
-
-
-# -- kill -9 -----------------------------------------------------------------------------------------------------------
-
-
-def test_kill_loses_no_record_and_repeats_none_that_was_acknowledged(tmp_path: Path, name: str) -> None:
-    """What was acquired, or released, comes again; what was accepted or rejected does not. Several times over."""
-    broker = OurBroker(tmp_path, PROPERTIES)
-    count, kills = min(scaled(200, at_least=20), 2_000), 3  # as many as a member may have locked at a time
-    done: set[int] = set()
-    try:
-        with member_of(broker, name) as client:
-            for _ in range(count // 10):
-                client.produce(name, batch(*values(10)))
-            client.join(name)
-            topic_id = client.topic_id
-        for kill in range(kills):
-            with ShareClient(HOST, broker.port) as client:
-                client.group, client.topic_id, client.member = name, topic_id, f"member-{kill}"
-                given: list[int] = []
-                while acquired := client.acquire(most=count, wait_ms=500 if given else 60_000):
-                    given += [offset for first, last, _ in acquired for offset in range(first, last + 1)]
-                assert not done.intersection(given)
-                assert len(given) == len(set(given)) == count // 10 * 10 - len(done)
-                for place, offset in enumerate(given[:: kills - kill + 1]):
-                    kind = (1, 3, 2)[place % 3]
-                    assert client.acknowledge((offset, offset, [kind])) == "NONE ['0 NONE None']"
-                    if kind != 2:
-                        done.add(offset)
-                broker.kill()
-            broker.start()
-        with ShareClient(HOST, broker.port) as client:
-            client.group, client.topic_id, client.member = name, topic_id, "last"
-            left: list[int] = []
-            while acquired := client.acquire(most=count, wait_ms=500 if left else 60_000):
-                left += [offset for first, last, _ in acquired for offset in range(first, last + 1)]
-            assert sorted({*left, *done}) == list(range(count // 10 * 10))
-            assert not done.intersection(left)
-    finally:
-        broker.stop()

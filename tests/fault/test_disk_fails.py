@@ -9,8 +9,6 @@ from __future__ import annotations
 import random
 import re
 import resource
-import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +24,7 @@ from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
+from tests.support.full_disks import DISKS, Disk
 from tests.support.wire import Closed
 
 PROPERTIES = {
@@ -33,58 +32,9 @@ PROPERTIES = {
     "log.flush.interval.ms": "100",
     "log.flush.scheduler.interval.ms": "50",
 }
-LIMIT_BYTES = 1 << 20
 PARTITIONS = 6
 OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
 NOISE = random.Random(5).randbytes(60_000)
-
-
-def _may_mount() -> bool:
-    with tempfile.TemporaryDirectory() as path:
-        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", path], capture_output=True).returncode:
-            return False
-        subprocess.run(["umount", path], check=True)
-        return True
-
-
-class LimitedDisk:
-    """Files of a running broker may not become larger than `LIMIT_BYTES`."""
-
-    outlasts_the_broker = False
-
-    def __init__(self, path: Path) -> None:
-        path.mkdir()
-
-    def fill(self, broker: OurBroker) -> None:
-        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
-
-    def make_room(self) -> None:
-        """A limit ends with its process."""
-
-    def remove(self) -> None: ...
-
-
-class SmallDisk:
-    """A file system of a few megabytes."""
-
-    outlasts_the_broker = True
-
-    def __init__(self, path: Path) -> None:
-        path.mkdir()
-        self.path = path
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)], check=True)
-
-    def fill(self, broker: OurBroker) -> None: ...
-
-    def make_room(self) -> None:
-        subprocess.run(["mount", "-o", "remount,size=100m", str(self.path)], check=True)
-
-    def remove(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
-
-
-Disk = LimitedDisk | SmallDisk
-DISKS: list[type[Disk]] = [LimitedDisk, *([SmallDisk] if _may_mount() else [])]
 
 
 @pytest.fixture(params=DISKS)

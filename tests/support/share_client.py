@@ -27,13 +27,31 @@ from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE, StateBatch, WriteStateData
 from protocol.messages.write_share_group_state import PartitionData as WritePartition
 from protocol.schema import Struct
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.settled import wait_for_changes, wait_for_topic
 
 _GROUP_RESOURCE = 32
 _GROUP_KEY, _SHARE_KEY = 0, 2
 _PATIENCE_S = 90
 #: (first offset, last offset, types) of records.
 Acknowledgement: TypeAlias = "tuple[int, int, Sequence[int]]"
+
+
+SHARE_PROPERTIES = {
+    "offsets.topic.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.share.record.lock.duration.ms": "600000",
+    "group.share.max.record.lock.duration.ms": "600000",
+    "group.share.min.record.lock.duration.ms": "1000",
+    "group.share.session.timeout.ms": "600000",
+    "group.share.max.session.timeout.ms": "600000",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+}
+"""Of a broker on a busy machine: members lose neither records nor their place while they wait."""
 
 
 class ShareClient(DataClient):
@@ -242,6 +260,18 @@ class ShareClient(DataClient):
             topics=[WriteStateData(topic_id=self.topic_id, partitions=[data])],
         )
         return _code(answer.results[0].partitions[0].error_code)
+
+
+def member_of(broker: RunningBroker, name: str, *, partitions: int = 1) -> ShareClient:
+    """A member of a group of its own that begins at the beginning of a topic of its own, both with this name."""
+    client = ShareClient(HOST, broker.port, timeout_s=180)
+    client.group = name
+    client.topic_id = client.create_topic(name, partitions)
+    wait_for_topic(broker, name, partitions)
+    client.wait_for_group()
+    client.configure(share_auto_offset_reset="earliest")
+    wait_for_changes(broker)
+    return client
 
 
 def _code(code: int) -> str:
