@@ -30,4 +30,11 @@ def garble(path: Path) -> None:
     path.write_bytes(random.Random(path.name).randbytes(path.stat().st_size + 5))
 
 
+def flip(path: Path, position: int, mask: int = 1) -> None:
+    """Change bits of one byte."""
+    data = bytearray(path.read_bytes())
+    data[position] ^= mask
+    path.write_bytes(data)
+
+
 DAMAGES: tuple[Damage, ...] = (remove, empty, halve, zero, garble)

@@ -82,6 +82,10 @@ class GroupHarness:
             self.shard.replay(record, len(self.log) - 1, NO_PRODUCER_ID if producer is None else producer.producer_id)
         return ErrorCode.NONE
 
+    def written_types(self, since: int = 0) -> list[int]:
+        """The types of the records in the log, from one of them on."""
+        return [int.from_bytes(key[:2], "big") for key, _ in self.log[since:]]
+
     def run(self, decide: Callable[[GroupEffects], None]) -> ErrorCode:
         """Carry out what a decision wants."""
         effects: GroupEffects = Effects()

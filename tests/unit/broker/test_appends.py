@@ -15,35 +15,28 @@ from hypothesis import strategies as st
 
 from broker.appends import _Append
 from broker.deferred import Deferred
-from broker.dispatch import CloseConnection
-from broker.partition import Partition
-from broker.workers import WorkersClosed
 from protocol.errors import ErrorCode
-from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
-from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
-from protocol.records.batch import TIMESTAMP_TYPE_BIT, parse_header
+from protocol.records.batch import TIMESTAMP_TYPE_BIT
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.record import iter_records
-from protocol.schema import Struct
 from storage.append.rules import AppendOrigin
 from storage.errors import InvalidRecords
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
+from tests.support.held_appends import (
+    COMPACTED,
+    GZIP,
+    LARGE,
+    NOW_MS,
+    answer,
+    answer_is_there,
+    batch,
+    delete,
+    send,
+    stored,
+)
 from tests.support.scale import scaled
-
-GZIP = LogConfig(compression_type="gzip")
-COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
-NOW_MS = 1_700_000_000_000
-LARGE = 100
-"""Records of a batch that is opened in a worker."""
-
-
-def batch(count: int = 1, *, key: bytes | None = b"k", value: bytes = b"v", **fields: Any) -> bytes:
-    builder = BatchBuilder(**fields)
-    for number in range(count):
-        builder.append(NOW_MS, key, value + str(number).encode())
-    return builder.build()
 
 
 @pytest.fixture
@@ -53,40 +46,6 @@ def broker(tmp_path: Path) -> Iterator[DataBroker]:
     made.workers.held = True
     yield made
     made.close()
-
-
-def send(broker: DataBroker, records: bytes, *, index: int = 0, acks: int = 1) -> Deferred[Struct] | None:
-    data = [PartitionProduceData(index=index, records=records)]
-    return broker.send(
-        PRODUCE, 12, acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)]
-    )
-
-
-def answer(reply: Deferred[Struct] | None) -> Struct:
-    """What a producer was told of its one partition."""
-    assert reply is not None
-    return reply.result().responses[0].partition_responses[0]
-
-
-def delete(broker: DataBroker, before_offset: int) -> Deferred[Struct]:
-    partitions = [DeleteRecordsPartition(partition_index=0, offset=before_offset)]
-    reply = broker.send(
-        DELETE_RECORDS, 2, timeout_ms=1000, topics=[DeleteRecordsTopic(name="t", partitions=partitions)]
-    )
-    assert reply is not None
-    return reply
-
-
-def stored(partition: Partition) -> list[Any]:
-    """The headers of the batches in a partition."""
-    found, log = [], partition.log
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        piece = log.read(offset, 1, log.log_end_offset)
-        assert not isinstance(piece, bytes)
-        found.append(parse_header(piece.read()))
-        offset = found[-1].next_offset
-    return found
 
 
 def test_small_batches_are_opened_where_they_arrive(broker: DataBroker) -> None:
@@ -279,33 +238,6 @@ def test_a_configuration_that_opens_batches_reaches_what_waits(broker: DataBroke
     assert [header.codec for header in stored(partition)] == [Codec.NONE] * 2
 
 
-def answer_is_there(reply: Deferred[Struct] | None) -> bool:
-    assert reply is not None
-    return reply.done
-
-
-def test_records_refused_in_a_worker_are_told_as_elsewhere(broker: DataBroker) -> None:
-    """KIP-467: each record without a key; nothing of it is in the log, and the next batch gets its offset."""
-    partition = broker.topic(config=COMPACTED)
-    refused, taken = send(broker, batch(LARGE, key=None)), send(broker, batch(1))
-    broker.workers.release()
-
-    assert answer(refused).error_code == ErrorCode.INVALID_RECORD
-    assert [each.batch_index for each in answer(refused).record_errors] == list(range(LARGE))
-    assert "t-0" in answer(refused).record_errors[0].batch_index_error_message
-    assert answer(taken).base_offset == 0
-    assert partition.queue is None
-
-
-def test_a_batch_that_grows_too_large_is_refused(broker: DataBroker) -> None:
-    """max.message.bytes counts for what would be stored."""
-    broker.topic(config=LogConfig(compression_type="uncompressed", max_message_bytes=20_000))
-    reply = send(broker, batch(LARGE, value=bytes(1000), codec=Codec.GZIP))
-    broker.workers.release()
-
-    assert answer(reply).error_code == ErrorCode.MESSAGE_TOO_LARGE
-
-
 def test_few_bytes_that_grow_to_many_go_to_a_worker(broker: DataBroker) -> None:
     """One record, a kilobyte, and a megabyte once it is unpacked; damaged ones are judged there, too."""
     broker.topic(config=COMPACTED)
@@ -316,87 +248,6 @@ def test_few_bytes_that_grow_to_many_go_to_a_worker(broker: DataBroker) -> None:
     broker.workers.release()
 
     assert answer(reply).error_code == 0
-
-
-def test_a_worker_that_dies_is_tried_once_more(broker: DataBroker) -> None:
-    """Then the batch is refused, and those behind it go on."""
-    broker.topic(config=GZIP)
-    saved, lost, last = (send(broker, batch(LARGE)) for _ in range(3))
-    broker.workers.die()  # of the first, which is opened again behind the others
-    broker.workers.die()  # of the second
-    broker.workers.release()  # the last
-    broker.workers.release()  # the first
-    broker.workers.die()  # the second again
-
-    assert [answer(reply).base_offset for reply in (saved, last)] == [0, LARGE]
-    assert answer(lost).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-def test_workers_that_are_closed_refuse_at_once(broker: DataBroker) -> None:
-    """The broker stops: nothing is left waiting."""
-
-    def submit(*_: object) -> Deferred[Any]:
-        deferred: Deferred[Any] = Deferred()
-        deferred.fail(WorkersClosed("worker"))
-        return deferred
-
-    partition = broker.topic(config=GZIP)
-    broker.workers.submit = submit  # type: ignore[method-assign]
-
-    assert answer(send(broker, batch(LARGE))).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert answer(send(broker, batch(1))).base_offset == 0
-    assert partition.queue is None
-
-
-def test_a_topic_deleted_meanwhile_takes_nothing_any_more(broker: DataBroker) -> None:
-    """Its producer learns that it is gone; one made anew under its name is another."""
-    broker.topic(config=GZIP)
-    reply, behind, deletion = send(broker, batch(LARGE)), send(broker, batch(1)), delete(broker, -1)
-    broker.partitions.delete("t")
-    anew = broker.topic(topic_id=b"another-topic-id", config=GZIP)
-    broker.workers.release()
-
-    assert answer(reply).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert answer(behind).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert deletion.result().topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert anew.log_end_offset == 0
-
-
-def test_a_directory_that_fails_meanwhile_is_told(broker: DataBroker) -> None:
-    """As for whoever comes after it failed."""
-    partition = broker.topic(config=GZIP)
-    reply = send(broker, batch(LARGE))
-    partition.log.directory.fail("broken")
-    broker.partitions.take_offline(broker.logs.directories[0])
-    broker.workers.release()
-
-    assert answer(reply).error_code == ErrorCode.KAFKA_STORAGE_ERROR
-
-
-def test_a_producer_that_hangs_up_is_served_all_the_same(broker: DataBroker) -> None:
-    """Its request had arrived."""
-    partition = broker.topic(config=GZIP)
-    reply = send(broker, batch(LARGE))
-    assert reply is not None
-    reply.cancel()
-    broker.workers.release()
-
-    assert partition.log_end_offset == LARGE
-
-
-def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(broker: DataBroker) -> None:
-    """As where nothing waits; what follows on the connection waits, too."""
-    broker.topic(config=COMPACTED)
-    taken, refused = send(broker, batch(LARGE), acks=0), send(broker, batch(LARGE, key=None), acks=0)
-    assert taken is not None
-    assert refused is not None
-    assert taken.mutes
-    broker.workers.release()
-    broker.workers.release()
-
-    assert taken.result() is None
-    with pytest.raises(CloseConnection):
-        refused.result()
 
 
 def test_flush_messages_counts_when_the_batch_is_appended(broker: DataBroker) -> None:

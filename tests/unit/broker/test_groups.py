@@ -1,22 +1,17 @@
-"""The group coordinator's runtime: finding, loading, writing, waking up."""
+"""The group coordinator's runtime: finding, writing, waking up, and what comes and goes."""
 
 import pytest
 
 from broker.coordinators.client_address import java_address
-from coordinator.group.deadlines import on_deadline, on_loaded
-from coordinator.group.shard import GroupShard
+from coordinator.group.deadlines import on_deadline
 from coordinator.group.state import GroupState
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HEARTBEAT
-from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.leave_group import LEAVE_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
-from protocol.messages.sync_group import SYNC_GROUP
 from tests.support.group_broker import GroupBroker, code_of
-from tests.support.groups import subscription
+from tests.support.group_calls import commit, failing_for, fetched, heartbeat, join, stable_member
 
 
 @pytest.fixture(autouse=True)
@@ -30,68 +25,6 @@ def broker() -> GroupBroker:
     broker = GroupBroker()
     broker.controller.add("t")
     return broker
-
-
-def join(broker, group_id="g", member_id="", version=3, **fields):
-    fields.setdefault("session_timeout_ms", 10_000)
-    fields.setdefault("rebalance_timeout_ms", 60_000)
-    protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
-    return broker.send(
-        JOIN_GROUP,
-        version,
-        group_id=group_id,
-        member_id=member_id,
-        protocol_type="consumer",
-        protocols=protocols,
-        **fields,
-    )
-
-
-def stable_member(broker, group_id="g"):
-    """The only member of a stable group of generation 1."""
-    joined = join(broker, group_id)
-    broker.advance(0)
-    member_id = joined.result().member_id
-    answer = broker.call(
-        SYNC_GROUP,
-        5,
-        group_id=group_id,
-        member_id=member_id,
-        generation_id=1,
-        protocol_type="consumer",
-        protocol_name="range",
-    )
-    assert code_of(answer) is ErrorCode.NONE
-    return member_id
-
-
-def failing_for(what, decide):
-    """A decision that fails for one group, or for all of one partition."""
-
-    def fail_or_decide(shard, *arguments):
-        if what in (shard.partition, getattr(arguments[0], "group_id", None)):
-            raise ValueError(f"of {what}")
-        decide(shard, *arguments)
-
-    return fail_or_decide
-
-
-def commit(broker, offset, group_id="g", topic="t", partition=0):
-    partitions = [OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)]
-    topics = [OffsetCommitRequestTopic(name=topic, partitions=partitions)]
-    answer = broker.call(OFFSET_COMMIT, 9, group_id=group_id, topics=topics)
-    return ErrorCode(answer.topics[0].partitions[0].error_code)
-
-
-def fetched(broker, group_id="g", topic="t", partition=0):
-    topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[partition])]
-    answer = broker.call(OFFSET_FETCH, 7, group_id=group_id, topics=topics)
-    assert answer.error_code == 0
-    return answer.topics[0].partitions[0].committed_offset
-
-
-def heartbeat(broker, member_id, group_id="g", generation=1):
-    return code_of(broker.call(HEARTBEAT, 4, group_id=group_id, member_id=member_id, generation_id=generation))
 
 
 def test_without_the_topic_nobody_coordinates(broker):
@@ -190,102 +123,6 @@ def test_what_clients_say_cannot_forge_lines_of_the_log(broker, caplog):
     join(broker, version=8, group_instance_id="a", reason="bored\nERROR all is lost")
     assert "bored\\nERROR" in caplog.text
     assert "bored\nERROR" not in caplog.text
-
-
-# -- loading ----------------------------------------------------------------------------------------------------------
-
-
-def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
-    """A heartbeat meanwhile is fine: nobody knows better."""
-    member_id = stable_member(broker)
-    for offset in range(20):
-        commit(broker, offset, "other")
-    monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 0)
-    monkeypatch.setattr("broker.coordinators.runtime.CoordinatorRuntime._load.__defaults__", (0,))
-    again = broker.restarted()
-    assert again.groups.at("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    context = again.context(HEARTBEAT, 4)
-    request = HEARTBEAT.request(group_id="g", member_id=member_id, generation_id=1)
-    assert again.handlers[HEARTBEAT.key](context, request).error_code == ErrorCode.NONE
-    assert code_of(again.handlers[LIST_GROUPS.key](context, LIST_GROUPS.request())) is (
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    )
-    reply = again.handlers[LEAVE_GROUP.key](again.context(LEAVE_GROUP, 3), LEAVE_GROUP.request(group_id="g"))
-    assert code_of(reply) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    again.loop.turn()
-    assert again.groups.at("other") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    again.loop.settle()
-    assert fetched(again, "other") == 19
-    assert heartbeat(again, member_id) is ErrorCode.NONE
-
-
-def test_partitions_that_have_groups_are_told(broker, caplog):
-    """The empty ones are not: most are, at most starts."""
-    caplog.set_level("INFO", "broker.coordinators.shard_log")
-    commit(broker, 1)
-    caplog.clear()
-    broker.restarted()
-    (line,) = (each for each in caplog.messages if each.startswith("Loaded "))
-    assert line.startswith("Loaded 1 group from ")
-
-
-def test_load_reads_in_pieces(broker):
-    for offset in range(200):
-        commit(broker, offset)
-    again = broker.restarted({"offsets.load.buffer.size": 1_000})
-    assert fetched(again) == 199
-    assert again.partition_of("g").reads > 10
-
-
-def test_partition_that_cannot_be_loaded_sends_its_groups_away(broker):
-    stable_member(broker)
-    broker.partition_of("g").go_offline()
-    again = broker.restarted()
-    assert again.groups.at("g") is ErrorCode.NOT_COORDINATOR
-    other = next(name for name in "abcdefgh" if again.partition_of(name) is not again.partition_of("g"))
-    assert isinstance(again.groups.at(other), GroupShard)
-
-
-def test_partition_that_cannot_begin_costs_the_others_nothing(broker, monkeypatch):
-    """They are loaded all the same, and so is it."""
-    members = {group_id: stable_member(broker, group_id) for group_id in "abcdefgh"}
-    bad = broker.partition_of("a").index
-    monkeypatch.setattr("broker.groups.on_loaded", failing_for(bad, on_loaded))
-
-    again = broker.restarted()
-
-    assert {again.partition_of(group_id).index for group_id in members} == {0, 1, 2, 3}
-    for group_id, member_id in members.items():
-        assert heartbeat(again, member_id, group_id) is ErrorCode.NONE
-
-
-def test_start_of_the_log_may_be_gone(broker):
-    """After DeleteRecords or retention the offsets begin later."""
-    for offset in range(3):
-        commit(broker, offset)
-    partition = broker.partition_of("g")
-    partition.log_start_offset = 2
-    assert fetched(broker.restarted()) == 2
-
-
-def test_end_of_the_log_may_be_compacted_away(broker):
-    commit(broker, 5)
-    partition = broker.partition_of("g")
-    partition.log_end_offset += 3
-    again = broker.restarted()
-    assert fetched(again) == 5
-
-
-def test_records_of_unknown_kinds_are_told_once(broker, caplog):
-    from protocol.records.builder import BatchBuilder
-    from storage.append.rules import AppendOrigin
-
-    builder = BatchBuilder()
-    builder.append(1, b"\0\x63\0\x01g", b"")
-    partition = broker.partition_of("g")
-    partition.append(builder.build(), 0, AppendOrigin.COORDINATOR)
-    broker.restarted()
-    assert "record type 99" in caplog.text
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

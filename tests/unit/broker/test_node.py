@@ -7,61 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import BrokerConfig, load
 from broker.metadata_log import MetadataLogDamaged
-from broker.metadata_snapshot import write_snapshot
-from broker.node import Node, open_node
+from broker.node import open_node
 from metadata.framing import new_record
-from metadata.image import MetadataImage, ResourceType
-from metadata.placement import new_partition
-from metadata.replay import replay_all
-from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord, TopicRecord
+from metadata.image import ResourceType
+from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord
 from storage.errors import DirectoryRefused
-from storage.fs import LOCAL
 from tests.support.failing_fs import FailingFileSystem
 from tests.support.metadata_log import CLEAN_SHUTDOWN
-
-TOPIC_ID = b"topic-id-of-16-b"
-
-
-def config(directory: Path, **overrides: str) -> BrokerConfig:
-    keys = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": str(directory)}
-    return load(None, overrides=keys | {key.replace("_", "."): value for key, value in overrides.items()})
-
-
-def start(directory: Path, now_ms: int = 1000, **overrides: str) -> Node:
-    return open_node(config(directory, **overrides), now_ms)
-
-
-def write(node: Node, *records) -> None:
-    """What the controller does."""
-    node.metadata_log.append(records, 2000)
-    replay_all(node.image, records)
-
-
-def an_orders_topic(node: Node) -> None:
-    """A topic with one partition, and its log."""
-    topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
-    write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
-    node.logs.create("orders", 0, TOPIC_ID, config(Path("/x")).log_config(), 2000)
-
-
-def take_snapshot(node: Node) -> str:
-    """Write a snapshot; its name."""
-    prepared = node.metadata_log.prepare_snapshot(node.image, 2500)
-    assert prepared is not None
-    write_snapshot(LOCAL, node.metadata_log.path, *prepared)
-    return prepared[0].file_name
-
-
-def crash(node: Node) -> None:
-    """End without a word: only the locks go, as they would with the process."""
-    node.logs.unlock()
-
-
-def state(image: MetadataImage) -> dict[str, object]:
-    """What a restart may not change."""
-    return {"features": image.features, "topics": sorted(image.topics_by_name), "configs": image.configs}
+from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, state, take_snapshot, write
 
 
 def test_new_node(tmp_path: Path):
@@ -247,109 +201,6 @@ def test_quorum_of_several_is_refused(tmp_path: Path):
 
     with pytest.raises(DirectoryRefused, match=r"other controllers \(nodes 2\)"):
         start(tmp_path)
-
-
-def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
-    """Its records are kept for people to decide about."""
-    node = start(tmp_path)
-    an_orders_topic(node)
-    node.logs.create("lost", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
-    node.logs.create("orders", 5, TOPIC_ID, config(Path("/x")).log_config(), 2000)
-    node.close(3000)
-    again = start(tmp_path)
-
-    assert list(again.logs.logs) == [("orders", 0)]
-    assert len(list(tmp_path.glob("lost-0.*-stray"))) == 1
-    assert len(list(tmp_path.glob("orders-5.*-stray"))) == 1
-    again.close(4000)
-
-
-def test_deletion_that_a_crash_interrupted_is_finished(tmp_path: Path):
-    """The metadata log says that somebody wanted it; a topic of the same name made later is another one."""
-    node = start(tmp_path)
-    an_orders_topic(node)
-    write(node, new_record(30, RemoveTopicRecord, topic_id=TOPIC_ID))
-    crash(node)
-    again = start(tmp_path)
-
-    assert again.logs.logs == {}
-    assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
-    assert not list(tmp_path.glob("*-stray"))
-    again.close(4000)
-
-
-@pytest.mark.parametrize("bit", range(8))
-def test_log_whose_topic_id_has_a_flipped_bit_is_adopted(tmp_path: Path, bit: int):
-    """Its records belong to the topic of that name; ids of two topics differ in more than a character."""
-    node = start(tmp_path)
-    an_orders_topic(node)
-    node.close(3000)
-    path = tmp_path / "orders-0/partition.metadata"
-    for position in range(path.stat().st_size - 22, path.stat().st_size, 7):
-        data = bytearray(path.read_bytes())
-        data[position] ^= 1 << bit
-        path.write_bytes(data)
-        node = start(tmp_path)
-        assert node.logs.logs["orders", 0].topic_id == TOPIC_ID
-        node.close(3000)
-    assert not list(tmp_path.glob("*-stray"))
-
-
-@pytest.mark.parametrize("content", [None, "garbage"])
-def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None):
-    """By its name; Apache Kafka would take it for a stray."""
-    node = start(tmp_path)
-    an_orders_topic(node)
-    crash(node)
-    file = tmp_path / "orders-0/partition.metadata"
-    before = file.read_text()
-    file.unlink()
-    if content is not None:
-        file.write_text(content)
-    again = start(tmp_path)
-
-    assert file.read_text() == before
-    assert again.logs.logs["orders", 0].topic_id == TOPIC_ID
-    crash(again)
-
-
-def test_logs_whose_topic_ids_are_each_other_s_are_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    """Directories have the names of their topics as long as they live: the files were exchanged, not the logs."""
-    node = start(tmp_path)
-    an_orders_topic(node)
-    others = b"the-others-id-16"
-    node.logs.create("others", 0, others, config(Path("/x")).log_config(), 2000)
-    topic = new_record(30, TopicRecord, name="others", topic_id=others)
-    write(node, topic, new_partition(node.image, others, 0, [1], manual=False))
-    node.close(3000)
-    one, two = (tmp_path / name / "partition.metadata" for name in ("orders-0", "others-0"))
-    before = one.read_bytes(), two.read_bytes()
-    one.write_bytes(before[1])
-    two.write_bytes(before[0])
-    again = start(tmp_path)
-
-    assert {name: each.topic_id for (name, _), each in again.logs.logs.items()} == {
-        "orders": TOPIC_ID,
-        "others": others,
-    }
-    assert (one.read_bytes(), two.read_bytes()) == before
-    for path in (one, two):
-        assert f"{path}: not the id of {path.parent.name[:-2]}: written anew" in caplog.text
-    assert not list(tmp_path.glob("*-stray"))
-    again.close(4000)
-
-
-def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
-    """Its topic id says so."""
-    node = start(tmp_path)
-    node.logs.create("orders", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
-    topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
-    write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
-    node.close(3000)
-    again = start(tmp_path)
-
-    assert again.logs.logs == {}
-    again.close(4000)
 
 
 def test_segments_of_the_metadata_log_have_their_own_limits(tmp_path: Path):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
-import pty
 import random
 import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +15,7 @@ from broker.formatting import METADATA_LOG
 from offline.verify import Finding, Kind, Severity, check_directory, main
 from protocol.records.batch import parse_header
 from protocol.records.record import iter_records
-from storage.fs import LOCAL
+from tests.support.damage import flip
 from tests.support.dump_log import LOGS
 from tests.support.scale import scaled
 
@@ -29,20 +24,8 @@ PLAIN = "plain-0/00000000000000000000"
 Damage = Callable[[Path], None]
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """A log directory after a clean stop of Apache Kafka."""
-    return Path(shutil.copytree(CLEAN, tmp_path / "data", ignore=shutil.ignore_patterns("*.txt")))
-
-
 def errors(directory: Path, *, deep: bool = False) -> list[Finding]:
     return [found for found in check_directory(str(directory), deep=deep) if found.severity is not Severity.NOTE]
-
-
-def flip(path: Path, position: int, mask: int = 1) -> None:
-    data = bytearray(path.read_bytes())
-    data[position] ^= mask
-    path.write_bytes(data)
 
 
 def replace(path: Path, old: bytes, new: bytes) -> None:
@@ -336,99 +319,3 @@ def test_one_flipped_bit(seed: int, directory: Path) -> None:
             assert str(path) in {each.path for each in found}, (path, position)
         path.write_bytes(before)
     assert errors(directory) == []
-
-
-def test_json(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An object a line: findings, what was repaired, a summary of each check."""
-    flip(directory / f"{PLAIN}.log", 300)
-    assert main([str(directory), "--json", "--repair"]) == 0
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    errors_of = [line for line in lines if line["type"] == "finding" and line["severity"] != "note"]
-    assert errors_of == [
-        {
-            "type": "finding",
-            "path": f"{directory}/{PLAIN}.log",
-            "kind": "records",
-            "severity": "loss",
-            "position": 193,
-            "offset": 4,
-            "losesRecords": True,
-            "what": "the checksum of the batch is wrong",
-        }
-    ]
-    summaries = [line for line in lines if line["type"] == "summary"]
-    assert [(each["findings"], each["losses"]) for each in summaries] == [(1, 1), (0, 0)]
-    assert "repair" in {line["type"] for line in lines}
-
-
-def test_notes_are_named_on_request(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files that the next start removes are counted, and no error."""
-    assert main([str(directory)]) == 0
-    assert " notes)" in capsys.readouterr().out
-    assert main([str(directory), "--notes"]) == 0
-    assert ".deleted: deleted; the next start removes it (not an error)\n" in capsys.readouterr().out
-
-
-def test_configuration_names_the_directories(directory: Path, tmp_path: Path) -> None:
-    """--config instead of DIR."""
-    config = tmp_path / "server.properties"
-    config.write_text(f"log.dirs={directory}\n")
-    assert main(["--config", str(config)]) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ([], "name the log directories"),
-        (["/nowhere"], "/nowhere: there is no such directory"),
-        (["--config", "/nowhere"], "/nowhere"),
-    ],
-)
-def test_directories_that_cannot_be_checked(
-    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Exit code 2, one line."""
-    assert main(arguments) == 2
-    assert reason in capsys.readouterr().err
-
-
-def test_a_terminal_shows_how_far_it_is(directory: Path) -> None:
-    """A bar, which is gone in the end; findings go to the other stream."""
-    terminal, its = pty.openpty()
-    command = [sys.executable, "-I", "-m", "offline.verify", str(directory)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its) as process:
-        os.close(its)
-        told = b""
-        with suppress(OSError):  # there is nobody at the other end any more
-            while some := os.read(terminal, 4096):
-                told += some
-        assert process.stdout is not None
-        assert b": nothing is wrong" in process.stdout.read()
-    os.close(terminal)
-    assert b"Checking [##############################] " in told
-    assert told.endswith(b"\r\x1b[K")
-
-
-def test_bad_command_line() -> None:
-    """Exit code 2."""
-    with pytest.raises(SystemExit) as ended:
-        main(["--what"])
-    assert ended.value.code == 2
-
-
-def test_directory_that_a_broker_holds_is_refused(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A process is not kept out by locks of its own, so the lock says what it would say to another one."""
-    monkeypatch.setattr(type(LOCAL), "lock", lambda self, path: None)
-    assert main([str(directory)]) == 2
-    assert "a broker is using it" in capsys.readouterr().err
-
-
-def test_lock_file_is_left_as_it_was(directory: Path) -> None:
-    """None is left behind where there was none."""
-    assert main([str(directory)]) == 0
-    assert not (directory / ".lock").exists()
-    (directory / ".lock").touch()
-    assert main([str(directory)]) == 0
-    assert (directory / ".lock").exists()

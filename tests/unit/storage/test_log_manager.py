@@ -1,48 +1,20 @@
-"""All logs of a broker: found, made, deleted, flushed, marked clean; several directories."""
+"""All logs of a broker: found, made, flushed, marked clean; several directories."""
 
 import errno
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from protocol.records.record import iter_records
 from storage.checkpoints import read_offsets
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL
-from storage.log.tasks import FlushTask, Task
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.dump_log import LOGS
+from tests.support.log_managers import TOPIC_ID, do, killed, started
 from tests.support.logs import T0, append, batch, idempotent, read_all
 from tests.support.recorded_logs import NOW_MS, copied
-
-TOPIC_ID = bytes(range(16))
-
-
-def started(*paths: Path, config: LogConfig | None = None, now_ms: int = T0) -> LogManager:
-    manager = LogManager([str(path) for path in paths])
-    manager.lock()
-    manager.load(lambda topic: config or LogConfig(), now_ms)
-    return manager
-
-
-def do(tasks: Iterable[Task]) -> int:
-    count = 0
-    for task in tasks:
-        task.run()
-        task.apply()
-        count += 1
-    return count
-
-
-def killed(manager: LogManager) -> None:
-    for log in manager.logs.values():
-        log.close_files()
-    manager.unlock()
 
 
 def test_logs_are_found_again_after_a_clean_stop(tmp_path: Path) -> None:
@@ -133,42 +105,6 @@ def test_create_again_gives_the_same_log(tmp_path: Path) -> None:
     manager.close(T0)
 
 
-def test_deleted_partition_is_renamed_and_removed_after_the_delay(tmp_path: Path) -> None:
-    """S14.8: also when the broker was restarted meanwhile; the same partition may be made anew at once."""
-    manager = started(tmp_path)
-    log = manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=1000), T0)
-    append(log, batch())
-    part = log.read(0, 100, 1)
-    manager.delete("t", 0, "0" * 32, T0)
-    renamed = tmp_path / f"t-0.{'0' * 32}-delete"
-    assert renamed.is_dir()
-    assert not isinstance(part, bytes)
-    assert len(part.read()) == len(part)
-    with pytest.raises(LogOffline):
-        append(log, batch())
-    assert manager.create("t", 0, TOPIC_ID, LogConfig(), T0).log_end_offset == 0
-    assert do(manager.removal_tasks(T0 + 999)) == 0
-    manager.close(T0)
-    manager = started(tmp_path)
-    assert list(manager.logs) == [("t", 0)]
-    assert do(manager.removal_tasks(T0)) == 1
-    assert not renamed.exists()
-    manager.close(T0)
-
-
-def test_stray_partition_is_set_aside(tmp_path: Path) -> None:
-    """Its topic is gone: people decide what becomes of it."""
-    manager = started(tmp_path)
-    append(manager.create("t", 0, TOPIC_ID, LogConfig(), T0), batch())
-    manager.set_aside("t", 0, "0" * 32)
-    assert (tmp_path / f"t-0.{'0' * 32}-stray").is_dir()
-    manager.close(T0)
-    manager = started(tmp_path)
-    assert manager.logs == {}
-    assert manager.ignored == [f"{tmp_path}/t-0.{'0' * 32}-stray"]
-    manager.close(T0)
-
-
 def test_other_directories_are_left_alone(tmp_path: Path) -> None:
     """lost+found of a mounted disk; the metadata log, which its owner opens."""
     for name in ("lost+found", "x", "t-0.abc-future", "__cluster_metadata-0"):
@@ -216,21 +152,6 @@ def test_flush_by_time(tmp_path: Path) -> None:
     assert manager.flush_task(timed, T0) is None
     manager.close(T0 + 2000)
     assert other.recovery_point == 1
-
-
-def test_a_log_that_is_nobodys_is_closed_too(tmp_path: Path) -> None:
-    """As the metadata log, whose owner opens it: complete, in no checkpoint file, and not found by the next start."""
-    stored = StoredLog(f"{tmp_path}/__cluster_metadata-0", "__cluster_metadata", 0, LogConfig(), T0)
-    manager = started(tmp_path)
-    log = load_log(manager.directories[0], stored)
-    append(log, batch(b"first"))
-    manager.close(T0, others=[log])
-    assert (tmp_path / "__cluster_metadata-0" / f"{0:020d}.index").stat().st_size == 0
-    assert read_offsets(LOCAL, str(tmp_path / "recovery-point-offset-checkpoint")) == {}
-    manager = started(tmp_path)
-    assert manager.logs == {}
-    assert [record.value for record in read_all(load_log(manager.directories[0], stored))] == [b"first"]
-    killed(manager)
 
 
 def test_directory_of_a_real_kafka_is_served(tmp_path: Path) -> None:
@@ -343,61 +264,6 @@ def test_segment_files_have_names_of_20_digits(tmp_path: Path) -> None:
     assert manager.logs["t", 0].log_end_offset == 1
     assert {path.name for path in (tmp_path / "t-0").iterdir()} >= {*foreign, "folder"}
     manager.close(T0)
-
-
-def test_new_log_has_nothing_of_a_deleted_one_of_its_name(tmp_path: Path) -> None:
-    """A recovery point or log start offset of the old one, still in a checkpoint file, would cut the new one short."""
-    manager = started(tmp_path)
-    log = manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
-    for _ in range(20):
-        append(log, batch())
-    log.delete_records(15)
-    do([FlushTask(log, T0, with_active=True), *manager.checkpoint_tasks()])
-    assert read_offsets(LOCAL, str(tmp_path / "log-start-offset-checkpoint")) == {("t", 0): 15}
-    manager.delete("t", 0, "f" * 32, T0)
-    log = manager.create("t", 0, bytes(16), LogConfig(), T0)
-    assert {f"{tmp_path}/recovery-point-offset-checkpoint", f"{tmp_path}/log-start-offset-checkpoint"} <= log.unsynced
-    append(log, batch(b"new"))
-    killed(manager)
-    manager = started(tmp_path)
-    assert [record.value for record in read_all(manager.logs["t", 0])] == [b"new"]
-    assert manager.logs["t", 0].recovery_point == 0
-    killed(manager)
-
-
-def test_deleted_directory_goes_with_all_that_is_in_it(tmp_path: Path) -> None:
-    """S14.8: also folders of other people; and a file that comes meanwhile takes no directory offline."""
-    manager = started(tmp_path)
-    log = manager.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0), T0)
-    folder = Path(log.path) / "of somebody else" / "deep"
-    folder.mkdir(parents=True)
-    (folder / "file").write_text("x")
-    (Path(log.path) / "link").symlink_to(tmp_path)
-    manager.delete("t", 0, "f" * 32, T0)
-    do(manager.removal_tasks(T0))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
-    assert manager.directories[0].is_online
-    killed(manager)
-
-
-def test_flush_and_retention_of_a_log_that_is_deleted_meanwhile(tmp_path: Path) -> None:
-    """Tasks that were made before find their files gone, and that is no fault of the disk."""
-    config = LogConfig(segment_bytes=100, retention_bytes=0, file_delete_delay_ms=0)
-    manager = started(tmp_path, config=config)
-    log = manager.create("t", 0, TOPIC_ID, config, T0)
-    for _ in range(5):
-        append(log, batch())
-    part = log.read(0, 1 << 20, 5)
-    tasks = [FlushTask(log, T0, with_active=True), *manager.retention_tasks(T0)]
-    manager.delete("t", 0, "f" * 32, T0)
-    do(manager.removal_tasks(T0))
-    do(tasks)
-    do(manager.removal_tasks(T0))
-    assert manager.directories[0].is_online
-    assert not isinstance(part, bytes)
-    assert next(iter_records(part.read())).offset == 0
-    assert list(tmp_path.glob("t-*")) == []
-    killed(manager)
 
 
 def test_files_that_were_damaged_while_nobody_looked_are_told(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.data_broker import DataBroker
+from tests.support.fetching import append
 
 
 @pytest.fixture
@@ -13,3 +14,12 @@ def broker(tmp_path: Path) -> Iterator[DataBroker]:
     made = DataBroker(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def filled(broker: DataBroker) -> DataBroker:
+    """Five batches of three records, offsets 0 to 14, in partition 0; nothing in partition 1."""
+    broker.topic(partitions=2)
+    for _ in range(5):
+        append(broker)
+    return broker

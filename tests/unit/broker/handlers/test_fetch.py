@@ -1,89 +1,15 @@
-"""Fetch: what is read, what is waited for, and how each error is said."""
-
-from collections.abc import Callable
+"""Fetch: what is read, what sessions leave out, and how each error is said."""
 
 import pytest
 
-from broker.deferred import Deferred
 from protocol.errors import ErrorCode
-from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
-from protocol.records.builder import BatchBuilder
+from protocol.messages.fetch import FETCH, ForgottenTopic, ReplicaState
 from protocol.records.control import build_end_transaction_marker
-from protocol.records.record import iter_records
 from protocol.schema import Struct
 from storage.append.rules import AppendOrigin
-from storage.fetch_slice import FetchSlice
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
-
-BATCH_BYTES = 391  # of what `fill` appends each time: three records with values of 100 bytes
-
-
-def append(broker: DataBroker, *, topic: str = "t", index: int = 0, count: int = 3, **fields: object) -> None:
-    builder = BatchBuilder(**fields)  # type: ignore[arg-type]
-    for number in range(count):
-        builder.append(broker.clock.now_ms() + number, b"k", b"v" * 100)
-    partition = broker.partitions.get(topic, index)
-    assert partition is not None
-    partition.append(builder.build(), broker.clock.now_ms())
-
-
-@pytest.fixture
-def filled(broker: DataBroker) -> DataBroker:
-    """Five batches of three records, offsets 0 to 14, in partition 0; nothing in partition 1."""
-    broker.topic(partitions=2)
-    for _ in range(5):
-        append(broker)
-    return broker
-
-
-def wanted(
-    *of: tuple[int, int],
-    version: int = 12,
-    topic: str = "t",
-    topic_id: bytes = TOPIC_ID,
-    max_bytes: int = 1 << 20,
-    **more: int,
-) -> list[Struct]:
-    """A request for (index, offset) pairs of one topic."""
-    partitions = [
-        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=max_bytes, **more)
-        for index, offset in of
-    ]
-    if version >= 13:
-        return [FetchTopic(topic_id=topic_id, partitions=partitions)]
-    return [FetchTopic(topic=topic, partitions=partitions)]
-
-
-def send(broker: DataBroker, version: int = 12, **fields: object) -> Deferred[Struct]:
-    values: dict[str, object] = {"max_wait_ms": 500, "min_bytes": 1, "max_bytes": 50 << 20, "session_epoch": -1}
-    reply = broker.send(FETCH, version, **{**values, **fields})
-    assert reply is not None
-    return reply
-
-
-def fetch(broker: DataBroker, version: int = 12, **fields: object) -> Struct:
-    """The response, once it is there; at most after the time that the request would wait."""
-    reply = send(broker, version, **fields)
-    if not reply.done:
-        broker.advance(int(str(fields.get("max_wait_ms", 500))))
-    return broker.received(FETCH, version, reply)
-
-
-def fetch_one(broker: DataBroker, offset: int = 0, *, index: int = 0, version: int = 12, **fields: object) -> Struct:
-    """The answer for one partition."""
-    of = {name: fields.pop(name) for name in list(fields) if name in PARTITION_FIELDS}
-    response = fetch(broker, version, topics=wanted((index, offset), version=version, **of), **fields)  # type: ignore[arg-type]
-    [topic] = response.responses
-    [answer] = topic.partitions
-    return answer
-
-
-PARTITION_FIELDS = ("topic", "topic_id", "current_leader_epoch", "last_fetched_epoch")
-
-
-def read_offsets(answer: Struct) -> list[int]:
-    return [record.offset for record in iter_records(answer.records)]
+from tests.support.fetching import BATCH_BYTES, append, fetch, fetch_one, read_offsets, send, wanted
 
 
 @pytest.mark.parametrize("version", range(4, 19))
@@ -299,128 +225,6 @@ def test_reading_goes_on_over_segments(broker: DataBroker) -> None:
         offset = found[-1] + 1
 
     assert found == list(range(27))
-
-
-# -- waiting -----------------------------------------------------------------------------------------------------
-
-
-def test_at_the_end_a_fetch_waits_until_something_is_appended(filled: DataBroker) -> None:
-    reply = send(filled, topics=wanted((0, 15)))
-    filled.settle()
-    assert not reply.done
-    append(filled)
-    assert not reply.done
-    filled.settle()
-    assert reply.done
-
-    assert read_offsets(filled.received(FETCH, 12, reply).responses[0].partitions[0]) == [15, 16, 17]
-    assert len(filled.purgatory) == 0
-
-
-def test_appends_to_other_partitions_wake_nobody(filled: DataBroker) -> None:
-    reply = send(filled, topics=wanted((0, 15)))
-    append(filled, index=1)
-    filled.settle()
-
-    assert not reply.done
-
-
-def test_after_its_time_a_fetch_is_answered_with_nothing(filled: DataBroker) -> None:
-    reply = send(filled, max_wait_ms=300, topics=wanted((0, 15)))
-    filled.advance(299)
-    assert not reply.done
-    filled.advance(1)
-    answer = filled.received(FETCH, 12, reply).responses[0].partitions[0]
-
-    assert (answer.error_code, answer.high_watermark, len(answer.records)) == (0, 15, 0)
-
-
-def test_min_bytes_are_waited_for(filled: DataBroker) -> None:
-    reply = send(filled, min_bytes=1000, topics=wanted((0, 12), (1, 0)))
-    append(filled, index=1)
-    filled.settle()
-    assert not reply.done
-    append(filled)
-    filled.settle()
-    partitions = filled.received(FETCH, 12, reply).responses[0].partitions
-
-    assert [len(answer.records) for answer in partitions] == [2 * BATCH_BYTES, BATCH_BYTES]
-
-
-def test_min_bytes_beyond_max_bytes_do_not_wait_for_more_than_can_be_given(filled: DataBroker) -> None:
-    assert send(filled, min_bytes=10_000, max_bytes=300, topics=wanted((0, 0))).done
-
-
-@pytest.mark.parametrize("fields", [{"max_wait_ms": 0}, {"max_wait_ms": -1}, {"min_bytes": 0}])
-def test_who_does_not_want_to_wait_does_not(filled: DataBroker, fields: dict[str, int]) -> None:
-    assert send(filled, topics=wanted((0, 15)), **fields).done
-
-
-def test_nothing_that_can_be_read_is_no_reason_to_wait(filled: DataBroker) -> None:
-    """But beside a partition that can be, an unknown one is: Kafka answers it after the wait."""
-    assert send(filled, topics=[]).done
-    assert send(filled, topics=wanted((9, 0))).done
-    assert not send(filled, topics=wanted((0, 15), (9, 0))).done
-
-
-def test_partitions_that_are_not_there_are_told_last(filled: DataBroker) -> None:
-    """As Kafka does; the others come in the order of the request."""
-    reply = send(filled, topics=wanted((9, 0), (1, 0), (0, 0)), min_bytes=0)
-    partitions = filled.received(FETCH, 12, reply).responses[0].partitions
-    assert [each.partition_index for each in partitions] == [1, 0, 9]
-
-
-def test_a_deleted_topic_ends_the_wait(filled: DataBroker) -> None:
-    for min_bytes in (1, 5000):
-        reply = send(filled, topics=wanted((0, 15)), min_bytes=min_bytes)
-        if min_bytes == 5000:
-            filled.partitions.delete("t")
-            filled.settle()
-            answer = filled.received(FETCH, 12, reply).responses[0].partitions[0]
-            assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-def test_a_client_that_hangs_up_waits_no_more(filled: DataBroker) -> None:
-    reply = send(filled, topics=wanted((0, 15)))
-    reply.cancel()
-
-    assert len(filled.purgatory) == 0
-    append(filled)
-    filled.settle()
-
-
-def test_committed_readers_are_not_woken_by_open_transactions(broker: DataBroker) -> None:
-    partition = broker.topic()
-    reply = send(broker, topics=wanted((0, 0)), isolation_level=1)
-    append(broker, transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
-    broker.settle()
-    assert not reply.done
-    marker = build_end_transaction_marker(7, 0, commit=True, coordinator_epoch=0, timestamp_ms=broker.clock.now_ms())
-    partition.append(marker, broker.clock.now_ms(), AppendOrigin.COORDINATOR)
-    broker.settle()
-
-    assert read_offsets(broker.received(FETCH, 12, reply).responses[0].partitions[0]) == [0, 1, 2, 3]
-
-
-def test_cold_pages_are_read_elsewhere_first(filled: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither an answer at once nor one that was waited for makes the loop wait for a disk."""
-    held: list[Deferred[None]] = []
-
-    def offload(function: Callable[..., None], *args: object) -> Deferred[None]:
-        function(*args)
-        held.append(Deferred())
-        return held[-1]
-
-    filled.offload = offload  # type: ignore[assignment]
-    monkeypatch.setattr(FetchSlice, "is_cold", lambda self: True)
-    at_once = send(filled, topics=wanted((0, 0)))
-    parked = send(filled, topics=wanted((0, 15)))
-    append(filled)
-    filled.settle()
-    for reply, offsets in ((at_once, list(range(15))), (parked, [15, 16, 17])):
-        assert not reply.done
-        held.pop(0).resolve(None)
-        assert read_offsets(filled.received(FETCH, 12, reply).responses[0].partitions[0]) == offsets
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
-"""Produce: what is appended and what is refused, and how each is said."""
+"""Produce: what is appended, what is answered, and when the answer waits for the disk."""
 
 from dataclasses import replace
-from struct import pack_into
-from types import SimpleNamespace
 
 import pytest
 
@@ -10,63 +8,10 @@ from broker.dispatch import CloseConnection
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.batch import parse_header
-from protocol.records.builder import BatchBuilder
-from protocol.records.compression import Codec
-from protocol.records.crc32c import crc32c
-from protocol.records.legacy_builder import MessageSetBuilder
-from protocol.records.record import iter_records
 from protocol.schema import Struct
 from storage.log_config import LogConfig
-from tests.support.data_broker import TOPIC_ID, DataBroker
-
-NOW_MS = 1_700_000_000_000
-
-
-def batch(
-    count: int = 1, *, timestamp: int = NOW_MS, key: bytes | None = b"k", value: bytes = b"v", **fields: object
-) -> bytes:
-    builder = BatchBuilder(**fields)  # type: ignore[arg-type]
-    for number in range(count):
-        builder.append(timestamp + number, key, value)
-    return builder.build()
-
-
-def patched(data: bytes, position: int, layout: str, value: int) -> bytes:
-    """The batch with a field of its header changed, and the checksum right again."""
-    changed = bytearray(data)
-    pack_into(layout, changed, position, value)
-    changed[17:21] = crc32c(memoryview(changed)[21:]).to_bytes(4, "big")
-    return bytes(changed)
-
-
-def request(records: bytes | None, *, topic: str = "t", index: int = 0, topic_id: bytes = TOPIC_ID) -> list[Struct]:
-    return [
-        TopicProduceData(
-            name=topic, topic_id=topic_id, partition_data=[PartitionProduceData(index=index, records=records)]
-        )
-    ]
-
-
-def produce(
-    broker: DataBroker, records: bytes | None, *, version: int = 12, acks: int = -1, client_id: str = "client",
-    transactional_id: str | None = None, **of: object,
-) -> Struct:  # fmt: skip
-    """The answer for the one partition."""
-    response = broker.call(
-        PRODUCE, version, client_id, acks=acks, timeout_ms=1000, transactional_id=transactional_id,
-        topic_data=request(records, **of),  # type: ignore[arg-type]
-    )  # fmt: skip
-    [topic] = response.responses
-    [answer] = topic.partition_responses
-    return answer
-
-
-def offsets(broker: DataBroker, topic: str = "t", index: int = 0) -> list[int]:
-    """The offsets of all records of a partition, as read from its log."""
-    partition = broker.partitions.get(topic, index)
-    assert partition is not None
-    records = partition.log.read(0, 1 << 30, partition.high_watermark)
-    return [record.offset for record in iter_records(records if isinstance(records, bytes) else records.read())]
+from tests.support.data_broker import DataBroker
+from tests.support.producing import NOW_MS, OK, batch, offsets, patched, produce, request
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -127,149 +72,6 @@ def test_topics_are_known_by_id_from_version_13(broker: DataBroker) -> None:
     assert produce(broker, batch(), version=13, index=3).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-@pytest.mark.parametrize(("topic", "index"), [("nope", 0), ("", 0), ("a b/", 0), ("t", 1), ("t", -1)])
-def test_unknown_topics_and_partitions(broker: DataBroker, topic: str, index: int) -> None:
-    broker.topic()
-    answer = produce(broker, batch(), topic=topic, index=index)
-
-    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert (answer.base_offset, answer.log_start_offset, answer.log_append_time_ms) == (-1, -1, -1)
-
-
-def old(magic: int) -> bytes:
-    builder = MessageSetBuilder(magic)
-    builder.append(1, b"k", b"v" * 60)
-    return builder.build()
-
-
-OK = batch(2)
-
-
-@pytest.mark.parametrize(
-    ("records", "code", "log_start_offset"),
-    [
-        # What Kafka refuses before it asks the log.
-        (b"", ErrorCode.INVALID_RECORD, -1),
-        (OK[:10], ErrorCode.INVALID_RECORD, -1),
-        (OK[:60], ErrorCode.INVALID_RECORD, -1),
-        (OK[:-1], ErrorCode.INVALID_RECORD, -1),
-        (OK + OK, ErrorCode.INVALID_RECORD, -1),
-        (old(0), ErrorCode.INVALID_RECORD, -1),
-        (old(1), ErrorCode.INVALID_RECORD, -1),
-        (OK + bytes(20), ErrorCode.CORRUPT_MESSAGE, -1),
-        (patched(OK, 8, ">i", 14), ErrorCode.CORRUPT_MESSAGE, -1),
-        # What the log refuses.
-        (OK[:17] + b"abcd" + OK[21:], ErrorCode.CORRUPT_MESSAGE, -1),
-        (patched(OK, 21, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
-        (patched(OK, 21, ">h", 0x20), ErrorCode.INVALID_RECORD, 0),
-        (patched(OK, 57, ">i", 3), ErrorCode.INVALID_RECORD, 0),
-        (patched(OK, 57, ">i", 0), ErrorCode.INVALID_RECORD, 0),
-        (patched(OK, 23, ">i", 5), ErrorCode.INVALID_RECORD, 0),
-        (patched(OK, 23, ">i", -1), ErrorCode.INVALID_RECORD, 0),
-        (patched(OK, 0, ">q", 77), ErrorCode.INVALID_RECORD, 0),
-        (BatchBuilder().build(), ErrorCode.INVALID_RECORD, 0),
-        (batch(producer_id=4, producer_epoch=0), ErrorCode.INVALID_RECORD, 0),
-        (batch(timestamp=9_999_999_999_999), ErrorCode.INVALID_TIMESTAMP, 0),
-        (batch(timestamp=9_999_999_999_999) + OK[:5], ErrorCode.INVALID_TIMESTAMP, 0),
-        (batch(value=b"x" * 1_100_000), ErrorCode.MESSAGE_TOO_LARGE, -1),
-    ],
-)  # fmt: skip
-def test_bad_records_get_the_errors_that_kafka_gives(
-    broker: DataBroker, records: bytes, code: ErrorCode, log_start_offset: int
-) -> None:
-    """Error code and offsets as Apache Kafka 4.3.1 answered the same bytes; nothing is appended."""
-    broker.topic()
-    answer = produce(broker, records)
-
-    assert (ErrorCode(answer.error_code), answer.base_offset) == (code, -1)
-    assert answer.log_start_offset == log_start_offset
-    assert offsets(broker) == []
-
-
-def test_null_records_are_refused(broker: DataBroker) -> None:
-    broker.topic()
-    assert produce(broker, None).error_code == ErrorCode.INVALID_RECORD
-
-
-@pytest.mark.parametrize(
-    "records",
-    [
-        patched(OK, 21, ">h", 0x80), patched(OK, 21, ">h", 0x40), patched(OK, 21, ">h", 8), batch(timestamp=-1),
-        OK + OK[:5], OK + OK[:40], patched(OK, 35, ">q", -1), batch(base_sequence=4), patched(OK, 43, ">q", -2),
-        batch(producer_id=4000, base_sequence=0), batch(value=b"x" * 1_048_400),
-    ],
-)  # fmt: skip
-def test_odd_records_are_appended_as_kafka_does(broker: DataBroker, records: bytes) -> None:
-    """Unknown attribute bits, a timestamp type bit, no timestamps, the rest of a further batch, odd producers."""
-    broker.topic()
-    assert produce(broker, records).error_code == ErrorCode.NONE
-
-
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
-        (bytes(8) + (5).to_bytes(4, "big") + bytes(60), "Record size 5 is less than the minimum record overhead (14)"),
-        (patched(OK, 8, ">i", -5), "Record size -5 is less than the minimum record overhead (14)"),
-        (patched(OK, 16, ">b", 3), "Invalid magic found in record: 3"),
-        (patched(OK, 16, ">b", -1), "Invalid magic found in record: -1"),
-        (patched(OK, 8, ">i", 2**31 - 1), None),
-    ],
-)
-def test_a_first_batch_that_cannot_be_fails_the_whole_request(
-    broker: DataBroker, records: bytes, message: str | None
-) -> None:
-    """Kafka looks at the first batch of all partitions before it appends any."""
-    broker.topic(partitions=2)
-    response = broker.call(
-        PRODUCE, 9, acks=1, timeout_ms=1000,
-        topic_data=[*request(OK, index=0), *request(records, index=1)],
-    )  # fmt: skip
-
-    for topic in response.responses:
-        [answer] = topic.partition_responses
-        code = ErrorCode.CORRUPT_MESSAGE if message else ErrorCode.UNKNOWN_SERVER_ERROR
-        assert (answer.error_code, answer.error_message) == (code, message)
-    assert offsets(broker) == []
-
-
-def test_record_errors_name_the_records_at_fault(broker: DataBroker) -> None:
-    """KIP-467: each record's index and message, and a message for all of them."""
-    broker.topic(config=LogConfig(cleanup_policy=frozenset({"compact"})))
-    answer = produce(broker, batch(4, key=None))
-    text = "Compacted topic cannot accept message without key in topic partition t-0"
-
-    assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert answer.log_start_offset == 0
-    assert [(each.batch_index, each.batch_index_error_message) for each in answer.record_errors] == [
-        (index, text) for index in range(4)
-    ]
-    assert answer.error_message == (
-        "One or more records have been rejected due to 4 record errors in total, and only showing the first three "
-        f"errors at most: [RecordError(batchIndex=0, message='{text}'), RecordError(batchIndex=1, message='{text}'), "
-        f"RecordError(batchIndex=2, message='{text}')]"
-    )
-    assert produce(broker, batch(4, key=None), version=7).error_code == ErrorCode.INVALID_RECORD
-
-
-def test_timestamps_out_of_range_say_what_the_range_is(broker: DataBroker) -> None:
-    broker.topic()
-    answer = produce(broker, batch(2, timestamp=NOW_MS + 3_600_000))
-    highest = NOW_MS + 3_600_000
-
-    assert answer.error_message == "One or more records have been rejected due to invalid timestamp"
-    [error] = answer.record_errors
-    assert error.batch_index == 1
-    assert error.batch_index_error_message == (
-        f"Timestamp {highest + 1} of message with offset 1 is out of range. "
-        f"The timestamp should be within [{NOW_MS - (1 << 63) + 1}, {highest}]"
-    )
-
-
-def test_a_batch_above_the_segment_size_is_refused(broker: DataBroker) -> None:
-    broker.topic(config=LogConfig(segment_bytes=1000, max_message_bytes=5000))
-    assert produce(broker, batch(value=b"x" * 2000)).error_code == ErrorCode.RECORD_LIST_TOO_LARGE
-
-
 def test_log_append_time_is_told(broker: DataBroker) -> None:
     broker.topic(config=LogConfig(message_timestamp_type="LogAppendTime"))
     answer = produce(broker, batch(2, timestamp=5))
@@ -302,14 +104,6 @@ def test_sequences_and_epochs_are_checked(broker: DataBroker) -> None:
     assert code(0, 1) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-@pytest.mark.parametrize("acks", [2, -2, 77])
-def test_acks_that_are_none_are_refused(broker: DataBroker, acks: int) -> None:
-    broker.topic()
-    assert produce(broker, batch(), acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
-    assert produce(broker, batch(), acks=acks, index=5).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert offsets(broker) == []
-
-
 def test_acks_0_is_not_answered(broker: DataBroker) -> None:
     broker.topic()
     assert broker.send(PRODUCE, 9, acks=0, timeout_ms=1000, topic_data=request(batch(2))) is None
@@ -322,71 +116,6 @@ def test_acks_0_that_fails_closes_the_connection(broker: DataBroker, topic_data:
     broker.topic()
     with pytest.raises(CloseConnection):
         broker.send(PRODUCE, 9, acks=0, timeout_ms=1000, topic_data=topic_data)
-
-
-def test_zstd_needs_version_7(broker: DataBroker) -> None:
-    """KIP-110: older clients could not read it back."""
-    broker.topic()
-    assert produce(broker, batch(codec=Codec.ZSTD), version=6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    assert produce(broker, batch(codec=Codec.ZSTD), version=7).error_code == ErrorCode.NONE
-
-
-def test_internal_topics_take_records_of_kafkas_admin_client_alone(broker: DataBroker) -> None:
-    broker.topic("__consumer_offsets")
-    refused = produce(broker, batch(), topic="__consumer_offsets")
-
-    assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
-    assert produce(broker, batch(), topic="__consumer_offsets", client_id="__admin_client").error_code == 0
-
-
-def test_too_few_replicas_in_sync_refuse_acks_all(broker: DataBroker) -> None:
-    """min.insync.replicas counts at most the replicas that there are."""
-    broker.topic(config=LogConfig(min_insync_replicas=2), replicas=[1, 2], isr=[1])
-    broker.topic("alone", topic_id=b"x" * 16, config=LogConfig(min_insync_replicas=2))
-
-    assert produce(broker, batch()).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-    assert produce(broker, batch(), acks=1).error_code == ErrorCode.NONE
-    assert produce(broker, batch(), topic="alone").error_code == ErrorCode.NONE
-
-
-TRANSACTIONAL = batch(transactional=True, producer_id=1, producer_epoch=0, base_sequence=0)
-
-
-def test_transactional_records_without_a_transactional_id_fail_the_request(broker: DataBroker) -> None:
-    broker.topic(partitions=2)
-    response = broker.call(
-        PRODUCE, 9, acks=1, timeout_ms=1000, topic_data=[*request(OK, index=0), *request(TRANSACTIONAL, index=1)]
-    )
-
-    assert {answer.error_code for topic in response.responses for answer in topic.partition_responses} == {
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    }
-    assert offsets(broker) == []
-
-
-@pytest.mark.parametrize("size", [26, 40, 50, 51, 60])
-@pytest.mark.parametrize("transactional", [True, False])
-def test_batches_that_say_that_they_are_shorter_than_a_header(
-    broker: DataBroker, size: int, transactional: bool
-) -> None:
-    """As Apache Kafka 4.3 answers: its looks at attributes and producer id come before that at the size."""
-    broker.topic()
-    records = bytearray((TRANSACTIONAL if transactional else OK)[:size])
-    records[8:12] = (size - 12).to_bytes(4, "big")
-    code = ErrorCode.UNKNOWN_SERVER_ERROR if size < 51 else ErrorCode.CORRUPT_MESSAGE
-    if transactional:
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert produce(broker, bytes(records)).error_code == code
-
-
-def test_transactions_that_no_coordinator_knows_are_refused(broker: DataBroker) -> None:
-    broker.topic()
-    broker.transactions = SimpleNamespace(
-        join=lambda *_: ErrorCode.INVALID_PRODUCER_ID_MAPPING, once_forced=lambda *_: None
-    )
-    assert produce(broker, TRANSACTIONAL, transactional_id="x").error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert produce(broker, batch(transactional=True), transactional_id="x").error_code == ErrorCode.NONE
-    assert produce(broker, OK, transactional_id="x").error_code == ErrorCode.NONE
 
 
 def test_nothing_to_produce_is_answered_with_nothing(broker: DataBroker) -> None:

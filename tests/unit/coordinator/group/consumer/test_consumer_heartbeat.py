@@ -15,7 +15,6 @@ from coordinator.group.expiry import expired_records
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings, GroupSettings
-from coordinator.group.shard import TimerKey
 from coordinator.group.txn_offset_commit import check_transactional_commit
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
@@ -34,17 +33,12 @@ def h() -> ConsumerHarness:
     return ConsumerHarness()
 
 
-def types(h: ConsumerHarness, since: int = 0) -> list[int]:
-    """The types of the records that were written."""
-    return [int.from_bytes(key[:2], "big") for key, _ in h.log[since:]]
-
-
 def test_first_member_gets_everything(h: ConsumerHarness) -> None:
     """Member, epoch, target, epoch of targets, assignment: in the order in which Kafka writes them, as one batch."""
     answer = h.enter_consumer("a")
     assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "a", 2)
     assert (answer.heartbeat_interval_ms, assigned(answer)) == (5_000, T)
-    assert types(h) == [5, 3, 7, 6, 8]
+    assert h.written_types() == [5, 3, 7, 6, 8]
 
 
 def test_a_heartbeat_that_changes_nothing_writes_nothing(h: ConsumerHarness) -> None:
@@ -290,75 +284,6 @@ def test_full_group_takes_nobody_more() -> None:
     h.enter_consumer("a")
     assert h.enter_consumer("b").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert h.enter_consumer("a").error_code == ErrorCode.NONE
-
-
-# -- regular expressions ---------------------------------------------------------------------------------------------
-
-
-def test_expression_is_resolved_soon_after(h: ConsumerHarness) -> None:
-    answer = h.enter_consumer("a", None, subscribed_topic_regex="t.*")
-    assert (answer.member_epoch, assigned(answer)) == (1, {})
-    assert types(h) == [5, 8]
-    h.advance(0)
-    assert types(h, 2) == [16, 3]
-    assert assigned(h.beat("a", 1, {})) == T
-
-
-def test_new_topics_are_found_once_the_pause_is_over(h: ConsumerHarness) -> None:
-    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
-    h.advance(0)
-    h.beat("a", 1, {})
-    h.topics.put("t2", 1)
-    h.advance(10_000)
-    h.beat("a", 2)
-    h.advance(0)
-    assert h.group.epoch == 2
-    h.advance(1)
-    h.beat("a", 2)
-    h.advance(0)
-    assert h.group.epoch == 3
-    assert assigned(h.beat("a", 2, T)) == {**T, "t2": [0]}
-
-
-def test_expressions_are_looked_at_anew_at_times(h: ConsumerHarness) -> None:
-    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
-    h.advance(0)
-    seen = h.group.regexes["t.*"].timestamp_ms
-    for _ in range(60):
-        h.advance(10_000)
-        h.beat("a", h.group.members["a"].epoch)
-    assert h.group.regexes["t.*"].timestamp_ms == seen
-    h.advance(10_000)
-    h.beat("a", h.group.members["a"].epoch)
-    h.advance(0)
-    assert h.group.regexes["t.*"].timestamp_ms == h.wall_ms
-    assert h.group.epoch == 2
-
-
-def test_expression_goes_with_the_last_member_that_has_it(h: ConsumerHarness) -> None:
-    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
-    h.enter_consumer("b", None, subscribed_topic_regex="t.*")
-    h.advance(0)
-    h.beat("a", -1)
-    assert "t.*" in h.group.regexes
-    h.beat("b", h.group.members["b"].epoch, topics=["t"], subscribed_topic_regex="")
-    assert h.group.regexes == {}
-    assert h.group.is_subscribed_to("t")
-
-
-def test_names_and_expressions_add_up(h: ConsumerHarness) -> None:
-    h.topics.put("u", 1)
-    h.enter_consumer("a", ["t"], subscribed_topic_regex="u")
-    h.advance(0)
-    h.settle(["a"])
-    assert by_name(h.group.members["a"].assigned) == {**T, "u": [0]}
-
-
-def test_deadlines_of_a_group_go_with_it(h: ConsumerHarness) -> None:
-    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
-    assert TimerKey("regex", "g") in h.timers
-    h.run(lambda effects: h.shard.unload(h.now, effects))
-    assert len(h.timers) == 0
 
 
 # -- offsets -----------------------------------------------------------------------------------------------------------

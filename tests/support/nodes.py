@@ -1,0 +1,57 @@
+"""A node's data in real directories: starts, crashes, and what the controller would write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker.config import BrokerConfig, load
+from broker.metadata_snapshot import write_snapshot
+from broker.node import Node, open_node
+from metadata.framing import MetadataRecord, new_record
+from metadata.image import MetadataImage
+from metadata.placement import new_partition
+from metadata.replay import replay_all
+from protocol.messages.cluster_metadata import TopicRecord
+from storage.fs import LOCAL
+
+TOPIC_ID = b"topic-id-of-16-b"
+
+
+def config(directory: Path, **overrides: str) -> BrokerConfig:
+    keys = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": str(directory)}
+    return load(None, overrides=keys | {key.replace("_", "."): value for key, value in overrides.items()})
+
+
+def start(directory: Path, now_ms: int = 1000, **overrides: str) -> Node:
+    return open_node(config(directory, **overrides), now_ms)
+
+
+def write(node: Node, *records: MetadataRecord) -> None:
+    """What the controller does."""
+    node.metadata_log.append(records, 2000)
+    replay_all(node.image, records)
+
+
+def an_orders_topic(node: Node) -> None:
+    """A topic with one partition, and its log."""
+    topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
+    write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
+    node.logs.create("orders", 0, TOPIC_ID, config(Path("/x")).log_config(), 2000)
+
+
+def take_snapshot(node: Node) -> str:
+    """Write a snapshot; its name."""
+    prepared = node.metadata_log.prepare_snapshot(node.image, 2500)
+    assert prepared is not None
+    write_snapshot(LOCAL, node.metadata_log.path, *prepared)
+    return prepared[0].file_name
+
+
+def crash(node: Node) -> None:
+    """End without a word: only the locks go, as they would with the process."""
+    node.logs.unlock()
+
+
+def state(image: MetadataImage) -> dict[str, object]:
+    """What a restart may not change."""
+    return {"features": image.features, "topics": sorted(image.topics_by_name), "configs": image.configs}

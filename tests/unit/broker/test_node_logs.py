@@ -1,0 +1,115 @@
+"""What a node's start does with logs that its metadata do not have, or have otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata.framing import new_record
+from metadata.placement import new_partition
+from protocol.messages.cluster_metadata import RemoveTopicRecord, TopicRecord
+from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, write
+
+
+def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
+    """Its records are kept for people to decide about."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    node.logs.create("lost", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
+    node.logs.create("orders", 5, TOPIC_ID, config(Path("/x")).log_config(), 2000)
+    node.close(3000)
+    again = start(tmp_path)
+
+    assert list(again.logs.logs) == [("orders", 0)]
+    assert len(list(tmp_path.glob("lost-0.*-stray"))) == 1
+    assert len(list(tmp_path.glob("orders-5.*-stray"))) == 1
+    again.close(4000)
+
+
+def test_deletion_that_a_crash_interrupted_is_finished(tmp_path: Path):
+    """The metadata log says that somebody wanted it; a topic of the same name made later is another one."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    write(node, new_record(30, RemoveTopicRecord, topic_id=TOPIC_ID))
+    crash(node)
+    again = start(tmp_path)
+
+    assert again.logs.logs == {}
+    assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
+    assert not list(tmp_path.glob("*-stray"))
+    again.close(4000)
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_log_whose_topic_id_has_a_flipped_bit_is_adopted(tmp_path: Path, bit: int):
+    """Its records belong to the topic of that name; ids of two topics differ in more than a character."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    node.close(3000)
+    path = tmp_path / "orders-0/partition.metadata"
+    for position in range(path.stat().st_size - 22, path.stat().st_size, 7):
+        data = bytearray(path.read_bytes())
+        data[position] ^= 1 << bit
+        path.write_bytes(data)
+        node = start(tmp_path)
+        assert node.logs.logs["orders", 0].topic_id == TOPIC_ID
+        node.close(3000)
+    assert not list(tmp_path.glob("*-stray"))
+
+
+@pytest.mark.parametrize("content", [None, "garbage"])
+def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None):
+    """By its name; Apache Kafka would take it for a stray."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    crash(node)
+    file = tmp_path / "orders-0/partition.metadata"
+    before = file.read_text()
+    file.unlink()
+    if content is not None:
+        file.write_text(content)
+    again = start(tmp_path)
+
+    assert file.read_text() == before
+    assert again.logs.logs["orders", 0].topic_id == TOPIC_ID
+    crash(again)
+
+
+def test_logs_whose_topic_ids_are_each_other_s_are_adopted(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """Directories have the names of their topics as long as they live: the files were exchanged, not the logs."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    others = b"the-others-id-16"
+    node.logs.create("others", 0, others, config(Path("/x")).log_config(), 2000)
+    topic = new_record(30, TopicRecord, name="others", topic_id=others)
+    write(node, topic, new_partition(node.image, others, 0, [1], manual=False))
+    node.close(3000)
+    one, two = (tmp_path / name / "partition.metadata" for name in ("orders-0", "others-0"))
+    before = one.read_bytes(), two.read_bytes()
+    one.write_bytes(before[1])
+    two.write_bytes(before[0])
+    again = start(tmp_path)
+
+    assert {name: each.topic_id for (name, _), each in again.logs.logs.items()} == {
+        "orders": TOPIC_ID,
+        "others": others,
+    }
+    assert (one.read_bytes(), two.read_bytes()) == before
+    for path in (one, two):
+        assert f"{path}: not the id of {path.parent.name[:-2]}: written anew" in caplog.text
+    assert not list(tmp_path.glob("*-stray"))
+    again.close(4000)
+
+
+def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
+    """Its topic id says so."""
+    node = start(tmp_path)
+    node.logs.create("orders", 0, b"another-topic-id", config(Path("/x")).log_config(), 2000)
+    topic = new_record(30, TopicRecord, name="orders", topic_id=TOPIC_ID)
+    write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
+    node.close(3000)
+    again = start(tmp_path)
+
+    assert again.logs.logs == {}
+    again.close(4000)

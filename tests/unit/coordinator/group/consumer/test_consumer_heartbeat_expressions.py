@@ -1,0 +1,81 @@
+"""Heartbeats of members that subscribe by regular expressions: what is resolved, when, and for how long."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.group.shard import TimerKey
+from tests.support.consumer_groups import ConsumerHarness, assigned, by_name
+
+T = {"t": [0, 1, 2, 3]}
+
+
+@pytest.fixture
+def h() -> ConsumerHarness:
+    return ConsumerHarness()
+
+
+def test_expression_is_resolved_soon_after(h: ConsumerHarness) -> None:
+    answer = h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    assert (answer.member_epoch, assigned(answer)) == (1, {})
+    assert h.written_types() == [5, 8]
+    h.advance(0)
+    assert h.written_types(2) == [16, 3]
+    assert assigned(h.beat("a", 1, {})) == T
+
+
+def test_new_topics_are_found_once_the_pause_is_over(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", 1, {})
+    h.topics.put("t2", 1)
+    h.advance(10_000)
+    h.beat("a", 2)
+    h.advance(0)
+    assert h.group.epoch == 2
+    h.advance(1)
+    h.beat("a", 2)
+    h.advance(0)
+    assert h.group.epoch == 3
+    assert assigned(h.beat("a", 2, T)) == {**T, "t2": [0]}
+
+
+def test_expressions_are_looked_at_anew_at_times(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    seen = h.group.regexes["t.*"].timestamp_ms
+    for _ in range(60):
+        h.advance(10_000)
+        h.beat("a", h.group.members["a"].epoch)
+    assert h.group.regexes["t.*"].timestamp_ms == seen
+    h.advance(10_000)
+    h.beat("a", h.group.members["a"].epoch)
+    h.advance(0)
+    assert h.group.regexes["t.*"].timestamp_ms == h.wall_ms
+    assert h.group.epoch == 2
+
+
+def test_expression_goes_with_the_last_member_that_has_it(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.enter_consumer("b", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", -1)
+    assert "t.*" in h.group.regexes
+    h.beat("b", h.group.members["b"].epoch, topics=["t"], subscribed_topic_regex="")
+    assert h.group.regexes == {}
+    assert h.group.is_subscribed_to("t")
+
+
+def test_names_and_expressions_add_up(h: ConsumerHarness) -> None:
+    h.topics.put("u", 1)
+    h.enter_consumer("a", ["t"], subscribed_topic_regex="u")
+    h.advance(0)
+    h.settle(["a"])
+    assert by_name(h.group.members["a"].assigned) == {**T, "u": [0]}
+
+
+def test_deadlines_of_a_group_go_with_it(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    assert TimerKey("regex", "g") in h.timers
+    h.run(lambda effects: h.shard.unload(h.now, effects))
+    assert len(h.timers) == 0
