@@ -74,6 +74,7 @@ class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
             noun="group",
             codec=config.get_int("offsets.topic.compression.codec"),
             load_buffer_bytes=config.get_int("offsets.load.buffer.size"),
+            write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
         )
         self.settings = read_settings(config)
         self.cluster = ClusterView(broker.controller, config)

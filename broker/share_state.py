@@ -53,6 +53,7 @@ class ShareStates(CoordinatorRuntime[ShareShard, ShareRecord, str]):
             noun="share-partition",
             codec=config.get_int("share.coordinator.state.topic.compression.codec"),
             load_buffer_bytes=config.get_int("share.coordinator.load.buffer.size"),
+            write_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
         )
         self.settings = read_settings(config)
 

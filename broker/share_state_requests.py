@@ -55,7 +55,12 @@ def answer_states(
 
         return answer(refuse)
 
-    return ctx.broker.share_states.when_forced(answer(serve), fail)
+    keys = (
+        ShareKey(request.group_id, each.topic_id, asked.partition).text
+        for each in request.topics
+        for asked in each.partitions
+    )
+    return ctx.broker.share_states.when_forced(keys, answer(serve), fail)
 
 
 def check_exists(ctx: RequestContext, share: ShareKey) -> None:

@@ -63,6 +63,7 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
             noun="transactional id",
             codec=Codec.NONE,
             load_buffer_bytes=config.get_int("transaction.state.log.load.buffer.size"),
+            write_timeout_ms=config.get_int("request.timeout.ms"),
         )
         self.settings = read_settings(config)
         #: Decided transactions whose markers are on the way, by partition and transactional id.

@@ -16,8 +16,9 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from broker.coordinators.forcing import Forcing
 from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
-from broker.deferred import Deferred, after, gather, settled
+from broker.deferred import Deferred, after, settled
 from broker.timers import Timer
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
@@ -56,9 +57,12 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         noun: what the shards are full of, for people.
         codec: of the batches that are written.
         load_buffer_bytes: the most that loading reads at a time.
+        write_timeout_ms: how long an answer waits for what it tells of to be on the disk, where it waits for that.
     """
 
-    def __init__(self, broker: Broker, topic: str, *, noun: str, codec: int, load_buffer_bytes: int) -> None:
+    def __init__(
+        self, broker: Broker, topic: str, *, noun: str, codec: int, load_buffer_bytes: int, write_timeout_ms: int
+    ) -> None:
         self.topic = topic
         self.timers: Timers[K] = Timers()
         self._broker = broker
@@ -74,7 +78,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self._stopped = False
         self._armed: Timer | None = None
         self._repeated: dict[Callable[[], None], Timer] = {}
-        self._flushes: list[Deferred[None]] = []
+        self._forcing = Forcing(broker.timers, write_timeout_ms)
 
     # -- what a kind of coordinator is ------------------------------------------------------------------------------
 
@@ -212,8 +216,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     def _note_flush(self, found: ShardLog[S, R]) -> None:
         if found.flush_due:
             found.flush_due = False
-            flush = self._broker.background.flush(found.partition.log)
-            self._flushes = [each for each in self._flushes if not each.done] + [flush]
+            self._forcing.begun(found.partition.index, self._broker.background.flush(found.partition.log))
 
     def once_forced(
         self, key: str, serve: Callable[[], Reply], failed: Callable[[ErrorCode], Reply]
@@ -237,28 +240,11 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
 
         return after(settled([forced]), go_on, even_if_cancelled=True)
 
-    def when_forced(self, response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
-        """The answer to a request that was just carried out: at once, or where flush.messages asks for it once all that
-        was written is on the disk, also what others wrote whom nobody has waited for yet. `failed(code)` is the answer
-        where that fails.
+    def when_forced(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
+        """The answer to a request that was just carried out for these keys: at once, or where flush.messages asks for
+        it once what it has written is on the disk. `failed(code)` is the answer where that fails, or takes too long.
         """
-        flushes, self._flushes = self._flushes, []
-        if not flushes:
-            return response
-        answered: Deferred[Struct] = Deferred()
-
-        def answer(done: Deferred[list[None]]) -> None:
-            try:
-                done.result()
-            except LogOffline:
-                answered.resolve(failed(APPEND_ERRORS[ErrorCode.KAFKA_STORAGE_ERROR]))
-            except Exception as error:
-                answered.fail(error)
-            else:
-                answered.resolve(response)
-
-        gather(flushes).add_done_callback(answer)
-        return answered
+        return self._forcing.answer(map(self.index_of, keys), response, failed) if self._forcing.is_due else response
 
     def arm(self) -> None:
         """Have the timer come up in time for the next deadline. To be called after any decision."""

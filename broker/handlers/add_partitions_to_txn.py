@@ -41,7 +41,11 @@ def add_partitions_to_txn(ctx: RequestContext, request: Struct) -> Reply:
     def response(codes: Mapping[TopicPartition, ErrorCode]) -> Struct:
         return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results(request.v3_and_below_topics, codes))
 
-    return ctx.broker.transactions.when_forced(response(codes), lambda code: response(dict.fromkeys(codes, code)))
+    return ctx.broker.transactions.when_forced(
+        (request.v3_and_below_transactional_id,),
+        response(codes),
+        lambda code: response(dict.fromkeys(codes, code)),
+    )
 
 
 def _add_to_each(ctx: RequestContext, request: Struct) -> Reply:
@@ -70,7 +74,8 @@ def _add_to_each(ctx: RequestContext, request: Struct) -> Reply:
     def failed(code: ErrorCode) -> Struct:
         return response([dict.fromkeys(codes, code) for codes in decided])
 
-    return ctx.broker.transactions.when_forced(response(decided), failed)
+    transactional_ids = [each.transactional_id for each in request.transactions]
+    return ctx.broker.transactions.when_forced(transactional_ids, response(decided), failed)
 
 
 def decide(

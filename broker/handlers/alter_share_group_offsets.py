@@ -10,6 +10,7 @@ from broker.dispatch import Reply, RequestContext, handles
 from broker.handlers.describe_share_group_offsets import topic_id_of
 from broker.handlers.share_group_heartbeat import is_served
 from coordinator.group.refused import Refused
+from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
@@ -39,7 +40,12 @@ def alter_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
             return refused(refusal.code, refusal.message)
         for topic_id, (_, wanted) in offsets.items():
             broker.share_partitions.forget(request.group_id, topic_id, wanted)
-        return broker.share_states.when_forced(answer(ctx, request, offsets, failed), refused)
+        keys = (
+            ShareKey(request.group_id, topic_id, partition).text
+            for topic_id, (_, wanted) in offsets.items()
+            for partition in wanted
+        )
+        return broker.share_states.when_forced(keys, answer(ctx, request, offsets, failed), refused)
 
     return broker.groups.with_topic(lambda: broker.share_states.with_topic(serve))
 

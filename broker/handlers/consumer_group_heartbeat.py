@@ -48,7 +48,7 @@ def serve(ctx: RequestContext, request: Struct) -> Reply:
     code = groups.run(shard, effects)
     if code is not ErrorCode.NONE:
         return new_response(error_code=code)
-    return groups.when_forced(response, lambda code: new_response(error_code=code))
+    return groups.when_forced((request.group_id,), response, lambda code: new_response(error_code=code))
 
 
 def is_served(ctx: RequestContext) -> bool:

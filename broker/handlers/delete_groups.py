@@ -23,7 +23,9 @@ from protocol.schema import Struct
 def delete_groups(ctx: RequestContext, request: Struct) -> Reply:
     codes = {group_id: delete(ctx, group_id) for group_id in dict.fromkeys(request.groups_names)}
     unforced = [group_id for group_id, code in codes.items() if code is ErrorCode.NONE]
-    return ctx.broker.groups.when_forced(answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code)))
+    return ctx.broker.groups.when_forced(
+        unforced, answer(codes), lambda code: answer(codes | dict.fromkeys(unforced, code))
+    )
 
 
 def answer(codes: Mapping[str, ErrorCode]) -> Struct:

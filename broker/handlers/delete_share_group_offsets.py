@@ -8,6 +8,7 @@ from broker.handlers.share_group_heartbeat import is_served
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import existing_group
 from coordinator.group.share.offsets import check_empty, topics_of
+from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.delete_share_group_offsets import (
     DELETE_SHARE_GROUP_OFFSETS,
@@ -53,7 +54,12 @@ def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
             results[name].error_code, results[name].error_message = failed[topic_id].code, failed[topic_id].message
         broker.share_partitions.forget(group_id, topic_id)
     response = DELETE_SHARE_GROUP_OFFSETS.response(responses=[*results.values(), *errors])
-    return broker.share_states.when_forced(response, refused)
+    keys = (
+        ShareKey(group_id, topic_id, partition).text
+        for topic_id, name in known.items()
+        for partition in broker.controller.image.topics_by_name[name].partitions
+    )
+    return broker.share_states.when_forced(keys, response, refused)
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:

@@ -10,6 +10,7 @@ from broker.handlers.share_fetch import acknowledged_of
 from broker.share_requests import acknowledge, check_caller, is_served, settings_of
 from broker.shares.sessions import FINAL_EPOCH, SessionKey
 from coordinator.group.refused import Refused
+from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.share_acknowledge import SHARE_ACKNOWLEDGE, PartitionData, ShareAcknowledgeTopicResponse
 from protocol.schema import Struct
@@ -45,7 +46,8 @@ def share_acknowledge(ctx: RequestContext, request: Struct) -> Reply:
     )
     if ctx.api_version >= _FIRST_VERSION_WITH_TIMEOUT:
         response.acquisition_lock_timeout_ms = settings_of(ctx, request.group_id).limits.lock_duration_ms
-    return ctx.broker.share_states.when_forced(response, failed)
+    keys = (ShareKey(request.group_id, *place).text for place in results)
+    return ctx.broker.share_states.when_forced(keys, response, failed)
 
 
 def failed(code: ErrorCode) -> Struct:

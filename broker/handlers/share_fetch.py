@@ -18,6 +18,7 @@ from broker.shares.acquisition import Wanted
 from broker.shares.fetching import Fetched, ShareFetchAttempt
 from broker.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, SessionKey, ShareSession
 from coordinator.group.refused import Refused
+from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import (
     SHARE_FETCH,
@@ -127,7 +128,8 @@ def answer(
     told: Iterable[Place],
 ) -> Reply:
     """The answer, once what was acknowledged is as safe as flush.messages says."""
-    return ctx.broker.share_states.when_forced(respond(ctx, request, results, fetched, told), failed)
+    keys = (ShareKey(request.group_id, *place).text for place in results)
+    return ctx.broker.share_states.when_forced(keys, respond(ctx, request, results, fetched, told), failed)
 
 
 def respond(

@@ -37,7 +37,7 @@ def share_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
         code = groups.run(shard, effects)
         if code is not ErrorCode.NONE:
             return new_response(error_code=code)
-        return groups.when_forced(response, lambda code: new_response(error_code=code))
+        return groups.when_forced((request.group_id,), response, lambda code: new_response(error_code=code))
 
     return groups.with_topic(serve)
 

@@ -74,7 +74,7 @@ def commit(ctx: RequestContext, request: Struct, refused: list[Struct], *, force
     code = groups.run(shard, effects)
     if code is not ErrorCode.NONE:
         return refusal(code)
-    return groups.when_forced(response(refused + topics), refusal)
+    return groups.when_forced((request.group_id,), response(refused + topics), refusal)
 
 
 def verify(ctx: RequestContext, request: Struct, partition: Partition, producer: Producer) -> ErrorCode:

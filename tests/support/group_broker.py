@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from broker.config.keys import BROKER_KEYS
 from broker.deferred import Deferred
 from broker.dispatch import Handler, RequestContext, discover
 from broker.groups import OFFSETS_TOPIC, Groups
@@ -183,7 +184,10 @@ class GroupBroker:
 
     def __init__(self, settings: dict[str, Any] | None = None, *, partitions: int = 4, start: bool = True) -> None:
         values: dict[str, Any] = {**DEFAULTS, **(settings or {})}
-        get = values.__getitem__
+
+        def get(key: str) -> Any:
+            return values[key] if key in values else BROKER_KEYS[key].default
+
         self.config = SimpleNamespace(
             get_int=get,
             get_list=get,

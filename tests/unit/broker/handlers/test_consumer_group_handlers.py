@@ -127,8 +127,8 @@ def test_answers_wait_for_the_disk_where_that_is_asked_for(broker: GroupBroker) 
 
 
 def test_groups_own_settings_come_before_the_brokers(broker: GroupBroker) -> None:
-    broker.controller.configs[ResourceType.GROUP, "g"] = {"consumer.heartbeat.interval.ms": "777"}
-    assert join(broker).heartbeat_interval_ms == 777
+    broker.controller.configs[ResourceType.GROUP, "g"] = {"consumer.heartbeat.interval.ms": "7000"}
+    assert join(broker).heartbeat_interval_ms == 7_000
     assert join(broker, group_id="h").heartbeat_interval_ms == 5_000
 
 
