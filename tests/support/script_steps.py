@@ -45,6 +45,8 @@ PROPERTIES = {
     "log.retention.check.interval.ms": "50",
     "log.flush.start.offset.checkpoint.interval.ms": "50",
     "producer.id.expiration.ms": str(2**31 - 1),
+    # Kafka counts the time to the next look from each log's beginning, we from the broker's
+    "producer.id.expiration.check.interval.ms": str(2**31 - 1),
 }
 
 
