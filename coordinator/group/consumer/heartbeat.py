@@ -19,7 +19,7 @@ from coordinator.group.consumer.membership import find_group, subscribe_dynamic,
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.consumer.reconcile import Reconciliation
 from coordinator.group.consumer.records import PARTITION_METADATA, current_record, member_record, tombstone
-from coordinator.group.consumer.regex import RegexChange, are_due, update_regexes
+from coordinator.group.consumer.regex import RegexChange, are_due, remember_check, update_regexes
 from coordinator.group.consumer.target import MemberTarget, next_target
 from coordinator.group.modern.caller import Caller
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
@@ -184,15 +184,8 @@ def update_subscription(draft: Draft, old: ConsumerMember, member: ConsumerMembe
         if group.has_partition_metadata:
             draft.records.append(tombstone(group.group_id, PARTITION_METADATA))
         version = cluster.topics_version
-        draft.after.append(lambda _: remember_check(draft, version))
+        draft.after.append(lambda _: remember_check(draft.shard, group.group_id, version))
     return has_new_subscription
-
-
-def remember_check(draft: Draft, version: int) -> None:
-    """The group's hash is that of these topics."""
-    group = draft.shard.consumer(draft.group.group_id)
-    if group is not None:
-        group.checked_version = version
 
 
 def reconcile(

@@ -99,9 +99,16 @@ def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: 
     if has_changed or value != group.metadata_hash:
         records.append(group_record(group.group_id, group.epoch + 1, value))
         effects.note("group %s is at epoch %s: its expressions stand for other topics", group.group_id, group.epoch + 1)
-        group.checked_version = cluster.topics_version
     if records:
-        effects.write(records)
+        version = cluster.topics_version
+        effects.write(records, on_written=lambda: remember_check(shard, group.group_id, version))
+
+
+def remember_check(shard: GroupShard, group_id: str, version: int) -> None:
+    """What is written of a group now is right for these topics: to be called once it is."""
+    group = shard.consumer(group_id)
+    if group is not None:
+        group.checked_version = version
 
 
 def matching(expression: str, names: Iterable[str]) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator.group.shard import TimerKey
+from protocol.errors import ErrorCode
 from tests.support.consumer_groups import ConsumerHarness, assigned, by_name
 
 T = {"t": [0, 1, 2, 3]}
@@ -38,6 +39,26 @@ def test_new_topics_are_found_once_the_pause_is_over(h: ConsumerHarness) -> None
     h.advance(0)
     assert h.group.epoch == 3
     assert assigned(h.beat("a", 2, T)) == {**T, "t2": [0]}
+
+
+def test_topics_that_could_not_be_written_down_are_looked_for_again(h: ConsumerHarness) -> None:
+    """The group's hash is that of the topics before: it must not be taken for that of the new ones."""
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", 1, {})
+    h.topics.put("t2", 1)
+    h.advance(10_001)
+    h.beat("a", 2)
+    checked = h.group.checked_version
+    h.topics.put("t3", 1)
+    h.failure = ErrorCode.NOT_COORDINATOR
+    h.advance(0)
+    assert h.group.checked_version == checked != h.topics.topics_version
+    h.failure = ErrorCode.NONE
+    h.beat("a", 2)
+    h.advance(0)
+    assert h.group.checked_version == h.topics.topics_version
+    assert h.group.regexes["t.*"].topics == {"t", "t2", "t3"}
 
 
 def test_expressions_are_looked_at_anew_at_times(h: ConsumerHarness) -> None:
