@@ -6,18 +6,21 @@ It runs the pure decisions of `coordinator.group` on `__consumer_offsets` (see b
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker import share_groups
 from broker.config.resources import capped_group_numbers
 from broker.coordinators.cluster_view import ClusterView
+from broker.coordinators.expiry import Expiry
 from broker.coordinators.runtime import CoordinatorRuntime
+from broker.coordinators.shard_log import ShardLog
 from broker.streams_topics import StreamsTopics
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.group.admin import topic_deleted_records
 from coordinator.group.deadlines import on_deadline, on_loaded
-from coordinator.group.expiry import expired_records
+from coordinator.group.expiry import expired_groups, expired_offsets
 from coordinator.group.records import StoredRecord
 from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy, ShareSettings, StreamsSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
@@ -121,7 +124,12 @@ class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
     def _expire(self) -> None:
         """Remove what has outlived offsets.retention.minutes; every offsets.retention.check.interval.ms."""
         now_ms = self._broker.clock.now_ms()
-        for found in self.loaded_logs():
-            records = expired_records(found.shard, now_ms)
-            if records and self.run_records(found, records) is ErrorCode.NONE:
-                log.info("Removed %d expired offsets and groups from %s", len(records), found.partition)
+        walks = (
+            (found, walk)
+            for found in self.loaded_logs()
+            for walk in (expired_offsets(found.shard, now_ms), expired_groups(found.shard))
+        )
+        Expiry(self._broker.loop, self._remove, walks).go_on()
+
+    def _remove(self, found: ShardLog[GroupShard, StoredRecord], records: Sequence[StoredRecord]) -> ErrorCode:
+        return self.run_records(found, records) if found in self.loaded_logs() else ErrorCode.NOT_COORDINATOR

@@ -14,7 +14,7 @@ An offset that a client gave a retention time of its own (OffsetCommit up to v4)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.records import CommittedOffset, GroupRecord, OffsetRecord, StoredRecord
@@ -23,43 +23,56 @@ from coordinator.group.state import GroupState
 from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 
 
-def expired_records(shard: GroupShard, now_ms: int) -> list[StoredRecord]:
-    """Tombstones for all that has expired in a shard: offsets, and groups without members and offsets."""
-    records: list[StoredRecord] = []
-    for group in shard.groups.values():
-        if may_expire(group) and expire_group(shard, group, now_ms, records):
-            records += group_tombstones(group)
-    return records
+def expired_offsets(shard: GroupShard, now_ms: int) -> Iterator[list[StoredRecord]]:
+    """Tombstones for a shard's expired offsets; a step is a topic of a group, since there may be many offsets.
+
+    What a step gives holds for as long as nothing else is written; between two steps anything may be.
+    """
+    for group_id in list(shard.groups):
+        for topic in list(shard.offsets.of_group(group_id)):
+            yield expired_in_topic(shard, group_id, topic, now_ms)
+
+
+def expired_in_topic(shard: GroupShard, group_id: str, topic: str, now_ms: int) -> list[StoredRecord]:
+    """Tombstones for a group's expired offsets in a topic."""
+    group = shard.groups.get(group_id)
+    since = None if group is None or not may_expire(group) else clock_start(group)
+    if group is None or since is None or group.is_subscribed_to(topic):
+        return []
+    has_open_transactions = shard.offsets.has_open_transactions(group_id)
+    retention_ms = shard.settings.offsets_retention_ms
+    return [
+        OffsetRecord(group_id, topic, partition, None)
+        for partition, committed in shard.offsets.of_group(group_id).get(topic, {}).items()
+        if is_expired(committed, since(committed), now_ms, retention_ms)
+        and not (has_open_transactions and shard.offsets.has_pending(group_id, topic, partition))
+    ]
+
+
+def expired_groups(shard: GroupShard) -> Iterator[list[StoredRecord]]:
+    """Tombstones for a shard's groups without members and offsets; a step is a group, otherwise as `expired_offsets`.
+
+    To be called when the tombstones of expired offsets are written.
+    """
+    for group_id in list(shard.groups):
+        group = shard.groups.get(group_id)
+        yield group_tombstones(group) if group is not None and can_go(shard, group) else []
+
+
+def can_go(shard: GroupShard, group: Group) -> bool:
+    """Whether a group is left with nothing: no members, no offsets, none on the way."""
+    offsets = shard.offsets
+    return (
+        may_expire(group)
+        and is_without_members(group)
+        and not offsets.of_group(group.group_id)
+        and not offsets.has_open_transactions(group.group_id)
+    )
 
 
 def may_expire(group: Group) -> bool:
     """Share groups stay until someone deletes them."""
     return isinstance(group, ClassicGroup) or group.group_type != "share"
-
-
-def expire_group(shard: GroupShard, group: Group, now_ms: int, records: list[StoredRecord]) -> bool:
-    """Add tombstones for a group's expired offsets. Returns whether the group can go: no members, no offsets."""
-    group_id = group.group_id
-    offsets = shard.offsets.of_group(group_id)
-    has_open_transactions = shard.offsets.has_open_transactions(group_id)
-    can_go = not has_open_transactions and is_without_members(group)
-    if not offsets:
-        return can_go
-    since = clock_start(group)
-    if since is None:
-        return False
-    for topic, partitions in offsets.items():
-        if group.is_subscribed_to(topic):
-            can_go = False
-            continue
-        for partition, committed in partitions.items():
-            if is_expired(committed, since(committed), now_ms, shard.settings.offsets_retention_ms) and not (
-                has_open_transactions and shard.offsets.has_pending(group_id, topic, partition)
-            ):
-                records.append(OffsetRecord(group_id, topic, partition, None))
-            else:
-                can_go = False
-    return can_go
 
 
 def clock_start(group: Group) -> Callable[[CommittedOffset], int] | None:

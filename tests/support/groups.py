@@ -9,6 +9,7 @@ from itertools import count
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
 from coordinator.group.deadlines import on_deadline, on_loaded
+from coordinator.group.expiry import expired_groups, expired_offsets
 from coordinator.group.heartbeat import heartbeat
 from coordinator.group.join import check_join, join_error, join_group, read_join
 from coordinator.group.leave import leave_group
@@ -93,6 +94,18 @@ class GroupHarness:
         code = carry_out(effects, self.write)
         self.notes += effects.notes
         return code
+
+    def expire_offsets(self, now_ms: int | None = None) -> list[StoredRecord]:
+        """Remove what has expired by then; what was written for that."""
+        removed: list[StoredRecord] = []
+        for walk in (
+            expired_offsets(self.shard, self.wall_ms if now_ms is None else now_ms),
+            expired_groups(self.shard),
+        ):
+            for records in walk:
+                removed += records
+                self.write(records)
+        return removed
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass, deadline by deadline."""

@@ -5,7 +5,6 @@ import pytest
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group, describe_group, list_groups, topic_deleted_records
 from coordinator.group.deadlines import on_deadline
-from coordinator.group.expiry import expired_records
 from coordinator.group.offset_commit import check_delete
 from coordinator.group.records import (
     CommittedOffset,
@@ -189,7 +188,7 @@ def test_share_group_is_never_taken_over(h):
 
 def test_share_groups_do_not_expire(h):
     h.shard.replay(share(11), 0)
-    assert expired_records(h.shard, 2**60) == []
+    assert h.expire_offsets(2**60) == []
 
 
 # -- giving a shard up, taking it on ----------------------------------------------------------------------------------

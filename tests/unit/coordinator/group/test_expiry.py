@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.group.expiry import expired_records
+from coordinator.group.expiry import expired_groups, expired_offsets
 from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, OffsetRecord
 from coordinator.group.settings import GroupSettings
 from tests.support.groups import GroupHarness, subscription
@@ -17,9 +17,8 @@ def h() -> GroupHarness:
 
 def expire(h):
     """Do what the check does; the topics whose offsets went."""
-    records = expired_records(h.shard, h.wall_ms)
-    h.write(records)
-    assert expired_records(h.shard, h.wall_ms) == []
+    records = h.expire_offsets()
+    assert h.expire_offsets() == []
     return sorted(record.topic for record in records if isinstance(record, OffsetRecord))
 
 
@@ -91,7 +90,8 @@ def test_group_of_an_open_transaction_stays(h):
     h.shard.replay(OffsetRecord("g", "t", 1, CommittedOffset(1, 0, "", 0)), 1)
     h.shard.replay(OffsetRecord("g", "u", 0, CommittedOffset(1, 0, "", 0)), 2)
     h.shard.replay(OffsetRecord("g", "t", 0, CommittedOffset(1, 0, "", 0)), 3)
-    assert expired_records(h.shard, h.wall_ms) == [OffsetRecord("g", "t", 1, None), OffsetRecord("g", "u", 0, None)]
+    assert h.expire_offsets() == [OffsetRecord("g", "t", 1, None), OffsetRecord("g", "u", 0, None)]
+    assert "g" in h.shard.groups
 
 
 def test_empty_group_from_an_old_log_counts_from_the_commit(h):
@@ -102,3 +102,29 @@ def test_empty_group_from_an_old_log_counts_from_the_commit(h):
     assert expire(h) == []
     h.wall_ms += 1
     assert expire(h) == ["t"]
+
+
+def test_what_comes_between_two_steps_counts(h):
+    """The loop turns between them: groups go, come back, and commit anew."""
+    for topic in "tuv":
+        h.commit({(topic, 0): 1}, group_id="g")
+    h.commit({("t", 0): 1}, group_id="gone")
+    h.wall_ms += RETENTION_MS
+    walk = expired_offsets(h.shard, h.wall_ms)
+    h.write(next(walk))
+    h.commit({("u", 0): 2}, group_id="g")
+    h.write([OffsetRecord("gone", "t", 0, None), GroupRecord("gone", None)])
+    for records in walk:
+        h.write(records)
+    assert list(h.shard.offsets.of_group("g")) == ["u"]
+
+    walk = expired_groups(h.shard)
+    h.shard.groups["h"] = h.shard.groups.pop("g")
+    assert list(walk) == [[]]
+
+
+def test_a_step_is_a_topic_of_a_group(h):
+    for group_id in ("g", "h"):
+        h.commit({(topic, partition): 1 for topic in "tu" for partition in range(3)}, group_id=group_id)
+    h.wall_ms += RETENTION_MS
+    assert [len(records) for records in expired_offsets(h.shard, h.wall_ms)] == [3] * 4

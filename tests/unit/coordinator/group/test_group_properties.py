@@ -6,7 +6,6 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from coordinator.group.admin import delete_group
 from coordinator.group.classic import ClassicGroup
-from coordinator.group.expiry import expired_records
 from coordinator.group.records import parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard, TimerKey
@@ -119,7 +118,7 @@ class Groups(RuleBasedStateMachine):
     @rule()
     def expire(self):
         before = set(self.h.shard.groups)
-        self.h.write(expired_records(self.h.shard, self.h.wall_ms))
+        self.h.expire_offsets()
         for group_id in before - set(self.h.shard.groups):
             self.generations.pop(group_id, None)
 

@@ -11,7 +11,6 @@ from coordinator.group.cluster import ConsumerGroupConfig
 from coordinator.group.consumer.describe import describe
 from coordinator.group.consumer.heartbeat import stay
 from coordinator.group.consumer.member import MemberState
-from coordinator.group.expiry import expired_records
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.settings import ConsumerSettings, GroupSettings
@@ -272,9 +271,9 @@ def test_offsets_of_topics_that_nobody_reads_expire_and_then_the_group(h: Consum
     h.enter_consumer("a")
     h.commit({("t", 0): 1, ("u", 0): 1}, "a", 2)
     late = h.wall_ms + h.settings.offsets_retention_ms
-    assert [record.topic for record in expired_records(h.shard, late)] == ["u"]  # type: ignore[union-attr]
+    assert [record.topic for record in h.expire_offsets(late)] == ["u"]  # type: ignore[union-attr]
     h.beat("a", -1)
-    h.write(expired_records(h.shard, late))
+    h.expire_offsets(late)
     assert h.shard.groups == {}
     assert h.reloaded().shard.groups == {}
 

@@ -8,7 +8,6 @@ import pytest
 
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group, list_groups
-from coordinator.group.expiry import expired_records
 from coordinator.group.offset_commit import check_commit, check_delete
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
@@ -135,10 +134,11 @@ def test_offsets_expire_where_they_are_not_in_use(h: StreamsHarness) -> None:
     h.commit({("t", 0): 1, ("x", 0): 1})
     h.enter_streams("m")
     later = h.wall_ms + h.settings.offsets_retention_ms
-    assert [getattr(record, "topic", "") for record in expired_records(h.shard, later)] == ["x"]
+    assert [getattr(record, "topic", "") for record in h.expire_offsets(later)] == ["x"]
     h.beat("m", -1)
-    assert len(expired_records(h.shard, later)) == 2 + len(h.group.tombstones())
-    assert expired_records(h.shard, h.wall_ms) == []
+    assert h.expire_offsets() == []
+    tombstones = list(h.group.tombstones())
+    assert [getattr(record, "topic", "") for record in h.expire_offsets(later)] == ["t"] + [""] * len(tombstones)
 
 
 # -- offsets ----------------------------------------------------------------------------------------------------------
