@@ -5,7 +5,7 @@ files of the log, forces it to the disk and closes it as a clean stop does; the 
 left of a copy after a crash is recovered by the first round after it, and kept if the log has the same batches.
 
 Two disks are at work, so an error says whose file it is: of the log that is copied it is a `SourceUnreadable`, of the
-copy a plain OSError, or what a log in a directory that failed raises.
+copy a plain OSError. (The directory that fails in a worker is not the broker's own, which has to hear of it.)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from protocol.records.batch import LOG_OVERHEAD
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
-from storage.errors import CorruptFile, CorruptRecords, SourceUnreadable, UnexpectedAppendOffset
+from storage.errors import CorruptFile, CorruptRecords, LogOffline, SourceUnreadable, UnexpectedAppendOffset
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.local import LocalLog
@@ -74,6 +74,18 @@ def of_source() -> Iterator[None]:
         raise SourceUnreadable(error) from error
 
 
+@contextmanager
+def of_copy() -> Iterator[None]:
+    """Around what writes the copy in a worker: what its log makes of an OSError is that OSError again."""
+    try:
+        yield
+    except LogOffline as offline:
+        if isinstance(offline.__cause__, OSError):
+            raise offline.__cause__ from None
+        raise
+
+
+@of_copy()
 def copy_batches(job: CopyJob, fs: FileSystem = LOCAL) -> Copied:
     """Do a round. OSError, StorageError."""
     fs.make_directory(job.log.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,33 @@ def test_a_log_that_cannot_be_compared_with_its_copy_is_on_a_bad_disk(broker: Mo
     disk.code = errno.EIO
     broker.copies.release()
     assert online(broker) == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_online"),
+    [(errno.EIO, False), (errno.ENOSPC, False), (errno.EMFILE, True)],
+    ids=["EIO", "ENOSPC", "EMFILE"],
+)
+def test_a_copy_that_a_worker_cannot_write_is_on_a_bad_disk(
+    broker: Moving, disk: Unreadable, monkeypatch: pytest.MonkeyPatch, code: int, is_online: bool
+) -> None:
+    """As if the broker had written there; a process that is out of descriptors says nothing about the disk."""
+
+    def fail(handle: int, position: int, buffers: object) -> None:
+        raise OSError(code, os.strerror(code), "the copy")
+
+    broker.append(BIG)
+    broker.send_to(1)
+    broker.copies.release()
+    with monkeypatch.context() as broken:
+        broken.setattr(disk, "write_at", fail)
+        broker.copies.release()
+    assert online(broker) == [True, is_online]
+    assert len(list(broker.moves.futures())) == is_online
+    broker.append(b"more")
+    broker.copies.held = False
+    broker.advance(5_000)
+    assert (broker.place, broker.values_now()) == ("data1" if is_online else "data0", [BIG, b"more"])
 
 
 @pytest.mark.parametrize("value", [BIG, b"small"], ids=["by the worker", "on the loop"])
