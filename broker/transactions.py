@@ -31,7 +31,7 @@ from coordinator.transaction.shard import TransactionEffects, TransactionShard
 from coordinator.transaction.state import TransactionState
 from coordinator.transaction.transaction import TopicPartition, Transaction
 from metadata.features import TRANSACTION_VERSION
-from metadata.topic_names import TRANSACTION_STATE
+from metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from protocol.errors import ErrorCode
 from protocol.records.compression import Codec
 
@@ -73,6 +73,7 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
 
     def start(self) -> None:
         super().start()
+        self._broker.groups.on_load(self._groups_loaded)
         config = self._broker.config
         self.repeat(
             config.get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms"), self._abort_timed_out
@@ -175,6 +176,12 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
         if self.run(found.shard, effects) is not ErrorCode.NONE:
             self._ending[partition, transactional_id] = ending
             ending.again()
+
+    def _groups_loaded(self, partition: int) -> None:
+        """A partition of groups can take the markers that wait for it."""
+        place = TopicPartition(CONSUMER_OFFSETS, partition)
+        for ending in list(self._ending.values()):
+            ending.hurry(place)
 
     # -- time -------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from storage.errors import LogOffline
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.timers import Timer
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class Ending:
         "_name",
         "_on_done",
         "_pending",
+        "_retry",
         "_retry_ms",
     )
 
@@ -60,6 +62,7 @@ class Ending:
         self._forced = forced
         self._on_done = on_done
         self._pending = 0
+        self._retry: Timer | None = None  # of `write`
         self._retry_ms = RETRY_MS
         self._cancelled = False
 
@@ -93,11 +96,18 @@ class Ending:
 
     def again(self) -> None:
         """`write` a little later."""
-        self._call_later(self.write)
+        self._retry = self._call_later(self.write)
 
-    def _call_later(self, step: Callable[[], None]) -> None:
-        self._broker.timers.call_later(self._retry_ms, step)
+    def hurry(self, place: TopicPartition) -> None:
+        """A partition is ready: if it is one that is waited for, `write` now."""
+        if place in self._missing and self._retry is not None and self._retry.active:
+            self._retry.cancel()
+            self.write()
+
+    def _call_later(self, step: Callable[[], None]) -> Timer:
+        timer = self._broker.timers.call_later(self._retry_ms, step)
         self._retry_ms = min(2 * self._retry_ms, LONGEST_RETRY_MS)
+        return timer
 
     def _on_forced(self, done: Deferred[None]) -> None:
         try:

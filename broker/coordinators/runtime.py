@@ -78,6 +78,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self._stopped = False
         self._armed: Timer | None = None
         self._repeated: dict[Callable[[], None], Timer] = {}
+        self._followers: list[Callable[[int], None]] = []
         self._forcing = Forcing(broker.timers, write_timeout_ms)
 
     # -- what a kind of coordinator is ------------------------------------------------------------------------------
@@ -170,6 +171,10 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     def now(self) -> Now:
         clock = self._broker.clock
         return Now(clock.now_ms(), clock.monotonic_ms())
+
+    def on_load(self, follow: Callable[[int], None]) -> None:
+        """From now on call `follow(partition)` when a shard has been loaded."""
+        self._followers.append(follow)
 
     def _find_topic(self) -> int:
         if self._stopped:
@@ -307,6 +312,8 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         try:
             self.on_loaded(found.shard, self.now(), effects)
             self.run(found.shard, effects)
+            for follow in self._followers:
+                follow(found.shard.partition)
         except Exception:  # the others are not to be loaded for ever
             log.exception("What is due after loading %s could not be done", found.partition)
 

@@ -105,3 +105,27 @@ def test_coordinator_that_is_shut_out_goes_on_trying_and_says_so(broker: TxnBrok
     broker.advance(4 * RETRY_MS)
     assert broker.client.describe("x").startswith("CompleteCommit")
     assert broker.client.committed_values("t") == [b"v"]
+
+
+def test_marker_comes_soon_after_its_groups_are_loaded(
+    broker: TxnBroker, tries: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    """Not when a wait is over that has become long meanwhile."""
+    client, groups = broker.client, broker.groups
+    assert client.commit_offset("x", ("P0", 0), "g", T0, 5, version=5) == "NONE"
+    index = groups.index_of("g")
+    assert index is not None
+    with monkeypatch.context() as loading:
+        loading.setattr(groups, "at_partition", lambda _: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        client.end("x", ("P0", 0), True, 5)
+        broker.advance(30_000)
+        count = len(tries)
+    groups.at_partition(1 - index)
+    groups._begin(groups._logs[1 - index])
+    assert len(tries) == count
+    groups._begin(groups._logs[index])
+    broker.settle()
+    assert client.describe("x").startswith("CompleteCommit")
+    assert client.committed_offset("g", T0) == "NONE 5"
+    broker.advance(2 * LONGEST_RETRY_MS)
+    assert len(tries) == count + 1
