@@ -1,0 +1,43 @@
+"""The table that `make bench` writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.comparison.figures import Axis, Figure
+from bench.comparison.table import BEGIN, END, put_between_marks, table
+
+CPU = Figure(Axis.CPU, "small", "CPU us a request", (14.0, 15.0, 14.6), (21.0, 21.6, 22.0))
+RATE = Figure(Axis.RATE, "small", "requests a second", (66_400.0,), (46_500.0,), more_is_better=True)
+ALONE = Figure(Axis.MEMORY, "idle", "MB", (35.0, 35.7))
+
+
+def test_a_row_has_medians_ratio_and_spreads() -> None:
+    lines = table([CPU]).splitlines()
+
+    assert lines[0] == "| load | figure | pybroker | Apache Kafka | ratio | spread |"
+    assert lines[2:] == ["| small | CPU us a request | 14.6 | 21.6 | 1.48 | 7%, 5% |"]
+
+
+def test_a_load_is_named_once() -> None:
+    """And a single round has no spread."""
+    assert table([CPU, RATE]).splitlines()[3] == "|  | requests a second | 66,400 | 46,500 | 1.43 |  |"
+
+
+def test_without_apache_kafka_its_cells_are_empty() -> None:
+    assert table([ALONE]).splitlines()[2] == "| idle | MB | 35.4 |  |  | 2% |"
+
+
+def test_what_stands_between_the_marks_is_replaced() -> None:
+    document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+
+    written = put_between_marks(document, "\nnew\n\n")
+
+    assert written == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert put_between_marks(written, "new") == written
+
+
+@pytest.mark.parametrize("document", ["nothing", BEGIN, END, f"{END} {BEGIN}"])
+def test_a_document_without_marks_is_refused(document: str) -> None:
+    with pytest.raises(ValueError, match="lacks"):
+        put_between_marks(document, "new")
