@@ -1,0 +1,91 @@
+"""Who sends a load: the Go program in bench/load where there is Go, else Python (bench/comparison/sender.py).
+
+Either is a process of its own with one plan. It says "ready" when its clients are connected, so that what a broker
+spends on connecting is not measured.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.comparison.plan import Client, Plan
+from bench.comparison.usage import cpu_seconds
+from tests.support.brokers import RunningBroker
+
+_ROOT = Path(__file__).parents[2]
+_SOURCES = _ROOT / "bench" / "load"
+_PROGRAM = _ROOT / ".cache" / "load"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a group of clients has done; times are those of requests, or of a pair's batches from end to end."""
+
+    requests: int
+    bytes: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+    most_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What a plan has come to: the broker's processor time in seconds, and each group's outcome."""
+
+    cpu_s: float
+    groups: dict[str, Outcome]
+
+
+def _compiled() -> bool:
+    """Whether the program is there, compiled from the sources as they are; done now if it was not."""
+    go = shutil.which("go")
+    if go is None:
+        return False
+    done = subprocess.run(
+        [go, "build", "-o", str(_PROGRAM), "."],
+        cwd=_SOURCES,
+        env={**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        print(f"Go does not compile the load generator:\n{done.stderr}", file=sys.stderr)
+    return not done.returncode
+
+
+@functools.cache
+def command() -> tuple[str, ...]:
+    """The command line of the generator, without its plan."""
+    return (str(_PROGRAM),) if _compiled() else (sys.executable, "-m", "bench.comparison.sender")
+
+
+def language() -> str:
+    """In which the generator is written."""
+    return "Go" if command()[0] == str(_PROGRAM) else "Python"
+
+
+def run(broker: RunningBroker, seconds: float, clients: Sequence[Client]) -> Outcomes:
+    """Put so many clients on a broker for so long. Raises SystemExit with what the generator has to say."""
+    with tempfile.TemporaryDirectory(prefix="plan-") as scratch:
+        plan = Plan(broker.bootstrap, seconds, clients).write(Path(scratch))
+        with subprocess.Popen(
+            [*command(), str(plan)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
+        ) as process:
+            assert process.stdout
+            process.stdout.readline()
+            before = cpu_seconds(broker.pid)
+            answer, _ = process.communicate("go\n")
+            used = cpu_seconds(broker.pid) - before
+    if process.returncode:
+        raise SystemExit(f"the load generator ended with {process.returncode}; the broker:\n{broker.output[-2000:]}")
+    return Outcomes(used, {group: Outcome(**found) for group, found in json.loads(answer).items()})

@@ -1,0 +1,3 @@
+module pybroker/bench/load
+
+go 1.22
