@@ -36,7 +36,7 @@ lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Doc
 	$(BIN)/lint-imports
 	@if [ -x $(BIN)/hadolint ]; then $(BIN)/hadolint docker/Dockerfile; fi
 
-bench: $(VENV)/.develop ## measure the broker
+bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/benchmarks.md (ARGS=NAME: another benchmark)
 	$(BIN)/python -m bench $(ARGS)
 
 compile: $(VENV)/.compiled ## compile the cleaner's modules in place (needs a C compiler)

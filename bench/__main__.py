@@ -1,6 +1,6 @@
-"""All benchmarks, or those that are named: `python -m bench [NAME ...] [--OPTION ...]`.
+"""The benchmarks that are named, or pybroker beside Apache Kafka: `python -m bench [NAME ...] [--OPTION ...]`.
 
-Each is also a module of its own. Options are for the one that is named last.
+Each is also a module of its own; `all` stands for all of them. Options are for the one that is named last.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from pathlib import Path
 
 def main() -> int:
     known = sorted(
-        module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]) if module.name != "__main__"
+        module.name
+        for module in pkgutil.iter_modules([str(Path(__file__).parent)])
+        if module.name != "__main__" and not module.ispkg
     )
     arguments = sys.argv[1:]
     first = next((place for place, word in enumerate(arguments) if word.startswith("-")), len(arguments))
     options = arguments[first:]
-    wanted = arguments[:first] or known
+    wanted = arguments[:first] or ["compare"]
+    if wanted == ["all"]:
+        wanted = known
     if unknown := set(wanted) - set(known):
-        print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(known)}", file=sys.stderr)
+        print(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(known)}, all", file=sys.stderr)
         return 2
     for name in wanted:
         print(f"\n== {name}", flush=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 BENCH = Path(__file__).parents[3] / "bench"
-NAMES = sorted(module.name for module in pkgutil.iter_modules([str(BENCH)]) if module.name != "__main__")
+MODULES = [module for module in pkgutil.iter_modules([str(BENCH)]) if module.name != "__main__"]
+NAMES = sorted(module.name for module in MODULES if not module.ispkg)
 
 
 @pytest.mark.parametrize("name", NAMES)

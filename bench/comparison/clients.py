@@ -1,0 +1,138 @@
+"""Clients that people have: Apache Kafka's performance tools, and librdkafka. They run on the load's core."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, Producer
+
+from bench.comparison.figures import Axis, Figure
+from bench.comparison.session import Session, figure
+from bench.comparison.usage import cpu_seconds
+from tests.support.brokers import RunningBroker
+from tests.support.jars import kafka_classpath
+from tests.support.java import java_command
+
+RECORD_BYTES, PARTITIONS = 100, 4
+#: Records for each second that is to be measured; slow clients take longer than that.
+_PER_SECOND = 250_000
+_JAVA_OPTIONS = ("-Xmx512m", "-XX:+UseG1GC")
+_PATIENCE_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Records, in how many seconds by the client's own account, and the broker's processor time for them."""
+
+    records: int
+    seconds: float
+    cpu_s: float
+
+
+def produced(report: str) -> tuple[int, float]:
+    """(records, seconds) of what kafka-producer-perf-test prints last."""
+    lines = re.findall(r"^(\d+) records sent, ([\d.]+) records/sec .*99th", report, re.MULTILINE)
+    records, per_second = lines[-1]
+    return int(records), int(records) / float(per_second)
+
+
+def consumed(report: str) -> tuple[int, float]:
+    """(records, seconds) of what kafka-consumer-perf-test prints: without the time that it takes to enter its group."""
+    lines = [[cell.strip() for cell in line.split(",")] for line in report.splitlines() if "," in line]
+    head = next(cells for cells in lines if cells[0] == "start.time")
+    row = dict(zip(head, lines[lines.index(head) + 1], strict=True))
+    return int(row["data.consumed.in.nMsg"]), int(row["fetch.time.ms"]) / 1000
+
+
+def _tool(main: str, *arguments: str) -> str:
+    command = java_command(main, arguments, [kafka_classpath()], options=_JAVA_OPTIONS)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+    if done.returncode:
+        raise SystemExit(f"{main} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def java_producer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
+    """kafka-producer-perf-test with its defaults."""
+    return produced(
+        _tool(
+            "org.apache.kafka.tools.ProducerPerformance",
+            *("--topic", topic, "--num-records", str(count), "--record-size", str(RECORD_BYTES)),
+            *("--throughput", "-1", "--producer-props", f"bootstrap.servers={broker.bootstrap}"),
+        )
+    )
+
+
+def java_consumer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
+    """kafka-consumer-perf-test with its defaults, in a group of its own."""
+    return consumed(
+        _tool(
+            "org.apache.kafka.tools.ConsumerPerformance",
+            *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--messages", str(count)),
+        )
+    )
+
+
+def librdkafka_producer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
+    """confluent-kafka with its defaults, until all is acknowledged."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    value = bytes(RECORD_BYTES)
+    began = time.perf_counter()
+    for _ in range(count):
+        while True:
+            try:
+                producer.produce(topic, value)
+                break
+            except BufferError:  # its queue is full
+                producer.poll(0.1)
+    left = producer.flush(_PATIENCE_S)
+    assert not left, f"{left} records were not taken"
+    return count, time.perf_counter() - began
+
+
+def librdkafka_consumer(broker: RunningBroker, topic: str, count: int) -> tuple[int, float]:
+    """confluent-kafka, in a group of its own, from its first record on."""
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap, "group.id": f"of-{topic}", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    until = time.perf_counter() + _PATIENCE_S
+    received, began = 0, 0.0
+    while received < count and time.perf_counter() < until:
+        messages = consumer.consume(10_000, 0.1)
+        began = began or (time.perf_counter() if messages else 0.0)
+        received += len(messages)
+    took = time.perf_counter() - began
+    consumer.close()
+    assert received >= count, f"{received} of {count} records came"
+    return received, took
+
+
+#: Each producer, and who reads what it has written.
+CLIENTS: dict[str, Callable[[RunningBroker, str, int], tuple[int, float]]] = {
+    "kafka-producer-perf-test": java_producer,
+    "kafka-consumer-perf-test": java_consumer,
+    "librdkafka produces": librdkafka_producer,
+    "librdkafka consumes": librdkafka_consumer,
+}
+
+
+def measure(session: Session) -> Iterator[Figure]:
+    """What a client achieves, and what the broker spends on it. Readers begin at the front of what all have written."""
+    session.topic("clients", PARTITIONS)
+    for name, run in CLIENTS.items():
+
+        def once(broker: RunningBroker, seconds: float, run: Callable[..., tuple[int, float]] = run) -> Run:
+            before = cpu_seconds(broker.pid)
+            records, took = run(broker, "clients", max(1, round(seconds * _PER_SECOND)))
+            return Run(records, took, cpu_seconds(broker.pid) - before)
+
+        found = session.in_turn(once)
+        yield figure(
+            Axis.RATE, name, "records a second", found, lambda each: each.records / each.seconds, more_is_better=True
+        )
+        yield figure(Axis.CPU, name, "CPU us a record", found, lambda each: each.cpu_s * 1e6 / each.records)

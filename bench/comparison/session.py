@@ -1,0 +1,71 @@
+"""One run of the comparison: the brokers, how long is measured, and what has been made so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeVar
+
+from bench.comparison import generator
+from bench.comparison.brokers import create
+from bench.comparison.figures import Axis, Figure
+from bench.comparison.generator import Outcomes
+from bench.comparison.plan import Client
+from tests.support.brokers import RunningBroker
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Brokers, ours first and perhaps alone; `rounds` of `seconds` each, after `warm_s` of the same load."""
+
+    brokers: Sequence[RunningBroker]
+    rounds: int
+    seconds: float
+    warm_s: float
+    _made: set[str] = field(default_factory=set)
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def topic(self, name: str, partitions: int, fill: Callable[[RunningBroker], object] | None = None) -> None:
+        """See to it that the topic is there, made once, and filled as soon as it is made."""
+        if name not in self._made:
+            self._made.add(name)
+            for broker in self.brokers:
+                create(broker, name, partitions)
+                if fill:
+                    fill(broker)
+
+    def new_name(self, prefix: str) -> str:
+        """One that nothing has had before."""
+        return f"{prefix}-{next(self._numbers)}"
+
+    def in_turn(self, once: Callable[[RunningBroker, float], T]) -> list[list[T]]:
+        """For each broker, what `once(broker, seconds)` has given in each round; they take turns."""
+        if self.warm_s:
+            for broker in self.brokers:
+                once(broker, self.warm_s)
+        found: list[list[T]] = [[] for _ in self.brokers]
+        for _ in range(self.rounds):
+            for broker, values in zip(self.brokers, found, strict=True):
+                values.append(once(broker, self.seconds))
+        return found
+
+    def drive(self, clients: Sequence[Client]) -> list[list[Outcomes]]:
+        """The same clients in all rounds."""
+        return self.in_turn(lambda broker, seconds: generator.run(broker, seconds, clients))
+
+
+def figure(
+    axis: Axis,
+    load: str,
+    name: str,
+    found: Sequence[Sequence[T]],
+    value: Callable[[T], float],
+    *,
+    more_is_better: bool = False,
+) -> Figure:
+    """Of what was found in each round with each broker, the one value that matters."""
+    sides = [tuple(value(each) for each in rounds) for rounds in found]
+    return Figure(axis, load, name, sides[0], sides[1] if len(sides) > 1 else (), more_is_better)
