@@ -1,8 +1,10 @@
 """Groups here and with Apache Kafka: `python -m bench groups [--only NAME ...] [--seconds 5] [--rounds 3] [--warm 10]`.
 
 commits    offset commits as fast as they come: 20 connections, a group each, of one and of ten partitions a request
-heartbeats 1,000 groups of 5 members, of the classic protocol and of KIP-848's: what they cost as often as clients send
-           them (every 3 s, every 5 s), and one of them when they come ten times as often
+heartbeats 1,000 groups of 5 members, of the classic protocol and of KIP-848's on 1,000 partitions, share groups and
+           streams groups on 10: what they cost as often as clients send them (every 3 s, every 5 s), and one of them
+           when they come ten times as often
+share      records that members of a share group fetch and acknowledge (see bench/share_records.py)
 rebalance  how long a group of 100 members on 1,000 partitions takes from the moment when they all enter, and after one
            more has come, until each partition has one owner again, and the broker's CPU for it; members are heard from
            twice a second
@@ -25,21 +27,36 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.compare import cpu_seconds, create, show, started
+from bench.share_records import PROPERTIES as SHARE_PROPERTIES
+from bench.share_records import measure_share_records
 from protocol.errors import ErrorCode
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tests.support.brokers import HOST, RunningBroker
-from tests.support.light_members import ClassicMember, ConsumerMember, Crowd, LightMember, are_settled
+from tests.support.light_members import (
+    ClassicMember,
+    ConsumerMember,
+    Crowd,
+    LightMember,
+    ShareMember,
+    StreamsMember,
+    are_settled,
+)
 from tests.support.wire import WireClient
 
 PROPERTIES = {
+    **SHARE_PROPERTIES,
+    "group.streams.initial.rebalance.delay.ms": "0",
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "500",
     "group.initial.rebalance.delay.ms": "0",
 }
 TOPIC, PARTITIONS = "t", 1000
+#: Each share group has a state for each of its partitions, each streams group a task.
+FEW, FEW_PARTITIONS = "few", 10
 COMMITTERS = 20
 GROUPS, GROUP_SIZE = 1000, 5
 REBALANCED = 100
@@ -48,7 +65,22 @@ _PATIENCE_S = 120
 #: After which a broker has taken many connections in, and nobody's entry waits for that.
 _ACCEPTED_S = 0.5
 
-KINDS: dict[str, tuple[type[LightMember], float]] = {"classic": (ClassicMember, 3), "consumer": (ConsumerMember, 5)}
+
+class Kind(NamedTuple):
+    """`interval_s`: between two heartbeats of its clients."""
+
+    member: type[LightMember]
+    interval_s: float
+    topic: str = TOPIC
+    partitions: int = PARTITIONS
+
+
+KINDS = {
+    "classic": Kind(ClassicMember, 3),
+    "consumer": Kind(ConsumerMember, 5),
+    "share": Kind(ShareMember, 5, FEW, FEW_PARTITIONS),
+    "streams": Kind(StreamsMember, 5, FEW, FEW_PARTITIONS),
+}
 
 
 def wait_for_coordinator(broker: RunningBroker) -> None:
@@ -117,12 +149,12 @@ def measure_commits(brokers: list[RunningBroker], times: argparse.Namespace) -> 
         show(name, "commits/s", rates, more_is_better=True)
 
 
-def entered(broker: RunningBroker, kind: type[LightMember], groups: Sequence[str], interval_s: float) -> Crowd:
+def entered(broker: RunningBroker, kind: Kind, groups: Sequence[str], interval_s: float) -> Crowd:
     """Groups whose members have all found their place."""
     crowd = Crowd(0.5)
     for first in range(0, len(groups), 50):
         some = [
-            [kind(broker.port, group, TOPIC, PARTITIONS) for _ in range(GROUP_SIZE)]
+            [kind.member(broker.port, group, kind.topic, kind.partitions) for _ in range(GROUP_SIZE)]
             for group in groups[first : first + 50]
         ]
         for members in some:
@@ -130,18 +162,18 @@ def entered(broker: RunningBroker, kind: type[LightMember], groups: Sequence[str
                 crowd.add(member)
         until = time.monotonic() + _PATIENCE_S
         while not all(are_settled(members) for members in some):
-            assert time.monotonic() < until, f"{kind.__name__} do not settle"
+            assert time.monotonic() < until, f"{kind.member.__name__}s do not settle"
             crowd.run(time.monotonic() + 0.1)
     crowd.interval_s = interval_s
     return crowd
 
 
 def measure_heartbeats(brokers: list[RunningBroker], times: argparse.Namespace) -> None:
-    for name, (kind, interval_s) in KINDS.items():
+    for name, kind in KINDS.items():
         shares, costs = [], []
         for broker in brokers:
             groups = [f"{name}-{number}" for number in range(GROUPS)]
-            crowd = entered(broker, kind, groups, interval_s / 10)
+            crowd = entered(broker, kind, groups, kind.interval_s / 10)
 
             def beats(seconds: float, crowd: Crowd = crowd, broker: RunningBroker = broker) -> tuple[float, float]:
                 """(share of a core in %, CPU microseconds a heartbeat)"""
@@ -155,8 +187,8 @@ def measure_heartbeats(brokers: list[RunningBroker], times: argparse.Namespace) 
 
             beats(times.warm)
             costs.append(statistics.median(beats(times.seconds)[1] for _ in range(times.rounds)))
-            crowd.interval_s = interval_s
-            shares.append(beats(max(times.seconds, 2 * interval_s))[0])
+            crowd.interval_s = kind.interval_s
+            shares.append(beats(max(times.seconds, 2 * kind.interval_s))[0])
             crowd.close()
         show(f"{name} members", "% of a core", shares)
         show(f"{name} members", "CPU us/heartbeat", costs)
@@ -172,12 +204,13 @@ def settle(broker: RunningBroker, crowd: Crowd, newcomers: Sequence[LightMember]
 
 
 def measure_rebalance(brokers: list[RunningBroker], times: argparse.Namespace) -> None:
-    for name, (kind, _) in KINDS.items():
+    for name in ("classic", "consumer"):
         starts: list[list[tuple[float, float]]] = [[], []]
         changes: list[list[tuple[float, float]]] = [[], []]
         for round_ in range(times.rounds + 1):
             for place, broker in enumerate(brokers):
-                members = [kind(broker.port, f"{name}-{round_}", TOPIC, PARTITIONS) for _ in range(REBALANCED)]
+                group = f"{name}-{round_}"
+                members = [KINDS[name].member(broker.port, group, TOPIC, PARTITIONS) for _ in range(REBALANCED)]
                 time.sleep(_ACCEPTED_S)
                 crowd = Crowd(0.5)
                 starts[place].append(settle(broker, crowd, members[1:]))
@@ -193,6 +226,7 @@ MEASURES: dict[str, Callable[[list[RunningBroker], argparse.Namespace], None]] =
     "commits": measure_commits,
     "heartbeats": measure_heartbeats,
     "rebalance": measure_rebalance,
+    "share": measure_share_records,
 }
 
 
@@ -206,6 +240,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="groups-") as scratch, started(Path(scratch), PROPERTIES) as brokers:
         for broker in brokers:
             create(broker, TOPIC, PARTITIONS)
+            create(broker, FEW, FEW_PARTITIONS)
             wait_for_coordinator(broker)
         for name in times.only:
             MEASURES[name](brokers, times)

@@ -1,7 +1,8 @@
 """Members of groups that cost their host next to nothing, so that thousands fit into one process: a connection each,
 one request under way, whatever answer comes led on by `on_answer`. They read no records.
 
-Of the classic protocol (JoinGroup v9, the leader shares partitions out) and of KIP-848's (ConsumerGroupHeartbeat v0).
+Of the classic protocol (JoinGroup v9, the leader shares partitions out), of KIP-848's (ConsumerGroupHeartbeat v0), of
+share groups (KIP-932) and of streams groups (KIP-1071), whose topology is one task for each partition.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
+from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from protocol.messages.streams_group_heartbeat import STREAMS_GROUP_HEARTBEAT
 from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
 from protocol.schema import Struct
 from tests.support.brokers import HOST
 from tests.support.groups import subscription
+from tests.support.streams_groups import request as streams_request
+from tests.support.streams_groups import subtopology, task_map, topology
 from tests.support.wire import WireClient
 
 _SESSION_MS = 45_000
@@ -159,6 +165,64 @@ class ConsumerMember(LightMember):
             self._send(
                 topic_partitions=[TopicPartitions(topic_id=each.topic_id, partitions=each.partitions) for each in owned]
             )
+
+
+class ShareMember(LightMember):
+    """Of a share group. Where there are more partitions than members each partition has one reader."""
+
+    def enter(self) -> None:
+        self.member_id = self.member_id or str(uuid4())
+        self.epoch, self.partitions = 0, None
+        self._send(subscribed_topic_names=[self.topic])
+
+    def beat(self) -> None:
+        self._send()
+
+    def _send(self, **news: Any) -> None:
+        fields = {"group_id": self.group, "member_id": self.member_id, "member_epoch": self.epoch, **news}
+        self.send(SHARE_GROUP_HEARTBEAT, 1, fields)
+
+    def on_answer(self) -> None:
+        _, code, answer = self._take()
+        if code is not ErrorCode.NONE:
+            assert code in _TRY_AGAIN, answer
+            time.sleep(0.05)
+            self.enter()
+            return
+        self.beat_count += 1
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            owned = answer.assignment.topic_partitions
+            self.partitions = frozenset(number for topic in owned for number in topic.partitions)
+
+
+class StreamsMember(LightMember):
+    """Of a streams group, a process of its own. Tells at once which tasks it gave up or got."""
+
+    def enter(self) -> None:
+        self.member_id = self.member_id or str(uuid4())
+        self.epoch, self.partitions = 0, None
+        self._send(told=topology(subtopology("0", [self.topic])))
+
+    def beat(self) -> None:
+        self._send()
+
+    def _send(self, **news: Any) -> None:
+        self.send(STREAMS_GROUP_HEARTBEAT, 0, streams_request(self.member_id, self.epoch, group_id=self.group, **news))
+
+    def on_answer(self) -> None:
+        _, code, answer = self._take()
+        if code is not ErrorCode.NONE:
+            assert code in _TRY_AGAIN, answer
+            time.sleep(0.05)
+            self.enter()
+            return
+        self.beat_count += 1
+        self.epoch = answer.member_epoch
+        if answer.active_tasks is not None:
+            tasks = task_map(answer.active_tasks) or {}
+            self.partitions = frozenset(tasks.get("0", ()))
+            self._send(active=tasks)
 
 
 class Crowd:
