@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 
 from protocol.errors import ErrorCode
 from protocol.messages import share_acknowledge, share_fetch
+from protocol.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE, DeleteStateData
+from protocol.messages.delete_share_group_state import PartitionData as DeletePartition
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
@@ -259,6 +261,12 @@ class ShareClient(DataClient):
             group_id=self.group,
             topics=[WriteStateData(topic_id=self.topic_id, partitions=[data])],
         )
+        return _code(answer.results[0].partitions[0].error_code)
+
+    def delete(self, partition: int = 0) -> str:
+        """DeleteShareGroupState."""
+        data = DeleteStateData(topic_id=self.topic_id, partitions=[DeletePartition(partition=partition)])
+        answer = self.call(DELETE_SHARE_GROUP_STATE, 0, group_id=self.group, topics=[data])
         return _code(answer.results[0].partitions[0].error_code)
 
 
