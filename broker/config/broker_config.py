@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from .combinations import cap_intervals
 from .combinations import problems as broken_rules
 from .errors import ConfigError, Problem
 from .key import UpdateMode
@@ -209,6 +210,8 @@ class BrokerConfig:
         self.cluster_default = _usable(cluster_default, UpdateMode.CLUSTER_WIDE)
         self.per_broker = _usable(per_broker, UpdateMode.PER_BROKER)
         values = self.with_dynamic(self.cluster_default, self.per_broker)
+        for line in cap_intervals(values):
+            log.warning("dynamic configuration: %s", line)
         broken = next(broken_rules(values), None)
         if broken is not None:
             log.warning("dynamic configuration not used: %s", broken.message)

@@ -53,6 +53,9 @@ CODECS = range(5)
 """Numbers of codecs that the keys of internal topics may name: none, gzip, snappy, lz4, zstd."""
 
 _JAVA_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+LIMITED_INTERVALS = tuple(f"group.{kind}.assignment.interval.ms" for kind in ("consumer", "share", "streams"))
+"""Keys that may change while the broker runs, within limits that may not."""
+
 ASSIGNORS = {
     "group.consumer.assignors": (
         "uniform",
@@ -108,6 +111,17 @@ def problems(values: Values) -> Iterator[Problem]:
         key = "group.share.assignors"
         yield rule(f"{key} must contain exactly one assignor, but found {len(share_assignors)}", key)
     yield from _log_dirs(values)
+
+
+def cap_intervals(values: dict[str, ConfigValue]) -> Iterator[str]:
+    """Bring intervals within their limits, which may be others than when they were set dynamically; a line for each."""
+    number = _numbers(values)
+    for key in LIMITED_INTERVALS:
+        least, most = (key.replace("assignment", f"{end}.assignment") for end in ("min", "max"))
+        capped = min(max(number(key), number(least)), number(most))
+        if capped != number(key):
+            yield f"{key} of {number(key)} is not from {number(least)} to {number(most)}: it counts as {capped}"
+            values[key] = capped
 
 
 def _connections(values: Values) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from ..key import CLUSTER_WIDE, HIGH, INT, INT_MAX, LIST, LONG, LOW, MEDIUM, READ_ONLY, SHORT, STRING, ConfigKey
 from ..validators import ListOf, OneOf, Range
-from .why_inert import NO_JAVA_PERSISTER, NO_SUCH_THREADS, NO_WRITE_BUFFER
+from .why_inert import NO_JAVA_PERSISTER, NO_LINGER, NO_SUCH_THREADS, NO_WRITE_BUFFER
 
 # fmt: off
 GROUP_KEYS = (
@@ -13,7 +13,7 @@ GROUP_KEYS = (
         doc="Threads of the group coordinator."),
     ConfigKey("group.coordinator.background.threads", INT, 2, Range(1), HIGH, READ_ONLY, inert=NO_SUCH_THREADS,
         doc="Threads for the group coordinator's background work."),
-    ConfigKey("group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY,
+    ConfigKey("group.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY, inert=NO_LINGER,
         doc="Time the group coordinator collects records before it writes them; -1 writes at once what is there."),
     ConfigKey("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(524_288), MEDIUM, CLUSTER_WIDE,
         inert=NO_WRITE_BUFFER,

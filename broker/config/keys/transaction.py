@@ -2,7 +2,7 @@
 
 from ..key import BOOLEAN, CLUSTER_WIDE, HIGH, INT, LOW, MEDIUM, READ_ONLY, SHORT, ConfigKey
 from ..validators import Range
-from .why_inert import NO_SUCH_THREADS, NO_TWO_PHASES, NO_WRITE_BUFFER
+from .why_inert import NO_LINGER, NO_SUCH_THREADS, NO_TWO_PHASES, NO_WRITE_BUFFER
 
 # fmt: off
 TRANSACTION_KEYS = (
@@ -32,7 +32,7 @@ TRANSACTION_KEYS = (
         doc="Pause before another try to add a partition to a transaction."),
     ConfigKey("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, Range(0), HIGH, READ_ONLY,
         doc="Longest time for tries to add a partition to a transaction."),
-    ConfigKey("share.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY,
+    ConfigKey("share.coordinator.append.linger.ms", INT, -1, Range(-1), MEDIUM, READ_ONLY, inert=NO_LINGER,
         doc="Time the share coordinator collects records before it writes them; -1 writes at once what is there."),
     ConfigKey("share.coordinator.cached.buffer.max.bytes", INT, 1_048_588, Range(524_288), MEDIUM, CLUSTER_WIDE,
         inert=NO_WRITE_BUFFER,

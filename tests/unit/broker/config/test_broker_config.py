@@ -170,3 +170,28 @@ def test_a_default_that_changes_reaches_topics(config: BrokerConfig) -> None:
     assert config.log_config().retention_ms == 1000
     assert config.log_config({"retention.ms": "5"}).retention_ms == 5
     assert config.log_config({"retention.ms": "5"}).segment_bytes == 2_000_000
+
+
+def test_dynamic_intervals_outside_of_todays_limits_count_as_the_limits(caplog: pytest.LogCaptureFixture) -> None:
+    """As in Kafka 4.3: else none of the dynamic values would be in force."""
+    config = load(
+        overrides={
+            "group.streams.max.assignment.interval.ms": "2000",
+            "group.share.min.assignment.interval.ms": "500",
+        }
+    )
+    config.apply_dynamic(
+        {
+            "group.streams.assignment.interval.ms": "3000",
+            "group.share.assignment.interval.ms": "100",
+            "group.consumer.assignment.interval.ms": "3000",
+            "log.cleaner.threads": "2",
+        },
+        {},
+    )
+
+    assert config.get_int("group.streams.assignment.interval.ms") == 2_000
+    assert config.get_int("group.share.assignment.interval.ms") == 500
+    assert config.get_int("group.consumer.assignment.interval.ms") == 3_000
+    assert config.get_int("log.cleaner.threads") == 2
+    assert caplog.text.count("it counts as") == 2
