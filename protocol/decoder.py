@@ -66,6 +66,8 @@ class DecoderWriter:
         write.indent = 1
         if has_records(self.message, self.version):
             write("if type(b) is not memoryview: b = memoryview(b)")
+        else:  # pieces of bytes cost half of what those of views do, and nothing refers to the buffer afterwards
+            write("if type(b) is not bytes: b = bytes(b)")
         write("z = len(b)")
         write("try:")
         write.indent = 2
@@ -148,12 +150,33 @@ class DecoderWriter:
     def variable(self, field: Field, kind: Primitive, target: str, nullable: bool, compact: bool) -> None:
         """A string, bytes or records."""
         write = self.source
+        if compact and kind.name == "string":
+            self.compact_string(field, target, nullable)
+            return
         name = self.length("h" if kind.name == "string" else "i", field, target, nullable, compact)
         write(f"q = p + {name}")
         write("if q > z: truncated()")
         write(f"{target} = {_READING[kind.name]}")
         write("p = q")
         write.indent -= nullable
+
+    def compact_string(self, field: Field, target: str, nullable: bool) -> None:
+        """A string whose length, and one more, is a varint: null and empty ones, as many are, take no further look."""
+        write = self.source
+        size = write.name("n")
+        self.run.append(("B", size))
+        self.flush()
+        absent = "None" if nullable else f"null({field.name!r})"
+        write(f"if {size} > 127: {size}, p = length_rest(b, p, {size})")
+        write(f'if {size} < 2: {target} = "" if {size} == 1 else {absent}')
+        write("else:")
+        write.indent += 1
+        write(f"if {size} > 32768: too_long({field.name!r})")
+        write(f"q = p + {size} - 1")
+        write("if q > z: truncated()")
+        write(f"{target} = {_READING['string']}")
+        write("p = q")
+        write.indent -= 1
 
     def nested(self, kind: StructType, target: str, nullable: bool) -> None:
         write = self.source

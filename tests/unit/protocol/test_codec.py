@@ -237,6 +237,17 @@ def test_malformed_bytes_are_protocol_errors(kind: Any, old: str, flexible: str)
             m.decode(version, bytes.fromhex(data))
 
 
+def test_a_length_in_more_bytes_than_it_takes_is_the_same_length():
+    """Kafka reads varints so. 0 is null, 1 is empty."""
+    m = message(Field("f", string, nullable="0+"), Field("next", int8))
+    for size, expected in (("8000", None), ("8100", ""), ("8200 61", "a")):
+        value, end = m.decode(1, bytes.fromhex(f"{size} 07 00"))
+        assert (value.f, value.next) == (expected, 7)
+        assert end == len(bytes.fromhex(size)) + 2
+    with pytest.raises(ProtocolError, match="null"):
+        message(Field("f", string)).decode(1, bytes.fromhex("8000 00"))
+
+
 def test_any_negative_length_is_null_where_null_may_be():
     """As Kafka reads it."""
     m = message(Field("f", string, nullable="0+"))
