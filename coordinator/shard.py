@@ -6,6 +6,7 @@ A shard's state is what its records replay to; see README, rules 1 and 2.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from protocol.records.batch import NO_PRODUCER_ID
@@ -38,6 +39,10 @@ class Producer(NamedTuple):
     producer_epoch: int
 
 
+def pack_none(records: object) -> None:
+    """`Shard.pack` where there is no shorter way."""
+
+
 class Shard(Protocol[R]):
     """The state of one partition of a coordinator's topic. `len` counts what it is full of: groups, ids."""
 
@@ -47,6 +52,12 @@ class Shard(Protocol[R]):
 
     def parse(self, key: bytes | None, value: bytes | None) -> R:
         """The record of these bytes. Raises UnknownRecord; the log keeps such records, the shard goes on without."""
+        ...
+
+    def pack(self, records: Sequence[R]) -> bytes | None:
+        """Records that are written together as the bytes of a batch, with offset deltas from 0 on and all of the
+        batch's time, where that takes less than one after the other; None where it does not.
+        """
         ...
 
     def replay(self, record: R, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:

@@ -15,7 +15,7 @@ from coordinator.load import replay_batches
 from coordinator.shard import LogRecord, Producer, Shard
 from protocol.errors import ErrorCode
 from protocol.records.batch import HEADER_SIZE, NO_PRODUCER_ID
-from protocol.records.builder import BatchBuilder
+from protocol.records.builder import BatchBuilder, plain_batch
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.errors import CorruptBatch, RecordsError
 from storage.append.result import AppendResult
@@ -89,15 +89,20 @@ class ShardLog(Generic[S, R]):
         batch is part of its transaction.
         """
         now_ms = self._clock.now_ms()
+        limit_bytes = self.partition.log.config.max_message_bytes - _BATCH_SLACK_BYTES
+        if producer is None and not self._codec:
+            packed = self.shard.pack(records)
+            if packed is not None and len(packed) < limit_bytes:
+                return self._append_records(plain_batch(packed, len(records), now_ms), records, now_ms)
         builder = self._builder(producer)
         items = [(record.key, record.value) for record in records]
         builder.extend(now_ms, items)
-        limit_bytes = self.partition.log.config.max_message_bytes - _BATCH_SLACK_BYTES
         if builder.size_bytes > limit_bytes and len(items) > 1 and all(value is None for _, value in items):
             parts = _parts([len(key) for key, _ in items], limit_bytes)
             codes = (self.write(records[part], producer) for part in parts)
             return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)
-        return self._append_records(builder, records, now_ms)
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+        return self._append_records(builder.build(), records, now_ms, producer_id)
 
     def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool) -> ErrorCode:
         """Append a transaction's marker, and replay it. Gives the log's own code when that fails."""
@@ -119,12 +124,13 @@ class ShardLog(Generic[S, R]):
             codec=self._codec, producer_id=producer_id, producer_epoch=producer_epoch, transactional=True
         )
 
-    def _append_records(self, builder: BatchBuilder, records: Sequence[R], now_ms: int) -> ErrorCode:
-        result = self._append(builder.build(), len(records), now_ms)
+    def _append_records(
+        self, batch: bytes, records: Sequence[R], now_ms: int, producer_id: int = NO_PRODUCER_ID
+    ) -> ErrorCode:
+        result = self._append(batch, len(records), now_ms)
         if isinstance(result, ErrorCode):
             return APPEND_ERRORS.get(result, result)
         replay = self.shard.replay
-        producer_id = builder.producer_id if builder.transactional else NO_PRODUCER_ID
         for offset, record in enumerate(records, result.base_offset):
             replay(record, offset, producer_id)
         return ErrorCode.NONE
@@ -133,7 +139,8 @@ class ShardLog(Generic[S, R]):
         if self.partition.lacks_replicas():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         try:
-            result = self.partition.append(batch, now_ms, AppendOrigin.COORDINATOR)
+            # Offsets are put into a buffer of our own, which then takes a single write.
+            result = self.partition.append(bytearray(batch), now_ms, AppendOrigin.COORDINATOR)
         except Exception as error:
             code = error_code_of(error)
             if code is ErrorCode.UNKNOWN_SERVER_ERROR:

@@ -6,6 +6,8 @@ administrator. Those from outside (generation -1) are taken only while the group
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from coordinator.clock import Now
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.consumer import offsets as consumer
@@ -108,7 +110,7 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
     now_ms = now.wall_ms
     expires_ms = -1 if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms
     max_length = shard.settings.offset_metadata_max_length
-    taken, too_large = ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE
+    too_large = ErrorCode.OFFSET_METADATA_TOO_LARGE
     records: list[StoredRecord] = []
     topics = []
     for topic in request.topics:
@@ -118,21 +120,24 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
             if metadata and utf16_length(metadata) > max_length:
-                code = too_large
-            else:
-                code = taken
-                offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
-                given_ms = partition.commit_timestamp
-                commit_ms = now_ms if given_ms == NO_TIMESTAMP else given_ms
-                committed = new_tuple(
-                    CommittedOffset, (offset, leader_epoch, metadata, commit_ms, expires_ms, topic_id)
-                )
-                records.append(new_tuple(OffsetRecord, (group_id, name, index, committed)))
-            partitions.append(new_partition_response(partition_index=index, error_code=code))
+                partitions.append(new_partition_response(partition_index=index, error_code=too_large))
+                continue
+            given_ms = partition.commit_timestamp
+            commit_ms = now_ms if given_ms == NO_TIMESTAMP else given_ms
+            offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
+            committed = new_tuple(CommittedOffset, (offset, leader_epoch, metadata, commit_ms, expires_ms, topic_id))
+            records.append(new_tuple(OffsetRecord, (group_id, name, index, committed)))
+            partitions.append(taken(index))
         topics.append(new_topic_response(name=name, topic_id=topic_id, partitions=partitions))
     if records:
         effects.write(records)
     return topics
+
+
+@lru_cache(4096)
+def taken(partition: int) -> Struct:
+    """The answer for a partition of which the offset is taken: one for all commits, not to be changed."""
+    return new_partition_response(partition_index=partition)
 
 
 def utf16_length(text: str) -> int:

@@ -87,7 +87,13 @@ class Offsets:
         if committed is None:
             self._drop(group_id, topic, partition)
         elif producer_id < 0:
-            self._commit(group_id, topic, partition, committed, offset)
+            if group_id in self._open:
+                self._commit(group_id, topic, partition, committed, offset)
+                return
+            try:
+                self._committed[group_id][topic][partition] = committed
+            except KeyError:
+                self._commit(group_id, topic, partition, committed, offset)
         else:
             opened = self._open.setdefault(group_id, {}).setdefault(topic, {})
             opened.setdefault(partition, set()).add(producer_id)
@@ -109,10 +115,7 @@ class Offsets:
                             self._commit(group_id, topic, partition, *pending)
 
     def _commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, offset: int) -> None:
-        try:
-            self._committed[group_id][topic][partition] = committed
-        except KeyError:
-            self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+        self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
         if group_id in self._open:
             self._overtaken.setdefault(group_id, {})[Place(topic, partition)] = offset
 

@@ -81,7 +81,7 @@ class OffsetRecord(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        return _key_start(self.group_id, self.topic) + _PARTITION.pack(self.partition)
+        return offset_key_start(self.group_id, self.topic) + _PARTITION.pack(self.partition)
 
     @property
     def value(self) -> bytes | None:
@@ -189,7 +189,7 @@ def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
 
 
 @lru_cache(_KNOWN_PAIRS)
-def _key_start(group_id: str, topic: str) -> bytes:
+def offset_key_start(group_id: str, topic: str) -> bytes:
     """The key of an offset commit up to the partition."""
     group, name = group_id.encode(), topic.encode()
     return b"".join((_OFFSET_KEY_PREFIX, _PREFIX.pack(len(group)), group, _PREFIX.pack(len(name)), name))

@@ -16,6 +16,7 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.records import ConsumerRecord
 from coordinator.group.modern.record import ModernRecord
 from coordinator.group.offsets import Offsets
+from coordinator.group.packed_commit import pack_commit
 from coordinator.group.records import (
     GroupMetadata,
     GroupRecord,
@@ -108,12 +109,15 @@ class GroupShard:
 
     #: The record of these bytes; raises UnknownRecord.
     parse = staticmethod(parse_record)
+    #: The bytes of records that are a plain offset commit.
+    pack = staticmethod(pack_commit)
 
     def replay(self, record: StoredRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log. `producer_id` marks an offset commit that is part of a transaction."""
         if isinstance(record, OffsetRecord):
-            if record.group_id not in self.groups and record.committed is not None:  # its first: a simple group
-                self.groups[record.group_id] = ClassicGroup(record.group_id)
+            group_id = record.group_id
+            if group_id not in self.groups and record.committed is not None:  # its first: a simple group
+                self.groups[group_id] = ClassicGroup(group_id)
             self.offsets.replay(record, offset, producer_id)
         elif isinstance(record, GroupRecord):
             self.replay_group(record.group_id, record.metadata)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from coordinator.effects import Effects
+from coordinator.shard import pack_none
 from coordinator.transaction.records import TransactionRecord, parse_record
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.state import PREPARED, TransactionState
@@ -39,6 +40,8 @@ class TransactionShard:
 
     def __len__(self) -> int:
         return len(self.transactions)
+
+    pack = staticmethod(pack_none)
 
     def parse(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
         """The record of these bytes; raises UnknownRecord."""
