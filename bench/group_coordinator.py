@@ -1,41 +1,50 @@
 """What heartbeats, offset commits and loading groups cost, without sockets: `python -m bench.group_coordinator`.
 
-Decode, handler, encode, with the log in memory; loading with commits of a hundred partitions and of one, where each
-record is a batch of its own. The best of five rounds, in microseconds of processor time.
+From the bytes of a request to those of its answer, with a real log in a temporary directory; loading with commits of a
+hundred partitions and of one, where each record is a batch of its own. The best of many rounds, in microseconds of
+processor time.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from timeit import repeat
+from types import SimpleNamespace
+from typing import Any
 
 from broker.clock import Clock
+from broker.dispatch import Dispatcher
 from coordinator.group.records import CommittedOffset, OffsetRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.load import replay_batches
 from coordinator.timers import Timers
+from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.records.builder import BatchBuilder
-from protocol.schema import Api, Struct
-from tests.support.group_broker import GroupBroker
+from protocol.schema import Api
 from tests.support.groups import subscription
+from tests.support.network import request_frame
+from tests.support.txn_broker import TxnBroker
 
-ROUNDS = 5
-CALLS = 5_000
+ROUNDS = 200
+CALLS = 100
+LOADS = 5
 RECORDS = 20_000
 TOPIC_ID = b"0123456789abcdef"
 
 
-def stable_member(broker: GroupBroker, group_id: str) -> str:
-    """The only member of a stable group."""
+def classic_member(broker: TxnBroker, group_id: str) -> str:
+    """The only member of a stable group of the classic protocol."""
     protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription("t"))]
-    joined = broker.call(
+    parked = broker.send(
         JOIN_GROUP,
         3,
         group_id=group_id,
@@ -44,27 +53,55 @@ def stable_member(broker: GroupBroker, group_id: str) -> str:
         protocol_type="consumer",
         protocols=protocols,
     )
+    broker.advance(0)  # the initial delay of a rebalance
+    assert parked is not None
+    joined = parked.result()
     broker.call(SYNC_GROUP, 4, group_id=group_id, generation_id=1, member_id=joined.member_id)
     member_id: str = joined.member_id
     return member_id
 
 
-def requests(broker: GroupBroker, api: Api, version: int, request: Struct) -> Callable[[], object]:
+def consumer_member(broker: TxnBroker, group_id: str, member_id: str) -> int:
+    """The epoch of the only member of a stable group of KIP-848's protocol."""
+    joined = broker.call(
+        CONSUMER_GROUP_HEARTBEAT,
+        1,
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=0,
+        rebalance_timeout_ms=30_000,
+        subscribed_topic_names=["t"],
+        topic_partitions=[],
+    )
+    epoch: int = joined.member_epoch
+    return epoch
+
+
+def request(broker: TxnBroker, api: Api, version: int, **fields: Any) -> Callable[[], object]:
     """A call that serves the request once."""
-    data = api.request.encode(version, request)
-    decode, encode = api.request.decoder(version), api.response.encoder(version)
-    handler, context = broker.handlers[api.key], broker.context(api, version)
-    return lambda: encode(handler(context, decode(data, 0)[0]))  # type: ignore[arg-type]
+    frame = memoryview(request_frame(api, version, 7, **fields))[4:]
+    dispatcher = Dispatcher(broker, broker.rows)  # type: ignore[arg-type]
+    connection: Any = SimpleNamespace(client_host="127.0.0.1", listener_name="PLAINTEXT")
+    return lambda: dispatcher.dispatch(connection, frame)
 
 
-def commit(member_id: str, partitions: int) -> Struct:
-    """An OffsetCommit of so many partitions."""
+def commit(broker: TxnBroker, member_id: str, version: int, partitions: int) -> Callable[[], object]:
+    """A call that commits offsets of so many partitions."""
     offsets = [
         OffsetCommitRequestPartition(partition_index=index, committed_offset=5, committed_metadata="")
         for index in range(partitions)
     ]
-    topics = [OffsetCommitRequestTopic(name="t", partitions=offsets)]
-    return OFFSET_COMMIT.request(group_id="group", generation_id_or_member_epoch=1, member_id=member_id, topics=topics)
+    topics = [OffsetCommitRequestTopic(name="t", topic_id=broker.partition("t").topic_id, partitions=offsets)]
+    generation = 1 if member_id else -1
+    return request(
+        broker,
+        OFFSET_COMMIT,
+        version,
+        group_id="group" if member_id else "outside",
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        topics=topics,
+    )
 
 
 def log_of_commits(partitions: int) -> bytes:
@@ -86,23 +123,36 @@ def load(data: bytes) -> None:
         pass
 
 
-def main() -> None:
-    broker = GroupBroker()
-    broker.controller.add("t", partitions=10)
-    member_id = stable_member(broker, "group")
+def serve(directory: Path) -> None:
+    """Time one request after the other."""
+    broker = TxnBroker(directory)
+    broker.create("t", partitions=10)
+    broker.call(HEARTBEAT, 4, group_id="group")  # makes the coordinator's topic
+    member_id = classic_member(broker, "group")
+    epoch = consumer_member(broker, "consumers", "member")
     broker.clock = Clock()  # type: ignore[assignment]
-    beat = HEARTBEAT.request(group_id="group", generation_id=1, member_id=member_id)
     calls = {
-        "heartbeat": requests(broker, HEARTBEAT, 4, beat),
-        "commit of 1 partition": requests(broker, OFFSET_COMMIT, 9, commit(member_id, 1)),
-        "commit of 10 partitions": requests(broker, OFFSET_COMMIT, 9, commit(member_id, 10)),
+        "heartbeat": request(broker, HEARTBEAT, 4, group_id="group", generation_id=1, member_id=member_id),
+        "heartbeat of KIP-848": request(
+            broker, CONSUMER_GROUP_HEARTBEAT, 1, group_id="consumers", member_id="member", member_epoch=epoch
+        ),
+        "commit of 1 partition": commit(broker, member_id, 9, 1),
+        "commit of 10 partitions": commit(broker, member_id, 9, 10),
+        "the same by topic id": commit(broker, member_id, 10, 10),
+        "the same from outside": commit(broker, "", 8, 10),
     }
     for name, call in calls.items():
         best = min(repeat(call, timer=time.process_time, number=CALLS, repeat=ROUNDS)) / CALLS
         print(f"{name:24} {best * 1e6:6.1f} us")
+    broker.close()
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        serve(Path(directory))
     for partitions in (100, 1):
         call = partial(load, log_of_commits(partitions))
-        best = min(repeat(call, timer=time.process_time, number=1, repeat=ROUNDS)) / RECORDS
+        best = min(repeat(call, timer=time.process_time, number=1, repeat=LOADS)) / RECORDS
         print(f"{f'loading, {partitions} a commit':24} {best * 1e6:6.1f} us")
 
 
