@@ -52,6 +52,7 @@ def read_settings(config: BrokerConfig) -> GroupSettings:
         max_size=config.get_int("group.max.size"),
         offset_metadata_max_length=config.get_int("offset.metadata.max.bytes"),
         offsets_retention_ms=config.get_int("offsets.retention.minutes") * 60_000,
+        protocols=frozenset(config.get_list("group.coordinator.rebalance.protocols")),
         consumer=ConsumerSettings(
             max_size=config.get_int("group.consumer.max.size"),
             assignors=tuple(ASSIGNOR_CLASSES.get(name, name) for name in config.get_list("group.consumer.assignors")),

@@ -18,8 +18,7 @@ from protocol.schema import Struct
 def is_served(ctx: RequestContext) -> bool:
     """Whether this broker has share groups: by the cluster's features, or by its configuration."""
     broker = ctx.broker
-    is_configured = "share" in broker.config.get_list("group.coordinator.rebalance.protocols")
-    return is_configured or broker.controller.image.features.get(SHARE_VERSION, 0) > 0
+    return "share" in broker.groups.settings.protocols or broker.controller.image.features.get(SHARE_VERSION, 0) > 0
 
 
 def check_caller(request: Struct) -> None:

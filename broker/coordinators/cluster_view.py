@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.config.resources import group_number
@@ -21,7 +20,7 @@ K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")
 
 #: Answers of each kind that are kept at hand.
-_AT_HAND = 8192
+AT_HAND = 8192
 
 #: In the order of ConsumerGroupConfig; a group's own have no "group." in front.
 _CONSUMER_KEYS = (
@@ -45,6 +44,21 @@ _STREAMS_KEYS = (
 )
 
 
+class Kept(dict[K, V]):
+    """What `find` gives, kept until it is too much. A dictionary, since it is asked again and again by many groups in
+    turn: a cache that remembers who came last touches its neighbours, too.
+    """
+
+    def __init__(self, find: Callable[[K], V]) -> None:
+        self._find = find
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= AT_HAND:
+            self.clear()
+        value = self[key] = self._find(key)
+        return value
+
+
 class ClusterView:
     """A `coordinator.group.cluster.Cluster`. Versions are offsets of the metadata log.
 
@@ -66,9 +80,9 @@ class ClusterView:
         config.subscribe((*_CONSUMER_KEYS, *_STREAMS_KEYS, *_SHARE_KEYS), lambda _: self._forget_all())
 
     def _kept(self, find: Callable[[K], V]) -> Callable[[K], V]:
-        kept = lru_cache(_AT_HAND)(find)
-        self._forget.append(kept.cache_clear)
-        return kept
+        kept = Kept(find)
+        self._forget.append(kept.clear)
+        return kept.__getitem__
 
     def _forget_all(self) -> None:
         for forget in self._forget:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker import share_groups
 from broker.dispatch import Reply, RequestContext, handles
 from broker.handlers.describe_share_group_offsets import topic_id_of
-from broker.handlers.share_group_heartbeat import is_served
+from broker.share_requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode

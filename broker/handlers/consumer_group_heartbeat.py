@@ -12,7 +12,7 @@ from broker.coordinators.client_address import java_address
 from broker.dispatch import Reply, RequestContext, handles
 from coordinator.effects import Effects
 from coordinator.group.consumer.heartbeat import heartbeat as decide
-from coordinator.group.consumer.heartbeat import new_response
+from coordinator.group.consumer.heartbeat import new_response, stay
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
@@ -26,17 +26,25 @@ from protocol.schema import Struct
 def consumer_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
     if not is_served(ctx):
         return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    return ctx.broker.groups.with_topic(lambda: serve(ctx, request))
+    groups = ctx.broker.groups
+    shard = groups.at(request.group_id)
+    caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host))
+    if not isinstance(shard, ErrorCode):
+        unchanged = stay(shard, request, caller, groups.now())
+        if unchanged is not None:
+            groups.arm()
+            return unchanged
+    return groups.with_topic(lambda: serve(ctx, request, caller))
 
 
-def serve(ctx: RequestContext, request: Struct) -> Reply:
+def serve(ctx: RequestContext, request: Struct, caller: Caller) -> Reply:
     """The answer, once what the heartbeat has changed is in the log."""
     groups = ctx.broker.groups
     shard = groups.at(request.group_id)
     if isinstance(shard, ErrorCode):
         return new_response(error_code=shard)
-    fresh_id = "" if request.member_id else urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
-    caller = Caller(ctx.client_id or "", java_address(ctx.connection.client_host), fresh_id)
+    if not request.member_id:
+        caller = caller._replace(fresh_id=urlsafe_b64encode(uuid4().bytes).decode().rstrip("="))
     effects: GroupEffects = Effects()
     try:
         response = decide(shard, request, ctx.api_version, caller, groups.now(), effects)
@@ -54,5 +62,4 @@ def serve(ctx: RequestContext, request: Struct) -> Reply:
 def is_served(ctx: RequestContext) -> bool:
     """Whether this broker has consumer groups: by its configuration, and by the cluster's features."""
     broker = ctx.broker
-    has_protocol = "consumer" in broker.config.get_list("group.coordinator.rebalance.protocols")
-    return has_protocol and broker.controller.image.features.get(GROUP_VERSION, 0) > 0
+    return "consumer" in broker.groups.settings.protocols and broker.controller.image.features.get(GROUP_VERSION, 0) > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker import share_groups
 from broker.dispatch import Reply, RequestContext, handles
-from broker.handlers.share_group_heartbeat import is_served
+from broker.share_requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import existing_group
 from coordinator.group.share.offsets import check_empty, topics_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import error_code_of
-from broker.handlers.share_group_heartbeat import is_served
+from broker.share_requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.states import partitions_of

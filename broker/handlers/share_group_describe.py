@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
 from broker.group_descriptions import described
-from broker.handlers.share_group_heartbeat import is_served
+from broker.share_requests import is_served
 from coordinator.group.share.describe import describe
 from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker.coordinators.client_address import java_address
 from broker.dispatch import Reply, RequestContext, handles
+from broker.share_requests import is_served
 from coordinator.effects import Effects
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
@@ -11,7 +12,6 @@ from coordinator.group.shard import GroupEffects
 from coordinator.group.share.checks import check_request
 from coordinator.group.share.heartbeat import heartbeat as decide
 from coordinator.group.share.heartbeat import new_response
-from metadata.features import SHARE_VERSION
 from protocol.errors import ErrorCode
 from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from protocol.schema import Struct
@@ -40,10 +40,3 @@ def share_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
         return groups.when_forced((request.group_id,), response, lambda code: new_response(error_code=code))
 
     return groups.with_topic(serve)
-
-
-def is_served(ctx: RequestContext) -> bool:
-    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
-    broker = ctx.broker
-    is_configured = "share" in broker.config.get_list("group.coordinator.rebalance.protocols")
-    return is_configured or broker.controller.image.features.get(SHARE_VERSION, 0) > 0

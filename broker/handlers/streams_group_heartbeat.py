@@ -85,5 +85,6 @@ def topology_problem(topology: Struct | None) -> str | None:
 def is_served(ctx: RequestContext) -> bool:
     """Whether this broker has streams groups: by its configuration, and by the cluster's features."""
     broker = ctx.broker
-    has_protocol = "streams" in broker.config.get_list("group.coordinator.rebalance.protocols")
-    return has_protocol and broker.controller.image.features.get(STREAMS_VERSION, 0) > 0
+    return (
+        "streams" in broker.groups.settings.protocols and broker.controller.image.features.get(STREAMS_VERSION, 0) > 0
+    )

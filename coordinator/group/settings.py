@@ -56,6 +56,7 @@ class GroupSettings:
     max_size: int = 2_147_483_647  # group.max.size
     offset_metadata_max_length: int = 4_096  # offset.metadata.max.bytes; compared with characters, as Kafka does
     offsets_retention_ms: int = 10_080 * 60_000  # offsets.retention.minutes
+    protocols: frozenset[str] = frozenset({"classic", "consumer", "streams"})  # group.coordinator.rebalance.protocols
     consumer: ConsumerSettings = ConsumerSettings()
     streams: StreamsSettings = StreamsSettings()
     share: ShareSettings = ShareSettings()

@@ -8,7 +8,7 @@ from typing import Any
 
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig, Topic
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.consumer.heartbeat import heartbeat
+from coordinator.group.consumer.heartbeat import heartbeat, stay
 from coordinator.group.deadlines import on_loaded
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
@@ -128,7 +128,9 @@ class ConsumerHarness(GroupHarness):
         answers: list[Struct] = []
 
         def decide(effects: GroupEffects) -> None:
-            answers.append(heartbeat(self.shard, request, version, caller, self.now, effects))
+            unchanged = stay(self.shard, request, caller, self.now)
+            decided = unchanged or heartbeat(self.shard, request, version, caller, self.now, effects)
+            answers.append(decided)
 
         try:
             code = self.run(decide)

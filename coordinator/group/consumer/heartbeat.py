@@ -2,7 +2,7 @@
 
 Each heartbeat goes the same way: find the group and the member; take over what the member says of itself; bump the
 group's epoch if that or the topics have changed; compute the targets if the group is ahead of them; move the member a
-step towards its own. Nearly all change nothing; these are seen to be such, and go no further (`stay`).
+step towards its own. Nearly all change nothing: whoever serves them asks `stay` first, which sees them to be such.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
 from protocol.schema import Struct
 
+new_tuple = tuple.__new__
 new_response = CONSUMER_GROUP_HEARTBEAT.response.new
 
 
@@ -41,9 +42,6 @@ def heartbeat(
     checks.check_request(request, api_version, shard.settings.consumer)
     if request.member_epoch in (LEAVING_EPOCH, AWAY_EPOCH):
         return leave(shard, request, now, effects)
-    unchanged = stay(shard, request, caller, now)
-    if unchanged is not None:
-        return unchanged
     is_joining = request.member_epoch == JOINING_EPOCH
     draft = find_group(shard, request.group_id, is_joining, now)
     group = draft.group
@@ -79,7 +77,8 @@ def heartbeat(
 
 def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct | None:
     """The answer to a member that says no more than that it lives, where there is nothing to tell it; its session goes
-    on. None where anything may have changed: then the heartbeat has to be decided in full.
+    on. None where anything may have changed: then the heartbeat has to be decided in full. What passes here passes
+    `check_request`, too.
     """
     group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
     group = shard.groups.get(group_id)
@@ -89,6 +88,7 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
     if (
         member is None
         or epoch == JOINING_EPOCH
+        or member_id[:1] <= " "  # perhaps blank: `check_request` knows
         or epoch != member.epoch
         or epoch != group.epoch
         or not member.is_reconciled_to(group.target_epoch)
@@ -100,7 +100,9 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
     ):
         return None
     config = shard.cluster.consumer_config(group_id)
-    shard.timers.schedule(TimerKey("session", group_id, member_id), now.tick_ms + config.session_timeout_ms)
+    # Of the ids that are kept already: the key that is there is found without a look at their characters.
+    session = new_tuple(TimerKey, ("session", group.group_id, member.member_id))
+    shard.timers.schedule(session, now.tick_ms + config.session_timeout_ms)
     return new_response(member_id=member_id, member_epoch=epoch, heartbeat_interval_ms=config.heartbeat_interval_ms)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.coordinators.cluster_view import ClusterView
+from broker.coordinators.cluster_view import AT_HAND, ClusterView, Kept
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig
 from metadata.create_partitions import MorePartitions
 from metadata.create_topics import NewTopic
@@ -77,3 +77,11 @@ def test_dynamic_settings_of_the_broker_are_in_force_at_once() -> None:
     harness.controller.alter_config(ResourceType.BROKER, "", changes)
     assert view.consumer_config("g").assignment_interval_ms == 0
     assert view.streams_config("g").assignment_interval_ms == 5
+
+
+def test_what_is_kept_is_bounded() -> None:
+    kept = Kept[int, int](lambda key: -key)
+    for key in range(AT_HAND + 1):
+        assert kept[key] == -key
+    assert len(kept) == 1
+    assert kept[3] == -3

@@ -92,6 +92,14 @@ def test_who_has_to_move_does_not_go_the_short_way(h: ConsumerHarness) -> None:
     assert stays(h, member_id="b", member_epoch=3)
 
 
+def test_what_may_be_no_id_at_all_does_not_go_the_short_way(h: ConsumerHarness) -> None:
+    """In v0 a client may enter with any id, but not go on with one of nothing but blanks."""
+    joined = h.beat(" ", 0, {}, topics=["t"], version=0, rebalance_timeout_ms=30_000)
+    assert (joined.error_code, joined.member_id) == (ErrorCode.NONE, " ")
+    assert not stays(h, member_id=" ", member_epoch=joined.member_epoch)
+    assert h.beat(" ", joined.member_epoch, version=0).error_code == ErrorCode.INVALID_REQUEST
+
+
 def test_static_members_go_the_short_way_too(h: ConsumerHarness) -> None:
     h.enter_consumer("a", instance_id="i")
     assert stays(h, instance_id="i")
