@@ -2,7 +2,7 @@
 
 A loop's own timer costs an allocation and a heap entry inside the loop for each call, and cancelled ones stay there
 until due. Here a waiter is a tuple in one heap; the loop knows only the earliest; cancelled entries are swept once
-they are the majority.
+they are the majority, or at the front.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ class Timers:
         now_ms = self._clock.monotonic_ms()
         heap = self._heap
         due = []
-        while heap and heap[0][0] <= now_ms:
+        # Cancelled ones at the front go, too: the next wake-up is for a call that is made, as most waits end early.
+        while heap and (heap[0][0] <= now_ms or not heap[0][2].active):
             timer = heappop(heap)[2]
             timer._queued = False
             if timer.active:

@@ -50,6 +50,23 @@ def test_cancelled_calls_are_not_made_and_their_entries_are_swept():
     assert seen == ["kept"]
 
 
+def test_the_loop_is_not_woken_for_calls_that_were_cancelled():
+    """A fetch that waits is answered long before its deadline, hundreds of times a second."""
+    timers, loop = timers_and_loop()
+    wake_ups = []
+    call_later = loop.call_later
+    loop.call_later = lambda delay, callback: call_later(delay, lambda: (wake_ups.append(delay), callback()))
+    timer = None
+    for _ in range(1000):
+        if timer is not None:
+            timer.cancel()
+        timer = timers.call_later(500, lambda: None)
+        loop.advance(5)
+
+    assert len(wake_ups) <= 10
+    assert len(timers) == 1
+
+
 def test_a_call_may_cancel_another_of_the_same_deadline_and_make_new_ones():
     """What is due together is still asked one by one."""
     timers, loop = timers_and_loop()
