@@ -39,9 +39,11 @@ log = logging.getLogger(__name__)
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
-# (broker, version, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, or
-# None: not for this path
-Shortcut: TypeAlias = "Callable[[Broker, int, memoryview, int, int], bytes | list[Chunk] | None]"
+# (broker, version, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps
+# later, or None: not for this path
+Shortcut: TypeAlias = (
+    "Callable[[Broker, int, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
+)
 H = TypeVar("H", bound=Callable[..., object])
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
@@ -177,11 +179,14 @@ def advertised_apis(rows: Iterable[Row]) -> list[Struct]:
 
 
 class Waiting:
-    """A request whose handler answered with a Deferred; `Dispatcher.finish` makes its frame once that is done."""
+    """A request whose handler answered with a Deferred; `Dispatcher.finish` makes its frame once that is done.
+
+    Of a shortcut's Deferred, whose value is a frame, or None for "not for this path", the request is kept as it came.
+    """
 
     __slots__ = ("codec", "correlation_id", "deferred", "request")
 
-    def __init__(self, codec: Codec, correlation_id: int, request: Struct, deferred: Deferred[Struct]) -> None:
+    def __init__(self, codec: Codec, correlation_id: int, request: Struct | bytes, deferred: Deferred[Any]) -> None:
         self.codec = codec
         self.correlation_id = correlation_id
         self.request = request
@@ -200,8 +205,10 @@ class Dispatcher:
         self._failure_log = LimitedLog(log, per_second=1)
         self.rows = dict(rows)
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> list[Chunk] | Waiting | None:
-        """Serve one request.
+    def dispatch(
+        self, connection: Connection, frame: memoryview, by_shortcut: bool = True
+    ) -> list[Chunk] | Waiting | None:
+        """Serve one request, `by_shortcut` where its API has one.
 
         Returns the frame of its answer in pieces, a Waiting when it comes later, or None when none is to be sent.
         Raises ProtocolError for malformed bytes and CloseConnection for what is not served: the connection then ends.
@@ -221,10 +228,12 @@ class Dispatcher:
                     body = skip_tagged_fields(frame, body, tags, len(frame))
         except (layout_error, IndexError):
             raise ProtocolError("the bytes end before the request header does") from None
-        if codec.shortcut is not None:
+        if by_shortcut and codec.shortcut is not None:
             answer = codec.shortcut(self._broker, codec.version, frame, body, correlation_id)
             if answer is not None:
-                return answer if isinstance(answer, list) else [answer]
+                if type(answer) is Deferred:
+                    return Waiting(codec, correlation_id, bytes(frame), answer)
+                return answer if type(answer) is list else [answer]  # type: ignore[list-item]
         client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
         request = codec.decode(frame, body)[0]
         try:
@@ -240,15 +249,19 @@ class Dispatcher:
         except Exception as error:
             return self._failed(codec, correlation_id, request, error)
 
-    def finish(self, waiting: Waiting) -> list[Chunk] | None:
-        """The frame of an answer that came later; None when none is to be sent. Raises CloseConnection."""
+    def finish(self, connection: Connection, waiting: Waiting) -> list[Chunk] | Waiting | None:
+        """What became of a request that waited: as `dispatch`."""
+        request = waiting.request
+        if type(request) is bytes:
+            answer: list[Chunk] | None = waiting.deferred.result()
+            return answer or self.dispatch(connection, memoryview(request), by_shortcut=False)
         try:
             reply = waiting.deferred.result()
             return None if reply is None else waiting.codec.encode(waiting.correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(waiting.codec, waiting.correlation_id, waiting.request, error)
+            return self._failed(waiting.codec, waiting.correlation_id, request, error)  # type: ignore[arg-type]
 
     def _prepare(self, key_and_version: int) -> Codec | None:
         """Compile an API's version on its first use; None when it is not served."""

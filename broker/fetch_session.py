@@ -67,15 +67,17 @@ class FetchedPartition:
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
 
-    def note_single(self, topic: str, requested: SingleFetch, high_watermark: int, log_start_offset: int) -> None:
-        """`update` and `note_answer` of a fetch of this partition alone that is answered with records."""
+    def note_single(self, topic: str, requested: SingleFetch, high_watermark: int, log_start_offset: int) -> bool:
+        """`update` and `note_answer` of a fetch of this partition alone; whether the offsets are news to it."""
         self.topic = topic
         self.fetch_offset = requested.fetch_offset
         self.max_bytes = requested.partition_max_bytes
         self.current_leader_epoch = requested.current_leader_epoch
         self.last_fetched_epoch = requested.last_fetched_epoch
+        is_new = self.high_watermark != high_watermark or self.log_start_offset != log_start_offset
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
+        return is_new
 
     def note_answer(self, data: FetchedData) -> bool:
         """Whether this answer has to be sent in an incremental response; notes what the client thereby knows."""

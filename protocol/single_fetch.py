@@ -38,6 +38,9 @@ _ID_ANSWER = Layout(">iix4xhiB16s")
 _PLAIN_DATA = Layout(">iihqqqiii")
 _COMPACT_DATA = Layout(">BihqqqBi")
 _COMPACT_END = b"\0\0\0"
+# ... session, number of topics; no tags
+_PLAIN_NOTHING = Layout(">ii4xhii")
+_COMPACT_NOTHING = Layout(">iix4xhiBx")
 
 
 class SingleFetch(NamedTuple):
@@ -117,7 +120,10 @@ def answer(
     log_start_offset: int,
     records: Chunk,
 ) -> list[Chunk]:
-    """The frame of the good answer in pieces: for one who reads everything, so without aborted transactions."""
+    """The frame of the good answer in pieces: for one who reads everything, so without aborted transactions.
+
+    Empty records are told as none.
+    """
     size = len(records)
     offsets = high_watermark, last_stable_offset, log_start_offset
     if version < _FIRST_FLEXIBLE:
@@ -134,3 +140,10 @@ def answer(
         total = _ID_ANSWER.size - 4 + len(data) + size + len(_COMPACT_END)
         head = _ID_ANSWER.pack(total, correlation_id, 0, session_id, 2, request.topic_id)
     return [head + data, records, _COMPACT_END]
+
+
+def nothing_new(version: int, correlation_id: int, session_id: int) -> list[Chunk]:
+    """The frame of the answer in a session that has nothing to say."""
+    if version < _FIRST_FLEXIBLE:
+        return [_PLAIN_NOTHING.pack(_PLAIN_NOTHING.size - 4, correlation_id, 0, session_id, 0)]
+    return [_COMPACT_NOTHING.pack(_COMPACT_NOTHING.size - 4, correlation_id, 0, session_id, 1)]

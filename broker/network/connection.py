@@ -284,8 +284,7 @@ class Connection:
 
     def _send_out(self) -> None:
         out, self._out = self._out, []
-        self.transport.send(out)
-        if self.transport.queued_bytes > OUTPUT_LIMIT_BYTES:
+        if self.transport.send(out) > OUTPUT_LIMIT_BYTES:
             self._hold |= _OUTPUT_FULL
 
     def _on_done(self, _: object) -> None:
@@ -299,17 +298,19 @@ class Connection:
         out = self._out
         try:
             while waiting:
-                first = waiting[0]
-                if isinstance(first, Waiting):
-                    if not first.deferred.done:
+                answer: list[Chunk] | Waiting | None = waiting[0]
+                if isinstance(answer, Waiting):
+                    if not answer.deferred.done:
                         break
-                    waiting.popleft()
-                    answer = self._server.dispatcher.finish(first)
-                    if answer is not None:
-                        out += answer
-                else:
-                    out += waiting.popleft()  # type: ignore[arg-type]
-        except CloseConnection as error:
+                    answer = self._server.dispatcher.finish(self, answer)
+                    if isinstance(answer, Waiting):  # for something else now
+                        waiting[0] = answer
+                        answer.deferred.add_done_callback(self._on_done)
+                        continue
+                waiting.popleft()
+                if answer is not None:
+                    out += answer
+        except (ProtocolError, CloseConnection) as error:
             self._close_for(error)
             return
         if out:

@@ -12,7 +12,7 @@ import select
 import socket
 
 from broker.network.connection import Connection
-from broker.network.output_queue import OutputQueue, is_around_slice, joined
+from broker.network.output_queue import OutputQueue, is_around_slice, joined, release
 from protocol.schema import Chunk
 
 log = logging.getLogger(__name__)
@@ -91,38 +91,39 @@ class PlaintextTransport:
         """Bytes that the kernel has not taken yet."""
         return self._queue.size_bytes
 
-    def send(self, chunks: list[Chunk]) -> None:
-        """Send now what the kernel takes, and the rest as it takes more."""
-        if self._sock is None or self._closing:
-            self._queue.put(chunks)
-            self._queue.clear()
-            return
+    def send(self, chunks: list[Chunk]) -> int:
+        """Send now what the kernel takes, and the rest as it takes more; how many bytes that is."""
+        queue = self._queue
+        if self._closing:
+            release(chunks)
+            return queue.size_bytes
         if self._writing:
-            self._queue.put(chunks)
-            return
+            queue.put(chunks)
+            return queue.size_bytes
         data = b""
         try:
             if len(chunks) > 1:
                 if is_around_slice(chunks):
-                    if not self._queue.send_around(self._sock, *chunks):  # type: ignore[arg-type]
+                    if not queue.send_around(self._sock, *chunks):  # type: ignore[arg-type]
                         self._want_writable()
-                    return
+                    return queue.size_bytes
                 chunks = joined(chunks)
             only = chunks[0]
-            if len(chunks) > 1 or not isinstance(only, bytes):
-                self._queue.put(chunks)
+            if len(chunks) > 1 or type(only) is not bytes:
+                queue.put(chunks)
                 self._send_queued()
-                return
+                return queue.size_bytes
             data = only
             sent = self._send(data)
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
             self._broken(error)
-            return
+            return 0
         if sent < len(data):
-            self._queue.put([data[sent:]])
+            queue.put([data[sent:]])
             self._want_writable()
+        return queue.size_bytes
 
     def pause_reading(self) -> None:
         """Receive no more until `resume_reading`; a hang-up is noticed all the same."""
@@ -211,6 +212,7 @@ class PlaintextTransport:
         sock, self._sock = self._sock, None
         if sock is None:
             return
+        self._closing = True
         self._stop_reading()
         if self._writing:
             self._writing = False

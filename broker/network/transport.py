@@ -20,9 +20,11 @@ class Transport(Protocol):
     def queued_bytes(self) -> int:
         """Bytes taken by `send` that the kernel has not taken yet."""
 
-    def send(self, chunks: list[Chunk]) -> None:
-        """Send chunks in order; the transport owns them from now on, and releases file slices. Calls `on_sent` when the
-        queue, once it was not empty after a `send`, has become empty."""
+    def send(self, chunks: list[Chunk]) -> int:
+        """Send chunks in order; the transport owns them from now on, and releases file slices. `queued_bytes` of now.
+
+        Calls `on_sent` when the queue, once it was not empty after a `send`, has become empty.
+        """
 
     def pause_reading(self) -> None:
         """Receive no more until `resume_reading`. A hang-up of the other side is noticed all the same."""

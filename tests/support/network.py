@@ -70,11 +70,12 @@ class FakeTransport:
     def queued_bytes(self) -> int:
         return len(self.queued)
 
-    def send(self, chunks: list[Chunk]) -> None:
+    def send(self, chunks: list[Chunk]) -> int:
         self.sends += 1
         for chunk in chunks:
             data = chunk if isinstance(chunk, bytes | bytearray | memoryview) else chunk.read()  # type: ignore[attr-defined]
             (self.queued if self.blocked else self.sent).extend(data)
+        return self.queued_bytes
 
     def unblock(self) -> None:
         self.blocked = False

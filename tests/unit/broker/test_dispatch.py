@@ -55,7 +55,28 @@ def test_a_deferred_is_waited_for_unless_it_is_done():
     waiting = ask(lambda ctx, request: deferred)
     assert isinstance(waiting, Waiting)
     deferred.resolve(HEARTBEAT.response(error_code=6))
-    assert decoded(dispatcher_of({}).finish(waiting)).error_code == 6
+    assert decoded(dispatcher_of({}).finish("the connection", waiting)).error_code == 6
+
+
+def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
+    """Its answer is a frame; the handler gets the request as it came."""
+    deferreds = [Deferred(), Deferred()]
+    left = iter(deferreds)
+    row = Row(
+        HEARTBEAT,
+        lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
+        HEARTBEAT.versions,
+        shortcut=lambda *_: next(left),
+    )
+    dispatcher = Dispatcher(None, {HEARTBEAT.key: row})
+    frame = bytearray(request_frame(HEARTBEAT, 4, 77, group_id="group"))
+    waiting = [dispatcher.dispatch("the connection", memoryview(frame)[4:]) for _ in deferreds]
+    frame[:] = bytes(len(frame))  # where it was received, something else is by then
+    for deferred, value in zip(deferreds, ([b"a frame"], None), strict=True):
+        deferred.resolve(value)
+
+    assert dispatcher.finish("the connection", waiting[0]) == [b"a frame"]
+    assert decoded(dispatcher.finish("the connection", waiting[1])).error_code == 5
 
 
 def test_none_is_no_answer():

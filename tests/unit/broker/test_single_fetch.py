@@ -6,13 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.deferred import Deferred
+from broker.dispatch import Dispatcher, Waiting
 from broker.single_fetch import fetch_single
+from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.builder import BatchBuilder
 from storage.errors import LogOffline
 from storage.fetch_slice import FetchSlice
 from tests.support.data_broker import TOPIC_ID, DataBroker
-from tests.support.network import answers_in
+from tests.support.network import answers_in, request_frame
 from tests.support.scale import scaled
 
 VERSIONS = range(11, 19)
@@ -59,13 +62,19 @@ def fields(version, offset, *, index=0, topic="t", topic_id=TOPIC_ID, session_id
     }
 
 
+def asked(broker, version, values):
+    frame = memoryview(b"header" + FETCH.request.encode(version, FETCH.request(**values)))
+    return fetch_single(broker, version, frame, 6, 77)
+
+
 def by_shortcut(broker, version, values):
     """What the shortcut answers, None where it does not."""
-    frame = memoryview(b"header" + FETCH.request.encode(version, FETCH.request(**values)))
-    chunks = fetch_single(broker, version, frame, 6, 77)
-    if chunks is None:
-        return None
-    data = b"".join(chunk if isinstance(chunk, bytes) else chunk.read() for chunk in chunks)
+    chunks = asked(broker, version, values)
+    return None if chunks is None else decoded(version, chunks)
+
+
+def decoded(version, chunks):
+    data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else chunk for chunk in chunks)
     ((correlation_id, answer),) = answers_in(data, [(FETCH, version)])
     assert correlation_id == 77
     return answer
@@ -184,3 +193,113 @@ def test_a_session_does_not_take_up_a_partition_on_the_way(broker):
     opened = broker.call(FETCH, 12, **fields(12, 0, index=1, session_epoch=0))
 
     assert by_shortcut(broker, 12, fields(12, 3, session_id=opened.session_id, session_epoch=1)) is None
+
+
+def append(broker, index=1):
+    builder = BatchBuilder()
+    builder.append(broker.clock.now_ms(), None, b"new")
+    broker.partitions.get("t", index).append(builder.build(), broker.clock.now_ms())
+
+
+def fence(broker):
+    broker.partitions.lead(broker.partitions.get("t", 1), 3)
+    append(broker)
+
+
+#: What happens while a fetch of partition 1 waits, and whether it is answered then.
+EVENTS = {
+    "a record": (append, True),
+    "the deadline": (lambda broker: broker.advance(500), True),
+    "the deadline, after it was looked at for nothing": (
+        lambda broker: (broker.purgatory.check(broker.partitions.get("t", 1)), broker.advance(500)),
+        True,
+    ),
+    "a record of another partition": (lambda broker: append(broker, 0), False),
+    "another leader epoch": (fence, True),
+    "the topic is deleted": (lambda broker: broker.partitions.delete("t"), True),
+    "the disk fails": (lambda broker: broker.partitions.take_offline(broker.logs.directories[0]), True),
+    "a shutdown": (lambda broker: broker.purgatory.expire_all(), True),
+}
+
+
+def answer_after(broker, version, values, event, by_shortcut):
+    """What a fetch is answered that waits until the event."""
+    dispatcher = Dispatcher(broker, broker.rows)
+    frame = memoryview(request_frame(FETCH, version, 77, **values))[4:]
+    connection = broker.context(FETCH, version).connection
+    waiting = dispatcher.dispatch(connection, frame, by_shortcut)
+    assert isinstance(waiting, Waiting)
+    assert isinstance(waiting.request, bytes) == by_shortcut
+    event(broker)
+    broker.settle()
+    assert len(broker.purgatory) == (not waiting.deferred.done)
+    return decoded(version, dispatcher.finish(connection, waiting)) if waiting.deferred.done else None
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("session", ["none", "new to it", "knows the offsets"])
+def test_what_waits_is_answered_as_by_the_handler(tmp_path, version, session, event):
+    """Whatever happens meanwhile; an answer in a session says only what is new.
+
+    But for a topic that is gone: a fetch by topic id is told what one is told that comes now.
+    """
+    happens, is_answered = EVENTS[event]
+    answers = []
+    for by_shortcut in (True, False):
+        broker = filled(tmp_path / str(by_shortcut))
+        of_session = {}
+        if session != "none":
+            opened = broker.call(FETCH, version, **fields(version, 0, index=1, session_epoch=0))
+            of_session = {"session_id": opened.session_id, "session_epoch": 1}
+        if session == "new to it":
+            append(broker)
+            broker.partitions.get("t", 1).delete_records(1)
+        offset = broker.partitions.get("t", 1).high_watermark
+        values = fields(version, offset, index=1, max_wait_ms=500, current_leader_epoch=0, **of_session)
+        answer = answer_after(broker, version, values, happens, by_shortcut)
+        assert (answer is not None) == is_answered
+        if answer is not None:
+            answer.session_id = 0
+        answers.append(answer)
+        if session != "none" and answer is not None and answer.error_code == 0:
+            following = fields(version, offset, index=1, session_id=opened.session_id, session_epoch=2)
+            assert broker.call(FETCH, version, **following).error_code == 0
+
+    if event == "the topic is deleted" and version >= 13:
+        (told,) = answers[0].responses[0].partitions
+        assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        told.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    "more", [{"min_bytes": 2}, {"min_bytes": 0}, {"max_bytes": 0}, {"isolation_level": 1}], ids=str
+)
+def test_what_waits_for_something_else_than_a_record_is_left_to_the_handler(broker, more):
+    """As is who does not have to wait at all."""
+    assert asked(broker, 12, fields(12, 15, **{"max_wait_ms": 500, **more})) is None
+
+
+def test_a_client_that_hangs_up_waits_no_more(broker):
+    waiting = asked(broker, 12, fields(12, 15, max_wait_ms=500))
+    assert isinstance(waiting, Deferred)
+    assert len(broker.purgatory) == 1
+
+    waiting.cancel()
+
+    assert len(broker.purgatory) == 0
+
+
+def test_a_fetch_that_overtakes_another_of_its_session_is_the_one_that_counts(broker):
+    """The one that waits is told that its epoch is over."""
+    opened = broker.call(FETCH, 12, **fields(12, 15, session_epoch=0))
+    values = fields(12, 15, session_id=opened.session_id, session_epoch=1)
+
+    def overtake(broker):
+        assert broker.call(FETCH, 12, **{**values, "max_wait_ms": 0}).error_code == 0
+        append(broker, 0)
+
+    answer = answer_after(broker, 12, {**values, "max_wait_ms": 500}, overtake, True)
+
+    assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH

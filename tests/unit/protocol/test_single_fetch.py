@@ -10,7 +10,7 @@ from protocol.fetch_answer import FetchAnswer, FetchedData, FetchedTopic, as_str
 from protocol.framing import encode_response
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.primitives import ZERO_UUID
-from protocol.single_fetch import FIRST_VERSION, answer, parse
+from protocol.single_fetch import FIRST_VERSION, answer, nothing_new, parse
 
 VERSIONS = range(FIRST_VERSION, 19)
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -140,3 +140,10 @@ def test_what_it_answers_is_what_the_schema_answers(
 
     assert chunks[1] is records
     assert b"".join(chunks) == b"".join(encode_response(FETCH, version, correlation_id, told))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nothing_new_is_an_answer_without_topics(version):
+    by_schema = encode_response(FETCH, version, 7, FETCH.response(session_id=5))
+
+    assert b"".join(nothing_new(version, 7, 5)) == b"".join(by_schema)

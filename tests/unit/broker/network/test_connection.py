@@ -76,6 +76,22 @@ def test_answers_are_the_same_however_the_bytes_arrive(link, handlers, piece):
     ]
 
 
+def test_what_waited_in_a_shortcut_may_wait_again_in_its_handler(handlers, link):
+    """What is behind it is started when that is done, too."""
+    dispatcher = link.server.dispatcher
+    first = Deferred()
+    dispatcher.rows[WAIT.key].shortcut = lambda *_: first
+    link.receive(wait(1) + echo(2))
+    first.resolve(None)
+    link.loop.settle()
+    assert handlers.started == ["wait 1"]
+
+    handlers.waiting[0].resolve(WAIT.response())
+    link.loop.settle()
+
+    assert numbers(link, WAIT, ECHO) == [1, 2]
+
+
 @pytest.mark.parametrize("piece", [1000, 4096, 70_000, 300_000, None])
 @pytest.mark.parametrize("size", [10_000, 16_384, 100_000, 1_000_000])
 def test_large_frames_arrive_in_pieces(link, handlers, size, piece):
