@@ -1,6 +1,6 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint bench compile demo lock clean
+.PHONY: help setup run test test-quick test-all lint bench bench-check compile demo lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -38,6 +38,9 @@ lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Doc
 
 bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/benchmarks.md (ARGS=NAME: another benchmark)
 	$(BIN)/python -m bench $(ARGS)
+
+bench-check: $(VENV)/.develop ## have functions of the hot path become slower? (ARGS=--update: what is now is the baseline)
+	$(BIN)/python -m bench.micro.check $(ARGS)
 
 compile: $(VENV)/.compiled ## compile the cleaner's modules in place (needs a C compiler)
 

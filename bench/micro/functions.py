@@ -1,0 +1,237 @@
+"""The functions that are measured: each makes ready what it needs, in a folder for itself, and returns what to call.
+
+They are those of docs/hot-path.md that do most of the work, alone, and both paths as a whole from the frame to the
+answer. Calls leave no trace that later ones would notice, but for logs that grow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+from bench.data_plane import CONNECTION, fetch_frame, produce_frame
+from bench.storage_log import T0, NoWrites, appender, batch, new_log
+from broker.clock import Clock
+from broker.dispatch import Dispatcher
+from broker.network.output_queue import joined
+from protocol.headers import decode_request_header
+from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartition, FetchTopic, PartitionData
+from protocol.messages.metadata import METADATA, MetadataResponsePartition, MetadataResponseTopic
+from protocol.records.batch import parse_header, verify_crc
+from protocol.schema import Chunk
+from protocol.single_fetch import answer, parse
+from protocol.single_produce import SingleProduces, split
+from storage.append.rules import AppendOrigin, check_batch
+from storage.fetch_slice import FetchSlice
+from storage.log.partition import PartitionLog
+from storage.log_config import LogConfig
+from storage.producers.state import ProducerState
+from tests.support.data_broker import TOPIC_ID, DataBroker
+
+Call = Callable[[], object]
+Prepare = Callable[[Path], Call]
+
+#: By the name that a baseline knows them by. The first is what the others are measured by.
+FUNCTIONS: dict[str, Prepare] = {}
+YARDSTICK = "yardstick"
+
+_PRODUCE_VERSION, _FETCH_VERSION = 13, 17
+_APPENDED = 2000
+
+
+def _named(name: str) -> Callable[[Prepare], Prepare]:
+    def register(prepare: Prepare) -> Prepare:
+        FUNCTIONS[name] = prepare
+        return prepare
+
+    return register
+
+
+@_named(YARDSTICK)
+def _yardstick(folder: Path) -> Call:
+    """What the hot path is made of, without any of it: calls, attributes, a dict, numbers packed and unpacked."""
+    layout = struct.Struct(">hqi")
+    found = SimpleNamespace(total=0)
+    table = {number: number + 1 for number in range(64)}
+
+    def step(number: int) -> int:
+        _, value, least = layout.unpack(layout.pack(7, table[number], number))
+        return value - least if value > least else 0
+
+    def call() -> None:
+        found.total = 0
+        for number in range(64):
+            found.total += step(number)
+
+    return call
+
+
+@_named("split a Produce request")
+def _split(folder: Path) -> Call:
+    data, position = _frame(produce_frame(_PRODUCE_VERSION, bytes(batch(100))))
+    return lambda: split(_PRODUCE_VERSION, data, position)
+
+
+@_named("look up the head of a Produce request")
+def _head(folder: Path) -> Call:
+    data, position = _frame(produce_frame(_PRODUCE_VERSION, bytes(batch(100))))
+    parts = split(_PRODUCE_VERSION, data, position)
+    assert parts is not None
+    heads = SingleProduces(_PRODUCE_VERSION)
+    head = parts[0]
+    return lambda: heads.get(head)
+
+
+@_named("parse a batch's header")
+def _header(folder: Path) -> Call:
+    records = batch(100)
+    return lambda: parse_header(records)
+
+
+@_named("checksum of 1 MB")
+def _checksum(folder: Path) -> Call:
+    records = batch(1000, 1000)
+    return lambda: verify_crc(records, 0, len(records))
+
+
+@_named("check a batch of 1 record")
+def _check(folder: Path) -> Call:
+    records, config = batch(100), LogConfig()
+    return lambda: check_batch(records, config, AppendOrigin.CLIENT, T0)
+
+
+@_named("append 1 record, without the system call")
+def _append(folder: Path) -> Call:
+    return appender(new_log(folder, "log", fs=NoWrites()), batch(100))
+
+
+@_named("check a producer's sequence number")
+def _sequence(folder: Path) -> Call:
+    state = ProducerState()
+    state.add_batch(1, 0, 0, last_offset=9, offset_delta=9, timestamp=T0, transactional=False)
+    return lambda: state.check(1, 0, 10, 9)
+
+
+@_named("parse a Fetch request")
+def _parse(folder: Path) -> Call:
+    data, position = _frame(fetch_frame(_FETCH_VERSION, 5))
+    return lambda: parse(_FETCH_VERSION, data, position)
+
+
+@_named("read at the tail")
+def _read_tail(folder: Path) -> Call:
+    log = _filled(folder)
+    end = log.log_end_offset
+    return lambda: _released(log.read(end - 10, 1 << 20, end))
+
+
+@_named("read somewhere, by the index")
+def _read_somewhere(folder: Path) -> Call:
+    log = _filled(folder)
+    end = log.log_end_offset
+    offsets = SimpleNamespace(next=0)
+
+    def call() -> None:
+        offsets.next = (offsets.next + 7919) % (end // 2)
+        _released(log.read(offsets.next, 12_000, end))
+
+    return call
+
+
+@_named("answer a Fetch")
+def _answer(folder: Path) -> Call:
+    data, position = _frame(fetch_frame(_FETCH_VERSION, 5))
+    request = parse(_FETCH_VERSION, data, position)
+    assert request is not None
+    records = bytes(12_000)
+    return lambda: answer(_FETCH_VERSION, 7, request, 1, 2, 3, 4, records)
+
+
+@_named("join the pieces of eight answers")
+def _joined(folder: Path) -> Call:
+    pieces: list[Chunk] = [bytes(60) for _ in range(8)]
+    return lambda: joined(pieces)
+
+
+@_named("decode a Fetch request of 100 partitions")
+def _decode(folder: Path) -> Call:
+    wanted = [FetchPartition(partition=index, fetch_offset=5, partition_max_bytes=1 << 20) for index in range(100)]
+    request = FETCH.request(max_wait_ms=500, topics=[FetchTopic(topic_id=TOPIC_ID, partitions=wanted)])
+    body = memoryview(FETCH.request.encode(_FETCH_VERSION, request))
+    return lambda: FETCH.request.decode(_FETCH_VERSION, body)
+
+
+@_named("encode a Fetch response of 100 partitions")
+def _encode(folder: Path) -> Call:
+    data = [PartitionData(partition_index=index, high_watermark=5, records=b"") for index in range(100)]
+    response = FETCH.response(responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=data)])
+    return lambda: FETCH.response.encode(_FETCH_VERSION, response)
+
+
+@_named("encode a Metadata response of 100 partitions")
+def _metadata(folder: Path) -> Call:
+    partitions = [
+        MetadataResponsePartition(partition_index=index, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+        for index in range(100)
+    ]
+    response = METADATA.response(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
+    return lambda: METADATA.response.encode(12, response)
+
+
+@_named("Produce of 1 record, from the frame to the answer")
+def _produce(folder: Path) -> Call:
+    return _serving(folder, lambda broker: produce_frame(_PRODUCE_VERSION, bytes(batch(100))))
+
+
+@_named("Produce of 5 partitions, from the frame to the answer")
+def _produce_several(folder: Path) -> Call:
+    return _serving(folder, lambda broker: produce_frame(_PRODUCE_VERSION, bytes(batch(100)), 5))
+
+
+@_named("Fetch of 11 kB, from the frame to the answer")
+def _fetch(folder: Path) -> Call:
+    def last(broker: DataBroker) -> bytes:
+        partition = broker.partitions.get("t", 0)
+        assert partition is not None
+        appender(partition.log, batch(100, 100))()
+        return fetch_frame(_FETCH_VERSION, 0)
+
+    return _serving(folder, last)
+
+
+def _frame(data: bytes) -> tuple[memoryview, int]:
+    """A request's frame, and where its body begins."""
+    view = memoryview(bytearray(data))
+    return view, decode_request_header(view).position
+
+
+def _filled(folder: Path) -> PartitionLog:
+    log = new_log(folder, "log", LogConfig(segment_bytes=4 << 20))
+    call = appender(log, batch(1000, 10))
+    for _ in range(_APPENDED):
+        call()
+    return log
+
+
+def _released(records: FetchSlice | bytes) -> None:
+    if isinstance(records, FetchSlice):
+        records.release()
+
+
+def _serving(folder: Path, request: Callable[[DataBroker], bytes]) -> Call:
+    broker = DataBroker(folder)
+    broker.clock = Clock()  # type: ignore[assignment]
+    broker.topic(partitions=5)
+    dispatcher = Dispatcher(broker, broker.rows)  # type: ignore[arg-type]
+    data = request(broker)
+
+    def call() -> None:
+        # A buffer of its own each time, as the network has: an append patches offsets in place.
+        chunks = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))  # type: ignore[arg-type]
+        for chunk in chunks or ():  # type: ignore[union-attr]
+            if isinstance(chunk, FetchSlice):
+                chunk.release()
+
+    return call

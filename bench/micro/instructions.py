@@ -1,0 +1,74 @@
+"""How many instructions a call takes, counted by valgrind: `python -m bench.micro.instructions`.
+
+Unlike time, that is the same whatever else the machine does. One process runs all the functions below callgrind, which
+writes down what it has counted, and begins anew, whenever the process calls getpriority(): before and after each one.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from itertools import repeat
+from pathlib import Path
+
+from bench.micro.functions import FUNCTIONS
+
+_WARM_CALLS, _CALLS = 20, 200
+_ROOT = Path(__file__).parents[2]
+
+
+def can_count() -> bool:
+    """Whether there is a valgrind."""
+    return shutil.which("valgrind") is not None
+
+
+def count() -> dict[str, float]:
+    """Instructions of a call, by the function's name. Raises CalledProcessError with what valgrind says."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        callgrind = ["valgrind", "--tool=callgrind", "--dump-before=getpriority", f"--callgrind-out-file={scratch}/out"]
+        subprocess.run(
+            [*callgrind, sys.executable, "-m", "bench.micro.instructions", "--counted"],
+            check=True,
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONHASHSEED": "0"},
+            stderr=subprocess.PIPE,
+        )
+        return of_calls([(Path(scratch) / f"out.{part}").read_text() for part in range(1, 2 * len(FUNCTIONS) + 1)])
+
+
+def of_calls(parts: list[str]) -> dict[str, float]:
+    """What callgrind has written down, in order: before each function, and of its calls."""
+    counted = [int(found[1]) for part in parts if (found := re.search(r"^totals: (\d+)", part, re.MULTILINE))]
+    return {name: instructions / _CALLS for name, instructions in zip(FUNCTIONS, counted[1::2], strict=True)}
+
+
+def run_counted() -> None:
+    """What callgrind watches."""
+    for prepare in FUNCTIONS.values():
+        with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+            call = prepare(Path(scratch))
+            for _ in range(_WARM_CALLS):
+                call()
+            gc.disable()
+            os.getpriority(os.PRIO_PROCESS, 0)
+            for _ in repeat(None, _CALLS):
+                call()
+            os.getpriority(os.PRIO_PROCESS, 0)
+            gc.enable()
+
+
+def main() -> None:
+    if "--counted" in sys.argv:
+        run_counted()
+        return
+    for name, instructions in count().items():
+        print(f"{name:60} {instructions:12,.0f}")
+
+
+if __name__ == "__main__":
+    main()
