@@ -27,6 +27,11 @@ METADATA_TOPIC = "__cluster_metadata"
 Recover = Callable[[list[RecoveryJob]], dict[str, Recovered]]
 
 
+#: A directory of this size has a thousand files or so. It takes milliseconds to open such a log; nobody who asks for
+#: something else is to wait for longer.
+_QUICK_BYTES = 64 << 10
+
+
 @dataclass(frozen=True, slots=True)
 class FutureLog:
     """A copy of a partition's log that is to take its place one day (storage/moves/copy.py)."""
@@ -41,9 +46,9 @@ class FutureLog:
 class FoundDirectory:
     """A log directory, looked into. `partitions` are paths by topic and partition; `clean`: nothing has to be checked.
 
-    `logs` are those of the partitions, `cuts` is what was cut off them when they were recovered beforehand. `futures`
-    are copies that have not taken their partition's place, `deleted` are on their way out, `ignored` are not of a
-    partition that is in use.
+    `large` are those with so many files that it takes a while to open them, `logs` those of the partitions, `cuts` is
+    what was cut off them when they were recovered beforehand. `futures` are copies that have not taken their
+    partition's place, `deleted` are on their way out, `ignored` are not of a partition that is in use.
     """
 
     directory: LogDirectory
@@ -51,6 +56,7 @@ class FoundDirectory:
     recovery_points: dict[TopicPartition, int]
     start_offsets: dict[TopicPartition, int]
     partitions: dict[TopicPartition, str] = field(default_factory=dict)
+    large: set[TopicPartition] = field(default_factory=set)
     logs: list[StoredLog] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     futures: list[FutureLog] = field(default_factory=list)
@@ -69,7 +75,12 @@ class FoundDirectory:
                 now_ms,
                 clean=self.clean,
                 # A cleaner has to know its logs, and how far they are clean.
-                can_wait=self.clean and recovery_point is not None and not config.compacted,
+                can_wait=(
+                    self.clean
+                    and recovery_point is not None
+                    and not config.compacted
+                    and (topic, partition) not in self.large
+                ),
                 recovery_point=recovery_point or 0,
                 log_start_offset=self.start_offsets.get((topic, partition), 0),
                 producer_expiration_ms=expiration_ms,
@@ -141,4 +152,6 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
             found.ignored.append(f"{path}/{entry.name}")
         elif topic != METADATA_TOPIC:
             found.partitions[topic, partition] = f"{path}/{entry.name}"
+            if entry.size_bytes > _QUICK_BYTES:
+                found.large.add((topic, partition))
     return found

@@ -132,6 +132,15 @@ def test_what_has_to_be_known_at_once_does_not_wait(root: Path, tmp_path_factory
     manager.close(T0)
 
 
+def test_a_log_of_many_files_does_not_wait(root: Path) -> None:
+    """To open it takes longer than others may have to wait for it later."""
+    for number in range(4000):
+        (root / f"t-1/{number:020d}.log.0.corrupt").touch()
+    manager = started(root)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
+    manager.close(T0)
+
+
 def test_a_log_that_does_not_end_where_the_stop_left_it_is_checked_when_it_is_opened(root: Path) -> None:
     """Somebody cut it: what was done is told, and no offset is given twice."""
     segment = root / "t-1/00000000000000000000.log"
