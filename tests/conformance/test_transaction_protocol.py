@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from protocol.errors import ErrorCode
+from protocol.messages.end_txn import END_TXN
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.settled import wait_for_topic
 from tests.support.txn_client import TxnClient
+
+PATIENCE_S = 60
 
 
 class Producer:
@@ -157,6 +162,63 @@ def test_adding_what_cannot_be_added(producer: Producer):
     assert producer.state() == "Empty 0"
     assert producer.end(0, True, 4) == "INVALID_TXN_STATE"
     assert producer.end(0, False, 4) == "INVALID_TXN_STATE"
+
+
+def test_partitions_are_added_again_after_a_lost_answer(producer: Producer):
+    """The same once more changes nothing; who has been fenced meanwhile is told so."""
+    client, name, (first, second) = producer.client, producer.name, producer.places
+    with TxnClient(HOST, producer.broker.port) as lost:
+        lost.name(client.producer_id("P0"))
+        lost.send_add(name, ("P0", 0), first)
+        deadline = time.monotonic() + PATIENCE_S
+        while not client.describe(name).startswith("Ongoing"):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    joined = client.describe(name)
+    assert joined == f"Ongoing P0 0 60000 started ['{name}-0']"
+    assert client.add(name, ("P0", 0), first) == f"{name}-0 NONE"
+    assert client.describe(name) == joined
+    assert client.add(name, ("P0", 0), first, second) == f"{name}-0 NONE, {name}-1 NONE"
+    assert client.add(name, ("P0", 0), second) == f"{name}-1 NONE"
+    assert client.describe(name) == f"Ongoing P0 0 60000 started ['{name}-0', '{name}-1']"
+    with TxnClient(HOST, producer.broker.port) as newcomer:
+        newcomer.init_patiently(name)
+    assert client.add(name, ("P0", 0), first) == f"{name}-0 PRODUCER_FENCED"
+
+
+def test_nothing_is_added_while_a_transaction_ends(producer: Producer):
+    """CONCURRENT_TRANSACTIONS until its markers are written; the same request, sent again until then, is taken.
+
+    Both requests are under way at once, so that the second one is served as soon as the first one is answered; whether
+    the markers are faster is for the broker to say, now and then.
+    """
+    client, name, (first, second) = producer.client, producer.name, producer.places
+    early = f"{name}-0 CONCURRENT_TRANSACTIONS, {name}-1 CONCURRENT_TRANSACTIONS"
+    taken = f"{name}-0 NONE, {name}-1 NONE"
+    assert client.add(name, ("P0", 0), first, second) == taken
+    deadline = time.monotonic() + PATIENCE_S
+    met = 0
+    while met < 3:
+        assert time.monotonic() < deadline, "markers are always faster"
+        client.send(
+            END_TXN,
+            4,
+            transactional_id=name,
+            producer_id=client.producer_id("P0"),
+            producer_epoch=0,
+            committed=met % 2 == 0,
+        )
+        client.send_add(name, ("P0", 0), first, second)
+        assert client.receive().error_code == ErrorCode.NONE
+        told = client.added()
+        met += told == early
+        while told == early:
+            assert time.monotonic() < deadline, "it never ends"
+            time.sleep(0.01)
+            told = client.add(name, ("P0", 0), first, second)
+        assert told == taken
+        assert client.describe(name) == f"Ongoing P0 0 60000 started ['{name}-0', '{name}-1']"
+    assert producer.end(0, True, 4) == "NONE"
 
 
 @pytest.mark.parametrize("version", [4, 5])

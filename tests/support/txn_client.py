@@ -105,15 +105,27 @@ class TxnClient(DataClient):
 
     def add(self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3) -> str:
         """AddPartitionsToTxn up to v3: the codes."""
-        answer = self.call(
-            ADD_PARTITIONS_TO_TXN,
-            version,
-            v3_and_below_transactional_id=transactional_id,
-            v3_and_below_producer_id=self.producer_id(producer[0]),
-            v3_and_below_producer_epoch=producer[1],
-            v3_and_below_topics=_topics(places),
-        )
-        return _codes(answer.results_by_topic_v3_and_below)
+        fields = self._adding(transactional_id, producer, places)
+        return _codes(self.call(ADD_PARTITIONS_TO_TXN, version, **fields).results_by_topic_v3_and_below)
+
+    def send_add(
+        self, transactional_id: str, producer: tuple[str, int], *places: tuple[str, int], version: int = 3
+    ) -> None:
+        """`add`, of which `added` gives the codes."""
+        self.send(ADD_PARTITIONS_TO_TXN, version, **self._adding(transactional_id, producer, places))
+
+    def added(self) -> str:
+        return _codes(self.receive().results_by_topic_v3_and_below)
+
+    def _adding(
+        self, transactional_id: str, producer: tuple[str, int], places: Sequence[tuple[str, int]]
+    ) -> dict[str, Any]:
+        return {
+            "v3_and_below_transactional_id": transactional_id,
+            "v3_and_below_producer_id": self.producer_id(producer[0]),
+            "v3_and_below_producer_epoch": producer[1],
+            "v3_and_below_topics": _topics(places),
+        }
 
     def add_many(
         self, *transactions: tuple[str, tuple[str, int], Sequence[tuple[str, int]], bool], version: int = 4
