@@ -1,60 +1,171 @@
-"""Disks that can be filled up: a limit on the size of files, and a small file system where one may be mounted."""
+"""Disks that can be filled up: by a limit on the size of files, and a file system of two megabytes.
+
+The small file system is mounted in a name space of its own, for which nobody has to be root, and the broker is started
+in there. Where that is not allowed, as in many a container, it is what such a container has of /dev/shm. Where that is
+large a warning says so, and limits have to do.
+"""
 
 from __future__ import annotations
 
+import os
 import resource
+import shutil
 import subprocess
 import tempfile
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.brokers import OurBroker
 
 LIMIT_BYTES = 1 << 20
+_LITTLE_BYTES = 2 << 20
+
+_SHARED_MEMORY = Path("/dev/shm")
+_SMALL_ENOUGH_BYTES = 256 << 20
+"""What may be taken of the machine's memory."""
+
+_NAME_SPACES = (("--mount",), ("--user", "--map-root-user", "--mount"))
+"""Of mounts, for who may mount; with users of their own for all others."""
+_MOUNT = 'mount -t tmpfs -o size=2m tmpfs "$0" && echo mounted && exec cat'
 
 
-def _may_mount() -> bool:
-    with tempfile.TemporaryDirectory() as path:
-        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", path], capture_output=True).returncode:
-            return False
-        subprocess.run(["umount", path], check=True)
-        return True
+class CannotBeHad(Exception):
+    """The machine does not allow a disk of this kind."""
 
 
-class LimitedDisk:
+class Disk(ABC):
+    """What fills up. `path`: where its files are seen from outside of the broker."""
+
+    outlasts_the_broker = True
+
+    def __init__(self, path: Path) -> None:
+        """`path`: where the broker has it. Raises CannotBeHad."""
+        self.path = path
+
+    @property
+    def entrance(self) -> Sequence[str]:
+        """A command that runs another one where the disk is."""
+        return ()
+
+    @abstractmethod
+    def fill(self, broker: OurBroker) -> None:
+        """From now on there is little room on it."""
+
+    @abstractmethod
+    def make_room(self) -> None:
+        """For the next start of the broker."""
+
+    @abstractmethod
+    def remove(self) -> None:
+        """Take it away."""
+
+
+class LimitedDisk(Disk):
     """Files of a running broker may not become larger than `LIMIT_BYTES`."""
 
     outlasts_the_broker = False
 
     def __init__(self, path: Path) -> None:
+        super().__init__(path)
         path.mkdir()
 
     def fill(self, broker: OurBroker) -> None:
         resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (LIMIT_BYTES, LIMIT_BYTES))
 
     def make_room(self) -> None:
-        """A limit ends with its process."""
+        """The limit has ended with the broker."""
 
-    def remove(self) -> None: ...
+    def remove(self) -> None:
+        """There is nothing but a directory."""
 
 
-class SmallDisk:
-    """A file system of a few megabytes."""
-
-    outlasts_the_broker = True
+class MountedDisk(Disk):
+    """A file system of two megabytes, mounted where nobody else sees it."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir()
-        self.path = path
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(path)], check=True)
+        for flags in _NAME_SPACES:
+            command = ["unshare", *flags, "sh", "-c", _MOUNT, str(path)]
+            self._holder = subprocess.Popen(  # the name space is there as long as this process waits for its input
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            assert self._holder.stdout is not None
+            if self._holder.stdout.readline() == b"mounted\n":
+                break
+            _, errors = self._holder.communicate()
+        else:
+            raise CannotBeHad(errors.decode(errors="replace").strip())
+        self._flags = [flag for flag in flags if flag != "--map-root-user"]
+        self._inside = path
+        super().__init__(Path(f"/proc/{self._holder.pid}/root{path}"))
 
-    def fill(self, broker: OurBroker) -> None: ...
+    @property
+    def entrance(self) -> Sequence[str]:
+        keep_user = ["--preserve-credentials"] if "--user" in self._flags else []
+        return ["nsenter", "--target", str(self._holder.pid), *self._flags, *keep_user]
+
+    def fill(self, broker: OurBroker) -> None:
+        """There is little room on it from the start."""
 
     def make_room(self) -> None:
-        subprocess.run(["mount", "-o", "remount,size=100m", str(self.path)], check=True)
+        # With its source named, `mount` does not repeat the options that there are: a user may not set them all.
+        remount = ["mount", "-t", "tmpfs", "-o", "remount,size=100m", "tmpfs", str(self._inside)]
+        subprocess.run([*self.entrance, *remount], check=True)
 
     def remove(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+        self._holder.communicate()
 
 
-Disk = LimitedDisk | SmallDisk
-DISKS: list[type[Disk]] = [LimitedDisk, *([SmallDisk] if _may_mount() else [])]
+class SharedMemory(Disk):
+    """/dev/shm, where it is small: a container has 64 MiB, unless told. All but two are taken by another file."""
+
+    def __init__(self, path: Path) -> None:
+        status = os.statvfs(_SHARED_MEMORY)
+        if status.f_frsize * status.f_blocks > _SMALL_ENOUGH_BYTES:
+            raise CannotBeHad(f"{_SHARED_MEMORY} is too large to be filled")
+        self._directory = Path(tempfile.mkdtemp(dir=_SHARED_MEMORY))
+        self._filler = self._directory / "filler"
+        with self._filler.open("wb") as filler:
+            os.posix_fallocate(filler.fileno(), 0, status.f_frsize * status.f_bavail - _LITTLE_BYTES)
+        (self._directory / "data").mkdir()
+        path.symlink_to(self._directory / "data")
+        super().__init__(path)
+
+    def fill(self, broker: OurBroker) -> None:
+        """There is little room on it from the start."""
+
+    def make_room(self) -> None:
+        self._filler.unlink()
+
+    def remove(self) -> None:
+        shutil.rmtree(self._directory)
+
+
+def _small_disks() -> list[type[Disk]]:
+    """The first kind that can be had here."""
+    reasons = []
+    for kind in (MountedDisk, SharedMemory):
+        with tempfile.TemporaryDirectory() as directory:
+            try:
+                kind(Path(directory) / "probe").remove()
+                return [kind]
+            except CannotBeHad as error:
+                reasons.append(str(error))
+    warnings.warn(f"no file system is small: limits stand for full disks ({'; '.join(reasons)})", stacklevel=1)
+    return []
+
+
+DISKS: list[type[Disk]] = [LimitedDisk, *_small_disks()]
+
+
+class BrokerOnDisk(OurBroker):
+    """A broker that sees a disk where the disk was made."""
+
+    def __init__(self, directory: Path, properties: Mapping[str, str], disk: Disk) -> None:
+        self._disk = disk
+        super().__init__(directory, properties)
+
+    def _command(self, config: Path) -> list[str]:
+        return [*self._disk.entrance, *super()._command(config)]
