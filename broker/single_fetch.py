@@ -56,6 +56,7 @@ class _Wait:
         deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
         waiter = broker.purgatory.watch((partition,), self._try_again, deadline_ms, self._on_deadline)
         self.deferred.on_cancel(waiter.cancel)
+        partition.log.awaited = True
 
     def _try_again(self) -> bool:
         found = _try(*self._fetch, True)
@@ -97,11 +98,12 @@ def _try(
             if may_wait:
                 return _WAITS
         else:
-            records = log.read(offset, min(request.partition_max_bytes, max_bytes), high_watermark)
-            if isinstance(records, bytes) or len(records) < min(request.min_bytes, max_bytes):
+            found = log.read(offset, min(request.partition_max_bytes, max_bytes), high_watermark)
+            if isinstance(found, bytes) or len(found) < min(request.min_bytes, max_bytes):
                 return None
-            if not records.is_recent and records.is_cold():
+            if not found.is_recent and found.is_cold():
                 return None
+            records = found.at_hand or found
     except Exception:
         return None  # the handler finds the same, and tells
     if wanted is not None:

@@ -120,9 +120,9 @@ def answer(
     log_start_offset: int,
     records: Chunk,
 ) -> list[Chunk]:
-    """The frame of the good answer in pieces: for one who reads everything, so without aborted transactions.
+    """The frame of the good answer: for one who reads everything, so without aborted transactions.
 
-    Empty records are told as none.
+    In one piece where the records are bytes, else they are a piece of their own.
     """
     size = len(records)
     offsets = high_watermark, last_stable_offset, log_start_offset
@@ -130,7 +130,8 @@ def answer(
         name = request.topic.encode()
         data = _PLAIN_DATA.pack(1, request.partition, 0, *offsets, -1, -1, size)
         total = _PLAIN_ANSWER.size - 4 + len(name) + len(data) + size
-        return [_PLAIN_ANSWER.pack(total, correlation_id, 0, session_id, 1, len(name)) + name + data, records]
+        head = _PLAIN_ANSWER.pack(total, correlation_id, 0, session_id, 1, len(name)) + name
+        return [head + data + records] if isinstance(records, bytes) else [head + data, records]
     data = _COMPACT_DATA.pack(2, request.partition, 0, *offsets, 0, -1) + unsigned_varint(size + 1)
     if version < _FIRST_WITH_TOPIC_ID:
         name = request.topic.encode()
@@ -139,6 +140,8 @@ def answer(
     else:
         total = _ID_ANSWER.size - 4 + len(data) + size + len(_COMPACT_END)
         head = _ID_ANSWER.pack(total, correlation_id, 0, session_id, 2, request.topic_id)
+    if isinstance(records, bytes):
+        return [head + data + records + _COMPACT_END]
     return [head + data, records, _COMPACT_END]
 
 

@@ -19,15 +19,25 @@ class FetchSlice:
     Dropping the slice is letting go; `release()` does it at once.
     """
 
-    __slots__ = ("_fs", "_size", "file", "is_recent", "position")
+    __slots__ = ("_fs", "_size", "at_hand", "file", "is_recent", "position")
 
-    def __init__(self, fs: FileSystem, file: OpenFile, position: int, size: int, is_recent: bool = False) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        file: OpenFile,
+        position: int,
+        size: int,
+        is_recent: bool = False,
+        at_hand: bytes = EMPTY,
+    ) -> None:
         self._fs = fs
         self.file: OpenFile | None = file
         #: Appended not long ago, so that it is in the page cache.
         self.is_recent = is_recent
         self.position = position
         self._size = size
+        #: All of its bytes, where they are in memory; else none.
+        self.at_hand = at_hand
 
     def __len__(self) -> int:
         return self._size
@@ -68,6 +78,8 @@ class FetchSlice:
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """The bytes, or `size` of them from `start` on. Fewer only where the file was cut meanwhile."""
+        if self.at_hand:
+            return self.at_hand[start : None if size is None else start + size]
         want = self._size - start if size is None else min(size, self._size - start)
         handle, parts = self.fileno(), []
         while want > 0:

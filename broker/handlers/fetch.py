@@ -241,6 +241,7 @@ class Attempt:
             partition = get(wanted.topic, wanted.index) if wanted.topic is not None else None
             if partition is not None:
                 self._waits_for.append((partition, partition.log.size_bytes))
+                partition.log.awaited = True
         waiter = broker.purgatory.watch(
             [partition for partition, _ in self._waits_for],
             self._try_complete,

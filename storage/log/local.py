@@ -14,6 +14,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from protocol.records.batch import LOG_OVERHEAD
+from protocol.records.buffer import Buffer
 from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import EMPTY, FetchSlice
 from storage.log.directory import LogDirectory
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _FRONT = Struct(">qii")
 #: Of so many batches appended last the position is remembered, for readers at the tail.
 _RECENT_BATCHES = 512
+#: A batch of up to so many bytes is kept for who waits for it: what is larger goes out by sendfile.
+_KEPT_BYTES = 4096
 
 
 class LocalLog:
@@ -37,9 +40,11 @@ class LocalLog:
     __slots__ = (
         "_active",
         "_config",
+        "_last_batch",
         "_recent_offsets",
         "_recent_positions",
         "_stable_position",
+        "awaited",
         "cleaning",
         "closed",
         "copied",
@@ -86,6 +91,8 @@ class LocalLog:
         #: Flushes under way.
         self.flushes: list[FlushTask] = []
         self.closed = False
+        #: Somebody waits for the next batch: it is kept in memory, as it is read at once.
+        self.awaited = False
         #: Ends what a cleaner is doing with it; None: none is. Until it is done, its closed segments stay.
         self.cleaning: Callable[[], None] | None = None
         #: Whether that only reads it, by the names of its files: then segments may go that are over.
@@ -115,6 +122,7 @@ class LocalLog:
     def _forget_positions(self) -> None:
         self._recent_offsets = array("q")
         self._recent_positions = array("q")
+        self._last_batch = EMPTY
         self._stable_position = None
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -138,13 +146,19 @@ class LocalLog:
             if segment.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
                 segment = self.roll(base_offset, now_ms)
             position = segment.size_bytes
+            self._last_batch = EMPTY
             # The checksum covers neither field; the length between them stays as it is.
             if view.readonly:
                 front = _FRONT.pack(base_offset, size - LOG_OVERHEAD, leader_epoch)
-                segment.append((front, view[_FRONT.size :]), size, last_offset, max_timestamp)
+                buffers: tuple[Buffer, ...] = (front, view[_FRONT.size :])
             else:
                 _FRONT.pack_into(view, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
-                segment.append((view,), size, last_offset, max_timestamp)
+                buffers = (view,)
+            segment.append(buffers, size, last_offset, max_timestamp)
+            if self.awaited:
+                self.awaited = False
+                if size <= _KEPT_BYTES:
+                    self._last_batch = b"".join(buffers)
         except OSError as error:
             with suppress(OSError):  # nothing of it was acknowledged: recovery cuts off what is no whole batch
                 self._active.undo_append()
@@ -233,13 +247,16 @@ class LocalLog:
         if offset >= end_offset:
             return EMPTY
         recent = self._recent_offsets
-        batch_end = 0
+        at_hand = EMPTY
         is_recent = bool(recent) and offset >= recent[0]
         if is_recent:
             place = bisect_right(recent, offset)
             positions = self._recent_positions
             segment, position = self._active, positions[place - 1]
-            batch_end = positions[place] if place < len(positions) else segment.size_bytes
+            if place < len(positions):
+                batch_end = positions[place]
+            else:
+                batch_end, at_hand = segment.size_bytes, self._last_batch
         else:
             found = self._locate(offset)
             if found is None:
@@ -262,8 +279,10 @@ class LocalLog:
             return EMPTY
         log = segment.log
         log.used = True
+        if size != len(at_hand):
+            at_hand = EMPTY
         try:
-            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, is_recent)
+            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, is_recent, at_hand)
         except OSError as error:
             raise self.directory.fail(error) from error
 

@@ -281,6 +281,22 @@ def test_what_waits_for_something_else_than_a_record_is_left_to_the_handler(brok
     assert asked(broker, 12, fields(12, 15, **{"max_wait_ms": 500, **more})) is None
 
 
+def test_what_was_waited_for_is_sent_from_memory(broker, monkeypatch):
+    """No file is read for the one batch that ends the wait, nor does it take a piece of its own."""
+    chunks = []
+    waiting = asked(broker, 12, fields(12, 0, index=1, max_wait_ms=500))
+    waiting.add_done_callback(lambda done: chunks.extend(done.result()))
+    monkeypatch.setattr(FetchSlice, "fileno", lambda self: pytest.fail("the file is read"))
+
+    builder = BatchBuilder()
+    builder.append(broker.clock.now_ms(), None, b"new")
+    broker.partitions.get("t", 1).append(bytearray(builder.build()), broker.clock.now_ms())
+    broker.settle()
+
+    assert [bytes] == [type(chunk) for chunk in chunks]
+    assert decoded(12, chunks).responses[0].partitions[0].high_watermark == 1
+
+
 def test_a_client_that_hangs_up_waits_no_more(broker):
     waiting = asked(broker, 12, fields(12, 15, max_wait_ms=500))
     assert isinstance(waiting, Deferred)

@@ -126,19 +126,20 @@ def test_bytes_that_are_no_request_are_left_alone(version, cut, data):
     correlation_id=INT32,
     session_id=st.integers(0, (1 << 31) - 1),
     offsets=st.tuples(INT64, INT64, INT64),
-    size=st.sampled_from([1, 126, 127, 128, 16_382, 16_383, 16_384]),
+    size=st.sampled_from([0, 1, 126, 127, 128, 16_382, 16_383, 16_384]),
+    at_hand=st.booleans(),
 )
 def test_what_it_answers_is_what_the_schema_answers(
-    version, topic, topic_id, correlation_id, session_id, offsets, size
+    version, topic, topic_id, correlation_id, session_id, offsets, size, at_hand
 ):
-    """Byte for byte, with the records in a piece of their own."""
+    """Byte for byte, with records that are not at hand in a piece of their own."""
     request = parse(version, encoded(version, topic=topic, topic_id=topic_id), 0)
-    records = b"r" * size
+    records = b"r" * size if at_hand else memoryview(b"r" * size)
     chunks = answer(version, correlation_id, request, session_id, *offsets, records)
     data = FetchedData(0, 0, *offsets, records)
     told = as_struct(FetchAnswer(0, session_id, [FetchedTopic(topic, topic_id, [data])]))
 
-    assert chunks[1] is records
+    assert len(chunks) == 1 if at_hand else chunks[1] is records
     assert b"".join(chunks) == b"".join(encode_response(FETCH, version, correlation_id, told))
 
 

@@ -7,6 +7,7 @@ import pytest
 from protocol.records.record import iter_records
 from storage.errors import OffsetOutOfRange
 from storage.fetch_slice import FetchSlice
+from storage.fs import LOCAL
 from storage.log_config import LogConfig
 from storage.segment.files import LOG_SUFFIX, file_name
 from tests.support.logs import append, batch, bytes_of, close, open_log, read_all, sized
@@ -104,3 +105,49 @@ def test_slice_outlives_its_segment(tmp_path: Path) -> None:
     part.release()
     with pytest.raises(ValueError, match="released"):
         part.fileno()
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_batch_that_is_awaited_is_at_hand_as_it_stands_in_the_file(tmp_path: Path, writable: bool) -> None:
+    """Once: only who waits has it kept. Read as a whole or in part, with what is before it or alone."""
+    log = open_log(tmp_path)
+    for number in range(3):
+        log.awaited = number == 1
+        data = sized(100 + number)
+        append(log, bytearray(data) if writable else bytes(data), leader_epoch=4)
+        parts = {offset: log.read(offset, 1 << 20, number + 1) for offset in range(number + 1)}
+        for part in parts.values():
+            assert isinstance(part, FetchSlice)
+            in_file = LOCAL.pread(part.fileno(), len(part), part.position)
+            assert part.read() == in_file
+            assert part.read(10, 20) == in_file[10:30]
+            assert part.at_hand in (b"", in_file)
+        kept = [offset for offset, part in parts.items() if isinstance(part, FetchSlice) and part.at_hand]
+        assert kept == ([1] if number == 1 else [])
+        assert not log.awaited
+        shortened = log.read(number, 50, number + 1, min_one_batch=True)
+        assert len(shortened) == 100 + number
+    close(log)
+
+
+def test_a_large_batch_that_is_awaited_is_not_kept(tmp_path: Path) -> None:
+    """Those go out by sendfile."""
+    log = open_log(tmp_path)
+    log.awaited = True
+    append(log, sized(5000))
+    part = log.read(0, 1 << 20, 1)
+    assert isinstance(part, FetchSlice)
+    assert not part.at_hand
+    close(log)
+
+
+def test_what_was_awaited_is_forgotten_with_what_is_cut_off(tmp_path: Path) -> None:
+    """A roll, too, makes the last batch one like others."""
+    log = open_log(tmp_path)
+    log.awaited = True
+    append(log, sized(100))
+    log.roll(1, 0)
+    part = log.read(0, 1 << 20, 1)
+    assert isinstance(part, FetchSlice)
+    assert not part.at_hand
+    close(log)
