@@ -1,0 +1,109 @@
+"""kafka-verifiable-producer and kafka-verifiable-consumer, with which Apache Kafka tests itself: what one was told of
+each record, the other finds, once, in either group protocol.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.data_client import DataClient
+from tests.support.scale import scaled
+from tests.support.settled import wait_for_topic
+from tests.support.verifiable_tools import ENDED_BY_SIGTERM, VerifiableTool
+
+PARTITIONS = 3
+PATIENCE_S = 120
+
+
+@pytest.fixture
+def client(reference: RunningBroker, name: str) -> DataClient:
+    """A connection to a broker with a topic of that name: the producer does not send again what is refused."""
+    with DataClient(HOST, reference.port) as made:
+        made.create_topic(name, PARTITIONS)
+        wait_for_topic(reference, name, PARTITIONS)
+        yield made
+
+
+def at(broker: RunningBroker, topic: str, **options: object) -> list[str]:
+    """A command line: max_messages for --max-messages."""
+    given = [word for key, value in options.items() for word in (f"--{key.replace('_', '-')}", str(value))]
+    return ["--bootstrap-server", broker.bootstrap, "--topic", topic, *given]
+
+
+def places(events: list[dict[str, object]]) -> dict[tuple[object, object], object]:
+    """The value at each partition and offset."""
+    return {(event["partition"], event["offset"]): event["value"] for event in events}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_consumers_find_what_the_producer_was_told(
+    reference: RunningBroker, client: DataClient, name: str, tmp_path: Path, protocol: str
+) -> None:
+    """The second consumer goes on where the first one has committed."""
+    count = scaled(200)
+    arguments = at(reference, name, max_messages=count, value_prefix=7, repeating_keys=5)
+    with VerifiableTool("kafka-verifiable-producer", tmp_path / "producer", *arguments) as producer:
+        assert producer.wait() == 0, producer.story
+    sent = producer.events("producer_send_success")
+    assert Counter(event["value"] for event in sent) == Counter(f"7.{number}" for number in range(count))
+    assert {event["key"] for event in sent} == {str(number) for number in range(5)}
+    [summary] = producer.events("tool_data")
+    assert (summary["sent"], summary["acked"]) == (count, count)
+
+    read: dict[tuple[object, object], object] = {}
+    for number, most in enumerate((count // 2, count - count // 2)):
+        arguments = [
+            *at(reference, name, group_id=name, group_protocol=protocol, max_messages=most, reset_policy="earliest"),
+            "--verbose",
+        ]
+        with VerifiableTool("kafka-verifiable-consumer", tmp_path / str(number), *arguments) as consumer:
+            assert consumer.wait() == 0, consumer.story
+        found = consumer.events("record_data")
+        assert len(found) == most
+        assert not read.keys() & places(found).keys()
+        assert all(event["success"] for event in consumer.events("offsets_committed")), consumer.story
+        read.update(places(found))
+    assert read == places(sent)
+    ends = Counter(event["partition"] for event in sent)
+    assert client.committed(name, name, range(PARTITIONS)) == [ends[index] or -1 for index in range(PARTITIONS)]
+
+
+def test_tools_that_are_told_to_stop_have_done_what_they_say(
+    reference: RunningBroker, client: DataClient, name: str, tmp_path: Path
+) -> None:
+    """What the producer has sent is acknowledged, but for a record that it comes to send to itself closed; the consumer
+    gives its partitions back, and has committed.
+    """
+    with VerifiableTool("kafka-verifiable-producer", tmp_path / "a", *at(reference, name, throughput=200)) as producer:
+        until(lambda: len(producer.events("producer_send_success")) > 100, producer)
+        assert producer.stop() == ENDED_BY_SIGTERM
+    sent = producer.events("producer_send_success")
+    refused = producer.events("producer_send_error")
+    assert all("closed" in str(event["message"]) for event in refused), refused
+    [summary] = producer.events("tool_data")
+    assert (summary["sent"], summary["acked"]) == (len(sent) + len(refused), len(sent))
+    ends = [client.bounds(name, index)[1] for index in range(PARTITIONS)]
+    assert sum(ends) == len(sent)
+
+    with VerifiableTool("kafka-verifiable-consumer", tmp_path / "b", *at(reference, name, group_id=name)) as consumer:
+        until(lambda: sum(event["count"] for event in consumer.events("records_consumed")) >= len(sent), consumer)
+        until(lambda: client.committed(name, name, range(PARTITIONS)) == [end or -1 for end in ends], consumer)
+        assert consumer.stop() == ENDED_BY_SIGTERM
+    assert consumer.events("shutdown_complete"), consumer.story
+    [given] = consumer.events("partitions_assigned")
+    [taken] = consumer.events("partitions_revoked")
+    assert len(given["partitions"]) == len(taken["partitions"]) == PARTITIONS
+
+
+def until(condition, tool: VerifiableTool) -> None:
+    """Wait for a condition, as long as the tool runs."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert tool.is_running, tool.story
+        assert time.monotonic() < deadline, tool.story
+        time.sleep(0.05)
