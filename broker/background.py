@@ -43,8 +43,6 @@ log = logging.getLogger(__name__)
 
 #: Logs handed to the thread together; each holds a file open or two meanwhile.
 _FLUSHES_AT_ONCE = 16
-#: Logs looked at for expired segments in a turn of the loop: some of them may have to be opened for that.
-_RETAINED_AT_ONCE = 8
 #: So many logs are forced to the disk at a time for producers that wait: two and eight were measured alike, one half as
 #: good.
 _SYNC_THREADS = 4
@@ -130,14 +128,14 @@ class Background:
             self.run(self._logs.removal_tasks(self._clock.now_ms())).add_done_callback(lambda _: done.resolve(None))
 
     def retain(self) -> None:
-        """Take out expired segments, of some logs at a time between other work of the loop."""
-        self._retain_next(self._logs.opened())
+        """Take out expired segments, a log at a time between other work of the loop."""
+        self._retain_next(self._logs.retention_tasks(self._clock.now_ms()))
 
-    def _retain_next(self, logs: Iterator[PartitionLog]) -> None:
-        some = [] if self._stopped else list(islice(logs, _RETAINED_AT_ONCE))
-        if some:
-            self.run(self._logs.retention_tasks(self._clock.now_ms(), some))
-            self._loop.call_soon(lambda: self._retain_next(logs))
+    def _retain_next(self, tasks: Iterator[Task]) -> None:
+        task = next(tasks, None)
+        if task is not None:
+            self.run([task])
+            self._loop.call_soon(lambda: self._retain_next(tasks))
 
     def checkpoint(self, *names: str) -> Deferred[None]:
         """Write the checkpoint files of these names, in all directories."""

@@ -28,11 +28,10 @@ from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
-from storage.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
+from storage.checkpoints import PARTITION_METADATA, write_topic_id
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory, check_all, lock_all
-from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_manager import LogManager
 from storage.open_files import DEFAULT_CAPACITY
@@ -40,6 +39,7 @@ from storage.recovery.found_directory import Recover
 from storage.recovery.job import Recovered, RecoveryJob
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
+from storage.recovery.stored_log import StoredLog
 
 log = logging.getLogger(__name__)
 
@@ -96,13 +96,7 @@ def open_node(
     paths = [path.rstrip("/") for path in config.log_dirs]
     metadata_path = config.metadata_log_dir.rstrip("/")
     cluster_id = config.get_str("pybroker.cluster.id")
-    logs = LogManager(
-        paths,
-        fs=fs,
-        max_open_files=max_open_files,
-        on_failure=on_failure,
-        on_remark=lambda line: log.warning("%s", line),
-    )
+    logs = LogManager(paths, fs=fs, max_open_files=max_open_files, on_failure=on_failure)
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
     others = []
     if metadata_directory is None:
@@ -151,9 +145,7 @@ def open_node(
             now_ms,
             _recovery(config) if fs is LOCAL else None,
             _places(image, config.node_id, data),
-            lazily=True,
         )
-        _open_strange(logs, image)
         for cut in logs.cuts:
             log.warning("%s", cut)
         for directory in logs.directories:
@@ -284,16 +276,6 @@ def endpoints(listeners: tuple[Listener, ...]) -> list[Endpoint]:
         Endpoint(each.name, each.host or "localhost", each.port, SECURITY_PROTOCOLS[each.security_protocol])
         for each in listeners
     ]
-
-
-def _open_strange(logs: LogManager, image: MetadataImage) -> None:
-    """Open those logs now that may not be what the metadata has under their name."""
-    for (name, index), (directory, stored) in list(logs.unopened.items()):
-        topic = image.topic(name)
-        topic_id = read_topic_id(directory.fs, stored.path)
-        if topic is None or index not in topic.partitions or topic_id != topic.topic_id:
-            with suppress(LogOffline):
-                logs.open(name, index)
 
 
 def _take_out_strays(

@@ -7,7 +7,7 @@ the high watermark follows the log end offset.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from protocol.errors import ErrorCode
 from protocol.primitives import ZERO_UUID
@@ -40,15 +40,6 @@ class OfflineLog:
         raise LogOffline(self._reason.path, self._reason.reason)
 
 
-class UnopenedLog(NamedTuple):
-    """Stands for a log that is opened when it is needed: `open(partition)` does, or raises LogOffline."""
-
-    topic: str
-    partition: int
-    topic_id: bytes
-    open: Callable[[Partition], PartitionLog]
-
-
 class Partition:
     """One partition of a topic, led by this broker. Also the purgatory's key for what waits for it.
 
@@ -57,7 +48,6 @@ class Partition:
     """
 
     __slots__ = (
-        "_open_log",
         "_wake",
         "hosted",
         "index",
@@ -72,11 +62,9 @@ class Partition:
         "topic_id",
     )
 
-    log: PartitionLog
-
     def __init__(
         self,
-        log: PartitionLog | UnopenedLog,
+        log: PartitionLog,
         *,
         leader_id: int,
         leader_epoch: int,
@@ -88,7 +76,7 @@ class Partition:
         self.topic = log.topic
         self.topic_id: bytes = log.topic_id or ZERO_UUID
         self.index = log.partition
-        self._take(log)
+        self.log = log
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.replicas = replicas
@@ -100,10 +88,6 @@ class Partition:
         #: What has to wait for a batch that is being opened; None mostly. See broker/appends.py.
         self.queue: AppendQueue | None = None
         self._wake = wake
-
-    def _take(self, log: PartitionLog | UnopenedLog) -> None:
-        assert not isinstance(log, UnopenedLog)
-        self.log = log
 
     def __repr__(self) -> str:
         return f"Partition({self})"
@@ -179,34 +163,3 @@ class Partition:
     def check_exact_leader_epoch(self, epoch: int) -> ErrorCode:
         """The same for all but Fetch, which alone takes any negative epoch for none: here only -1 is."""
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < NO_LEADER_EPOCH else self.check_leader_epoch(epoch)
-
-
-class UnopenedPartition(Partition):
-    """One whose log nobody has needed yet: with the first look at `log` it becomes an ordinary partition.
-
-    A class of its own, since one with `__getattr__` answers more slowly for every attribute.
-    """
-
-    __slots__ = ()
-
-    def _take(self, log: PartitionLog | UnopenedLog) -> None:
-        assert isinstance(log, UnopenedLog)
-        self._open_log = log.open
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> object:
-            """What is missing is the log. LogOffline: it cannot be opened just now."""
-            if name != "log":
-                raise AttributeError(name)
-            self.log = self._open_log(self)
-            self.__class__ = Partition
-            return self.log
-
-    @property
-    def online(self) -> bool:
-        try:
-            log = self.log
-        except LogOffline:
-            return False
-        return not isinstance(log, OfflineLog) and log.directory.is_online

@@ -14,7 +14,7 @@ from typing import cast
 
 from broker.clock import Clock
 from broker.missing import Missing
-from broker.partition import OfflineLog, Partition, UnopenedLog, UnopenedPartition
+from broker.partition import OfflineLog, Partition
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
@@ -99,9 +99,8 @@ class Partitions:
         is_new: bool = True,
     ) -> Partition:
         """Host a partition, with the log that is there or a new one. With a disk that fails it is hosted offline."""
-        found = self._log(topic, topic_id, index, config, is_new)
-        partition = (UnopenedPartition if isinstance(found, UnopenedLog) else Partition)(
-            found,
+        partition = Partition(
+            self._log(topic, topic_id, index, config, is_new),
             leader_id=self._node_id,
             leader_epoch=leader_epoch,
             replicas=tuple(replicas) or (self._node_id,),
@@ -115,43 +114,13 @@ class Partitions:
         self.lead(partition, leader_epoch)
         return partition
 
-    def _log(
-        self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool
-    ) -> PartitionLog | UnopenedLog:
+    def _log(self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool) -> PartitionLog:
         try:
             if (topic_id, index) in self._missing:
                 raise LogOffline(f"{topic}-{index}", self._missing[topic_id, index])
-            if (topic, index) in self._logs.unopened:
-                return UnopenedLog(topic, index, topic_id, self._open)
             return self._logs.create(topic, index, topic_id, config, self._clock.now_ms(), is_new=is_new)
         except LogOffline as error:
             return cast(PartitionLog, OfflineLog(topic, index, topic_id, config, error))
-
-    def _open(self, partition: Partition) -> PartitionLog:
-        """The log of a partition that has waited for somebody to need it. LogOffline: it may be had another time."""
-        key = partition.topic, partition.index
-        unopened = self._logs.unopened.get(key)
-        try:
-            opened = self._logs.open(*key)
-        except LogOffline as error:
-            assert unopened is not None, "what is open is not opened"
-            if unopened.directory.is_online and key not in self._logs.refused:
-                raise
-            log.error("A log is offline: %s", error)
-            return cast(PartitionLog, OfflineLog(*key, partition.topic_id, unopened.stored.config, error))
-        if opened is None:
-            raise LogOffline(str(partition), "the log is deleted")
-        with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
-            opened.assign_leader_epoch(partition.leader_epoch)
-        return opened
-
-    def directory_of(self, partition: Partition) -> LogDirectory | None:
-        """Where its log lies; None where that is offline."""
-        if isinstance(partition, UnopenedPartition):
-            unopened = self._logs.unopened.get((partition.topic, partition.index))
-            if unopened is not None:
-                return unopened.directory
-        return None if isinstance(partition.log, OfflineLog) else partition.log.directory
 
     def delete(self, topic: str) -> None:
         """Stop hosting a topic: its directories are renamed away, who waits for it is woken and finds it gone."""
@@ -166,27 +135,25 @@ class Partitions:
     def lead(self, partition: Partition, leader_epoch: int) -> None:
         """Lead a partition in that epoch, as far as its disk works."""
         partition.leader_epoch = leader_epoch
-        if not isinstance(partition, UnopenedPartition) and partition.online:
+        if partition.online:
             with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
                 partition.lead(leader_epoch)
 
     def take_offline(self, directory: LogDirectory) -> list[Partition]:
         """A log directory has failed: its partitions answer with that from now on; who waits for them is woken."""
-        lost = [each for each in self if self.directory_of(each) is directory]
+        lost = [each for each in self if not isinstance(each.log, OfflineLog) and each.log.directory is directory]
         for partition in lost:
             log = partition.log
-            if not isinstance(log, OfflineLog):
-                reason = LogOffline(log.path, directory.failure or "")
-                offline = OfflineLog(partition.topic, partition.index, partition.topic_id, log.config, reason)
-                partition.log = cast(PartitionLog, offline)
+            reason = LogOffline(log.path, directory.failure or "")
+            offline = OfflineLog(partition.topic, partition.index, partition.topic_id, log.config, reason)
+            partition.log = cast(PartitionLog, offline)
             self._wake(partition)
         self.tell_offline()
         return lost
 
     def tell_offline(self) -> None:
         """Log which partitions are offline, if any are: in one line, however many there are."""
-        known = (each for each in self if not isinstance(each, UnopenedPartition))
-        names = [f"{each.topic}-{each.index}" for each in known if isinstance(each.log, OfflineLog)]
+        names = [f"{each.topic}-{each.index}" for each in self if isinstance(each.log, OfflineLog)]
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             log.error("Partitions are offline: %s%s", ", ".join(names[:_NAMED]), more)
@@ -194,7 +161,4 @@ class Partitions:
     def update_config(self, topic: str, config: LogConfig) -> None:
         """Give the logs of a topic their new configuration."""
         for partition in self.of_topic(topic).values():
-            if isinstance(partition, UnopenedPartition):
-                self._logs.configure(topic, partition.index, config)
-            else:
-                partition.log.config = config
+            partition.log.config = config

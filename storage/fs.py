@@ -30,7 +30,7 @@ _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class DirEntry(NamedTuple):
-    """A name in a directory; the size of a directory grows with the number of names in it."""
+    """A name in a directory; the size is that of files."""
 
     name: str
     is_directory: bool

@@ -6,12 +6,11 @@ written to checkpoint files. Times are arguments; nothing here asks a clock.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
-from itertools import chain
 from uuid import uuid4
 
 from protocol.records.errors import RecordsError
@@ -21,29 +20,30 @@ from storage.cleaner.swap import SwapInTask
 from storage.directory_names import delete_name, stray_name
 from storage.errors import LogOffline, StorageError
 from storage.fs import LOCAL, FileSystem
-from storage.log.closing import close_logs
 from storage.log.directory import LogDirectory, lock_all
-from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flushes
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
 from storage.log.partition import PartitionLog
 from storage.log.removals import Removals
 from storage.log.retention import expired_segments, remove_segments
-from storage.log.stored_log import StoredLog, UnopenedLog
-from storage.log.tasks import FlushTask, RenameTask, Task
-from storage.log_config import LogConfig
+from storage.log.tasks import FlushTask, RenameTask, Task, WriteTask
+from storage.log_config import LONG_MAX, LogConfig
 from storage.moves.twins import Settled, orphan, settle_twins
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
-from storage.recovery.found_directory import FutureLog, Recover, look_into_all
+from storage.recovery.found_directory import FoundDirectory, FutureLog, Recover, look_into
+from storage.recovery.job import RecoveryJob
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
+from storage.recovery.stored_log import StoredLog
+
+#: fsyncs at a time when the broker stops.
+_FLUSHES_AT_ONCE = 16
 
 
 class LogManager:
     """`directories` in the order of log.dirs; `logs` by (topic, partition), those of offline directories too.
 
-    `on_failure` is called, on the loop, with each directory that fails; `on_remark` with a line for what was found
-    damaged in a log that was opened later than the others.
+    `on_failure` is called, on the loop, with each directory that fails.
     """
 
     def __init__(
@@ -53,13 +53,10 @@ class LogManager:
         fs: FileSystem = LOCAL,
         max_open_files: int = DEFAULT_CAPACITY,
         on_failure: Callable[[LogDirectory], None] | None = None,
-        on_remark: Callable[[str], None] = lambda line: None,
     ) -> None:
         files = OpenFiles(fs, max_open_files)
         self.directories = [LogDirectory(path.rstrip("/"), fs, files, on_failure=on_failure) for path in paths]
         self.logs: dict[TopicPartition, PartitionLog] = {}
-        #: Those that nobody has asked for since a clean stop: `open` puts them among `logs`.
-        self.unopened: dict[TopicPartition, UnopenedLog] = {}
         #: producer.id.expiration.ms
         self.producer_expiration_ms = DEFAULT_EXPIRATION_MS
         #: Names in log directories that are no partition's, left alone.
@@ -72,10 +69,9 @@ class LogManager:
         self.preferred: dict[TopicPartition, LogDirectory] = {}
         #: What recovery has cut off.
         self.cuts: list[Cut] = []
-        self._checkpoints = OffsetCheckpoints(self.logs, self.unopened)
+        self._checkpoints = OffsetCheckpoints(self.logs)
         self._removals = Removals()
         self._fs = fs
-        self._on_remark = on_remark
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -93,10 +89,8 @@ class LogManager:
         now_ms: int,
         recover: Recover | None = None,
         place_of: Callable[[str, int], str | None] = lambda topic, partition: None,
-        *,
-        lazily: bool = False,
     ) -> None:
-        """Open all logs; `lazily`: those of which that can wait later (`open`). A directory that fails goes offline.
+        """Open all logs. A directory that fails meanwhile goes offline.
 
         `config_of(topic)` gives a topic's values, `place_of(topic, partition)` the path of the log directory in which
         the metadata has a partition.
@@ -105,76 +99,46 @@ class LogManager:
         single log that cannot be opened is among `refused`, what had to be cut off others in `cuts`.
         DirectoryRefused: two directories have the same partition with different records, and `place_of` names neither.
         """
-        found = look_into_all(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
-        copies = Counter(chain.from_iterable(each.partitions for each in found))
+        config_of, expiration_ms = cache(config_of), self.producer_expiration_ms
+        found: list[FoundDirectory] = []
+        jobs: list[RecoveryJob] = []
+        for directory in (each for each in self.directories if each.is_online):
+            try:
+                found.append(look_into(directory))
+                if recover is not None:
+                    jobs += found[-1].jobs(found[-1].logs(config_of, now_ms, expiration_ms))
+            except OSError as error:
+                directory.fail(error)
+        recovered = recover(jobs) if recover is not None and jobs else {}
         twins: list[PartitionLog] = []
         for each in found:
-            self.cuts += each.cuts
+            for path in recovered.keys() & each.partitions.values():
+                self.cuts += recovered[path].cuts
+                each.directory.remarks += recovered[path].remarks
             if each.deleted:
                 self._removals.add(now_ms, each.directory, each.deleted, partitions=True)
             self.ignored += each.ignored
             self.futures += each.futures
-            for stored in each.logs:
-                key = stored.topic, stored.partition
+            for stored in each.logs(config_of, now_ms, expiration_ms):
                 if each.directory.failure is not None:
                     break
-                if lazily and stored.can_wait and copies[key] == 1:
-                    self.unopened[key] = UnopenedLog(each.directory, stored)
-                    each.directory.log_count += 1
-                    continue
-                with suppress(LogOffline):
-                    log = self._load(each.directory, stored)
-                    if key in self.logs:
+                if stored.path in recovered:
+                    stored = replace(stored, recovered=True)
+                try:
+                    log = load_log(each.directory, stored, self.cuts)
+                except OSError as error:
+                    each.directory.fail(error)
+                except (StorageError, RecordsError) as error:
+                    self.refused[stored.topic, stored.partition] = LogOffline(
+                        stored.path, f"{type(error).__name__}: {error}"
+                    )
+                else:
+                    if (log.topic, log.partition) in self.logs:
                         twins.append(log)
                     else:
                         self.add(log)
         if twins:
             self._settle(twins, place_of, now_ms)
-
-    def _load(self, directory: LogDirectory, stored: StoredLog) -> PartitionLog:
-        """LogOffline: the directory has failed, no descriptor is left, or the log alone is now among `refused`."""
-        try:
-            return load_log(directory, stored, self.cuts)
-        except OSError as error:
-            raise directory.fail(error) from error
-        except (StorageError, RecordsError) as error:
-            refused = LogOffline(stored.path, f"{type(error).__name__}: {error}")
-            self.refused[stored.topic, stored.partition] = refused
-            raise refused from error
-
-    def open(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log, opened if it has waited for that; None where there is none. LogOffline, as of `_load`."""
-        key = topic, partition
-        if key not in self.unopened:
-            return self.logs.get(key)
-        directory, stored = self.unopened[key]
-        if directory.failure is not None:
-            raise LogOffline(stored.path, directory.failure)
-        if key in self.refused:
-            raise self.refused[key]
-        cuts, remarks = len(self.cuts), len(directory.remarks)
-        log = self._load(directory, stored)
-        self._forget_unopened(key)
-        self.add(log)
-        for line in (*map(str, self.cuts[cuts:]), *directory.remarks[remarks:]):
-            self._on_remark(line)
-        return log
-
-    def _forget_unopened(self, key: TopicPartition) -> UnopenedLog | None:
-        unopened = self.unopened.pop(key, None)
-        if unopened is not None:
-            unopened.directory.log_count -= 1
-        return unopened
-
-    def opened(self) -> Iterator[PartitionLog]:
-        """All logs; those that have waited are opened as one iterates."""
-        yield from list(self.logs.values())
-        for key in list(self.unopened):
-            log = None
-            with suppress(LogOffline):
-                log = self.open(*key)
-            if log is not None:
-                yield log
 
     def _settle(self, twins: list[PartitionLog], place_of: Callable[[str, int], str | None], now_ms: int) -> None:
         """Keep one log of each partition that was found twice. The other goes, as ever, when that is on the disk."""
@@ -201,16 +165,37 @@ class LogManager:
 
     def close(self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = ()) -> None:
         """Write everything, and mark the directories whose stop was clean. `others`: logs that are not among `logs`."""
-        close_logs([*self.logs.values(), *others], now_ms)
+        logs = [log for log in (*self.logs.values(), *others) if log.directory.is_online and not log.closed]
+        for log in logs:
+            _try(log.directory, log.complete)
+        # Each flush waits for the disk, which does many at once as fast as one; but each holds its files open.
+        with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
+            for start in range(0, len(logs), _FLUSHES_AT_ONCE):
+                some = logs[start : start + _FLUSHES_AT_ONCE]
+                tasks = [task for log in some for task in self._last_tasks(log, now_ms)]
+                deque(pool.map(lambda task: task.run(), tasks), maxlen=0)
+                for task in tasks:
+                    task.apply()
+                for log in some:
+                    log.close_files()
         for directory in self.directories:
             for checkpoint in self._checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
             if directory.is_online:
-                directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
+                _try(directory, partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 
+    def _last_tasks(self, log: PartitionLog, now_ms: int) -> Iterator[Task]:
+        if (data := log.leader_epochs.unwritten()) is not None:
+            yield WriteTask(log.directory, log.leader_epochs.path, data)
+        if (task := self.flush_task(log, now_ms)) is not None:
+            yield task
+
     # -- logs --------------------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, partition: int) -> PartitionLog | None:
+        return self.logs.get((topic, partition))
 
     def create(
         self,
@@ -227,7 +212,7 @@ class LogManager:
         What lies there of a topic of that name that is no more, as a deletion did not reach it, is set aside.
         LogOffline: no directory works; or it lies, or as it is not new may lie, in a directory that does not.
         """
-        log = self.open(topic, partition)
+        log = self.logs.get((topic, partition))
         if log is not None:
             if log.directory.failure is not None:
                 raise LogOffline(log.path, log.directory.failure)
@@ -277,23 +262,11 @@ class LogManager:
             log.close_files()
             log.directory.log_count -= 1
             return log.directory, log.path, log.config.file_delete_delay_ms
-        unopened = self._forget_unopened((topic, partition))
         refused = self.refused.pop((topic, partition), None)
-        if unopened is not None:
-            return unopened.directory, unopened.stored.path, unopened.stored.config.file_delete_delay_ms
         if refused is not None:
             owner = next(each for each in self.directories if refused.path.startswith(each.path + "/"))
             return owner, refused.path, 0
         return None
-
-    def configure(self, topic: str, partition: int, config: LogConfig) -> None:
-        """Give a log other values, also one that waits."""
-        key = topic, partition
-        if key in self.unopened:
-            directory, stored = self.unopened[key]
-            self.unopened[key] = UnopenedLog(directory, replace(stored, config=config))
-        elif key in self.logs:
-            self.logs[key].config = config
 
     def delete(self, topic: str, partition: int, unique: str, now_ms: int) -> None:
         """Take the log out; its directory is renamed, and goes after file.delete.delay.ms. `unique`: 32 hex digits."""
@@ -339,13 +312,15 @@ class LogManager:
     def _keep_as_stray(self, directory: LogDirectory, path: str, topic: str, partition: int, unique: str) -> None:
         """Give a partition's directory a name by which nobody uses it."""
         self._checkpoints.note_deletion(directory)
-        directory.attempt(lambda: self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, unique)}"))
+        _try(directory, lambda: self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, unique)}"))
 
     # -- work for the background thread ------------------------------------------------------------------------------
 
     def flush_task(self, log: PartitionLog, now_ms: int) -> FlushTask | None:
         """Force all of a log to the disk; None when it is there."""
-        return full_flush(log, now_ms)
+        if log.recovery_point >= log.log_end_offset and not log.unsynced:
+            return None
+        return FlushTask(log, now_ms, with_active=True)
 
     def flush_tasks(self, now_ms: int) -> Iterator[Task]:
         """What has to be forced to the disk now: rolled segments, small files, and logs whose flush.ms is over.
@@ -353,14 +328,28 @@ class LogManager:
         Made while one iterates: each holds files open until it is run. A log that is being forced there just now has
         its turn the next time.
         """
-        yield from overdue_flushes(self.logs.values(), now_ms)
+        for log in list(self.logs.values()):
+            if (
+                log.config.flush_ms < LONG_MAX
+                and log.recovery_point < log.log_end_offset
+                and now_ms - log.last_flush_ms >= log.config.flush_ms
+                and log.directory.is_online
+                and not log.closed
+                and not log.flushes
+            ):
+                yield FlushTask(log, now_ms, with_active=True)
         for directory in self.directories:
             yield from self._checkpoints.tasks_again(directory)
-            yield from flushes_of_small_files(self.logs, directory, now_ms)
+            for waiting in list(directory.needs_flush):
+                # A log that is not of `logs` has an owner, who alone forces it to the disk: two at a time would
+                # believe each that it waits for all.
+                ours = self.logs.get((waiting.topic, waiting.partition)) is waiting
+                if ours and waiting in directory.needs_flush and directory.is_online and not waiting.flushes:
+                    yield FlushTask(waiting, now_ms, with_active=False)
 
-    def retention_tasks(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> Iterator[Task]:
-        """Take expired segments out of these logs, or of all, log by log as one iterates."""
-        for log in self.opened() if logs is None else logs:
+    def retention_tasks(self, now_ms: int) -> Iterator[Task]:
+        """Take expired segments out, log by log as one iterates, so that the loop can do other things in between."""
+        for log in list(self.logs.values()):
             task = self.retention_task(log, now_ms)
             if task is not None:
                 yield task
@@ -396,3 +385,10 @@ class LogManager:
         for log in self.logs.values():
             log.producer_state.expiration_ms = self.producer_expiration_ms
             log.producer_state.remove_expired(now_ms)
+
+
+def _try(directory: LogDirectory, step: Callable[[], None]) -> None:
+    try:
+        step()
+    except OSError as error:
+        directory.fail(error)

@@ -44,7 +44,7 @@ def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted) -> S
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, list[Struct]] = {}
-    for log in ctx.broker.logs.opened():
+    for log in ctx.broker.logs.logs.values():
         if log.directory is directory and (wanted is None or (log.topic, log.partition) in wanted):
             topics.setdefault(log.topic, []).append(
                 DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size_bytes)

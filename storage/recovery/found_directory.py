@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from storage.checkpoints import (
     CLEAN_SHUTDOWN,
@@ -15,21 +15,15 @@ from storage.checkpoints import (
 )
 from storage.directory_names import DirectoryKind, parse_name
 from storage.log.directory import LogDirectory
-from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
-from storage.recovery.segment import Cut
+from storage.recovery.stored_log import StoredLog
 
 #: The metadata log is no log of a topic: its owner opens it.
 METADATA_TOPIC = "__cluster_metadata"
 
 #: Does jobs of recovery before the logs are opened; what became of those that are done, by path.
 Recover = Callable[[list[RecoveryJob]], dict[str, Recovered]]
-
-
-#: A directory of this size has a thousand files or so. It takes milliseconds to open such a log; nobody who asks for
-#: something else is to wait for longer.
-_QUICK_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +40,8 @@ class FutureLog:
 class FoundDirectory:
     """A log directory, looked into. `partitions` are paths by topic and partition; `clean`: nothing has to be checked.
 
-    `large` are those with so many files that it takes a while to open them, `logs` those of the partitions, `cuts` is
-    what was cut off them when they were recovered beforehand. `futures` are copies that have not taken their
-    partition's place, `deleted` are on their way out, `ignored` are not of a partition that is in use.
+    `futures` are copies that have not taken their partition's place, `deleted` are on their way out, `ignored` are not
+    of a partition that is in use.
     """
 
     directory: LogDirectory
@@ -56,75 +49,30 @@ class FoundDirectory:
     recovery_points: dict[TopicPartition, int]
     start_offsets: dict[TopicPartition, int]
     partitions: dict[TopicPartition, str] = field(default_factory=dict)
-    large: set[TopicPartition] = field(default_factory=set)
-    logs: list[StoredLog] = field(default_factory=list)
-    cuts: list[Cut] = field(default_factory=list)
     futures: list[FutureLog] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
-    def stored(self, config_of: Callable[[str], LogConfig], now_ms: int, expiration_ms: int) -> Iterator[StoredLog]:
+    def logs(self, config_of: Callable[[str], LogConfig], now_ms: int, expiration_ms: int) -> Iterator[StoredLog]:
         """Its logs, with the values that `config_of` gives their topics and producer.id.expiration.ms."""
         for (topic, partition), path in self.partitions.items():
-            config, recovery_point = config_of(topic), self.recovery_points.get((topic, partition))
             yield StoredLog(
                 path,
                 topic,
                 partition,
-                config,
+                config_of(topic),
                 now_ms,
                 clean=self.clean,
-                # A cleaner has to know its logs, and how far they are clean.
-                can_wait=(
-                    self.clean
-                    and recovery_point is not None
-                    and not config.compacted
-                    and (topic, partition) not in self.large
-                ),
-                recovery_point=recovery_point or 0,
+                recovery_point=self.recovery_points.get((topic, partition), 0),
                 log_start_offset=self.start_offsets.get((topic, partition), 0),
                 producer_expiration_ms=expiration_ms,
             )
 
-    def jobs(self) -> Iterator[RecoveryJob]:
-        """What has to be checked of its logs. OSError."""
-        for log in self.logs if not self.clean else ():
+    def jobs(self, logs: Iterable[StoredLog]) -> Iterator[RecoveryJob]:
+        """What has to be checked of these logs. OSError."""
+        for log in logs if not self.clean else ():
             size_bytes = unchecked_bytes(self.directory.fs, log.path, log.recovery_point)
             yield RecoveryJob(log_dir=self.directory.path, log=log, size_bytes=size_bytes)
-
-    def take(self, recovered: dict[str, Recovered]) -> None:
-        """Some of its logs were recovered: by path what became of them."""
-        for number, log in enumerate(self.logs):
-            if log.path in recovered:
-                self.logs[number] = replace(log, recovered=True)
-                self.cuts += recovered[log.path].cuts
-                self.directory.remarks += recovered[log.path].remarks
-
-
-def look_into_all(
-    directories: Sequence[LogDirectory],
-    config_of: Callable[[str], LogConfig],
-    now_ms: int,
-    expiration_ms: int,
-    recover: Recover | None,
-) -> list[FoundDirectory]:
-    """Look into those that work, and have `recover` do what it does of the recovery. One that fails goes offline."""
-    found: list[FoundDirectory] = []
-    jobs: list[RecoveryJob] = []
-    for directory in directories:
-        if directory.is_online:
-            try:
-                found.append(look_into(directory))
-                found[-1].logs += found[-1].stored(config_of, now_ms, expiration_ms)
-                if recover is not None:
-                    jobs += found[-1].jobs()
-            except OSError as error:
-                directory.fail(error)
-    if recover is not None and jobs:
-        recovered = recover(jobs)
-        for each in found:
-            each.take(recovered)
-    return found
 
 
 def look_into(directory: LogDirectory) -> FoundDirectory:
@@ -152,6 +100,4 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
             found.ignored.append(f"{path}/{entry.name}")
         elif topic != METADATA_TOPIC:
             found.partitions[topic, partition] = f"{path}/{entry.name}"
-            if entry.size_bytes > _QUICK_BYTES:
-                found.large.add((topic, partition))
     return found

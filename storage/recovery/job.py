@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
-from storage.log.stored_log import StoredLog
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
+from storage.recovery.stored_log import StoredLog
 from storage.segment.files import LOG_SUFFIX
 
 

@@ -19,7 +19,6 @@ from storage.log.directory import LogDirectory
 from storage.log.leader_epoch import FILE_NAME as LEADER_EPOCHS
 from storage.log.leader_epoch import LeaderEpochs
 from storage.log.partition import PartitionLog
-from storage.log.stored_log import StoredLog
 from storage.log_config import INT_MAX, LONG_MAX
 from storage.producers.loading import load_producers, snapshot_path
 from storage.producers.snapshot import encode_snapshot
@@ -27,6 +26,7 @@ from storage.producers.state import ProducerState
 from storage.recovery.interrupted import finish_interrupted
 from storage.recovery.segment import Cut, move_aside, recover_segment
 from storage.recovery.splitting import SegmentOverflow, split_segment
+from storage.recovery.stored_log import StoredLog
 from storage.segment.files import (
     INDEX_SUFFIX,
     LOG_SUFFIX,

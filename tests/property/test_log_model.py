@@ -14,7 +14,7 @@ from storage.errors import OffsetOutOfRange, OutOfOrderSequence
 from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from tests.support.logs import T0, append, batch, end, idempotent, opened, read_all
+from tests.support.logs import T0, append, batch, end, idempotent, read_all
 from tests.support.scale import scaled
 
 CONFIG = LogConfig(
@@ -145,8 +145,8 @@ class LogModel(RuleBasedStateMachine):
                 file.write(torn)
         self.manager = LogManager([str(self.root)], max_open_files=6)
         self.manager.lock()
-        self.manager.load(lambda topic: CONFIG, self.time, lazily=True)
-        self.log = opened(self.manager, "orders")
+        self.manager.load(lambda topic: CONFIG, self.time)
+        self.log = self.manager.logs["orders", 0]
 
     @rule(data=st.data())
     def read_somewhere(self, data: st.DataObject) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +15,6 @@ from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from protocol.errors import ErrorCode
 from protocol.schema import Api, Struct
-from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 from tests.support.images import DIRECTORY, cluster
 
@@ -49,6 +48,7 @@ class HostedPartition:
     config: LogConfig
     leader_epoch: int
     online: bool = True
+    log: Any = field(default_factory=lambda: SimpleNamespace(directory=SimpleNamespace(path="/logs")))
 
 
 class MemoryPartitions:
@@ -67,9 +67,6 @@ class MemoryPartitions:
         online = (topic, index) not in self.refuse
         self.hosted[topic, index] = HostedPartition(topic_id, config, leader_epoch, online)
         return self.hosted[topic, index]
-
-    def directory_of(self, partition: HostedPartition) -> LogDirectory | None:
-        return LogDirectory("/logs") if partition.online else None
 
     def lead(self, partition: HostedPartition, leader_epoch: int) -> None:
         partition.leader_epoch = leader_epoch

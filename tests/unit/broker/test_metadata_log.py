@@ -13,9 +13,9 @@ from broker.metadata_log import TOPIC, MetadataLog
 from storage.errors import LogOffline
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory
-from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
+from storage.recovery.stored_log import StoredLog
 from tests.support.failing_fs import FailingFileSystem
 from tests.support.logs import T0, append, batch
 

@@ -9,7 +9,6 @@ import pytest
 from metadata.framing import new_record
 from metadata.placement import new_partition
 from protocol.messages.cluster_metadata import RemoveTopicRecord, TopicRecord
-from tests.support.logs import opened
 from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, write
 
 
@@ -22,7 +21,7 @@ def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
     node.close(3000)
     again = start(tmp_path)
 
-    assert (list(again.logs.logs), list(again.logs.unopened)) == ([], [("orders", 0)])
+    assert list(again.logs.logs) == [("orders", 0)]
     assert len(list(tmp_path.glob("lost-0.*-stray"))) == 1
     assert len(list(tmp_path.glob("orders-5.*-stray"))) == 1
     again.close(4000)
@@ -54,7 +53,7 @@ def test_log_whose_topic_id_has_a_flipped_bit_is_adopted(tmp_path: Path, bit: in
         data[position] ^= 1 << bit
         path.write_bytes(data)
         node = start(tmp_path)
-        assert opened(node.logs, "orders").topic_id == TOPIC_ID
+        assert node.logs.logs["orders", 0].topic_id == TOPIC_ID
         node.close(3000)
     assert not list(tmp_path.glob("*-stray"))
 
@@ -73,7 +72,7 @@ def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None
     again = start(tmp_path)
 
     assert file.read_text() == before
-    assert opened(again.logs, "orders").topic_id == TOPIC_ID
+    assert again.logs.logs["orders", 0].topic_id == TOPIC_ID
     crash(again)
 
 

@@ -8,10 +8,10 @@ from protocol.records.record import iter_records
 from storage.checkpoints import read_offsets
 from storage.errors import LogOffline
 from storage.fs import LOCAL
-from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
+from storage.recovery.stored_log import StoredLog
 from tests.support.log_managers import TOPIC_ID, do, killed, started
 from tests.support.logs import T0, append, batch, read_all
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 
@@ -18,7 +16,6 @@ class StoredLog:
     `recovered` since, which is checked but not forced to the disk. `gapless_from`: above that offset a segment is cut
     off, too, that does not begin where the one before it ends: after a power loss the end of that one may be missing
     while the next is there.
-    `can_wait`: it may be opened when somebody asks for it first.
     """
 
     path: str
@@ -27,16 +24,8 @@ class StoredLog:
     config: LogConfig
     now_ms: int
     clean: bool = False
-    can_wait: bool = False
     recovered: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     gapless_from: int | None = None
-
-
-class UnopenedLog(NamedTuple):
-    """A log that waits for somebody to ask for it. Until then it ends where a clean stop left it."""
-
-    directory: LogDirectory
-    stored: StoredLog
