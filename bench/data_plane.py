@@ -82,7 +82,8 @@ def run(directory: Path) -> None:
 
     def serve(data: bytes) -> None:
         # A buffer of its own each time, as the network has: an append patches offsets in place.
-        for chunk in dispatcher.dispatch(CONNECTION, memoryview(bytearray(data))) or ():  # type: ignore[arg-type, union-attr]
+        answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))  # type: ignore[arg-type]
+        for chunk in answer if isinstance(answer, list) else ():
             if isinstance(chunk, FetchSlice):
                 chunk.release()
 

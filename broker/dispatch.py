@@ -39,11 +39,9 @@ log = logging.getLogger(__name__)
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
-# (broker, version, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps
-# later, or None: not for this path
-Shortcut: TypeAlias = (
-    "Callable[[Broker, int, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
-)
+# (frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps later, or None:
+# not for this path
+Shortcut: TypeAlias = "Callable[[memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
 H = TypeVar("H", bound=Callable[..., object])
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
@@ -80,11 +78,11 @@ class Codec:
 
     __slots__ = ("api", "decode", "encode", "handler", "shortcut", "tagged", "version")
 
-    def __init__(self, row: Row, version: int) -> None:
+    def __init__(self, row: Row, version: int, broker: Broker) -> None:
         self.api = row.api
         self.version = version
         self.handler = row.handler
-        self.shortcut = row.shortcut
+        self.shortcut = row.shortcut(broker, version) if row.shortcut is not None else None
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.api.request.decoder(version)
         self.encode: Encode = row.encoder(version) if row.encoder is not None else response_encoder(row.api, version)
         self.tagged = row.api.request_header_version(version) == 2
@@ -101,7 +99,7 @@ class Row:
         handler: Handler,
         served: VersionRange,
         shown: VersionRange | None = None,
-        shortcut: Shortcut | None = None,
+        shortcut: Callable[[Broker, int], Shortcut | None] | None = None,
         encoder: Callable[[int], Encode] | None = None,
     ) -> None:
         self.api = api
@@ -126,7 +124,7 @@ def handles(
     *,
     versions: str | None = None,
     advertised: str | None = None,
-    shortcut: Shortcut | None = None,
+    shortcut: Callable[[Broker, int], Shortcut | None] | None = None,
     encoder: Callable[[int], Encode] | None = None,
 ) -> Callable[[H], H]:
     """Register a function as the handler of an API.
@@ -135,8 +133,9 @@ def handles(
         versions: served; unless told all that Apache Kafka 4.3 serves, and the older ones that it has dropped.
         advertised: told to clients by ApiVersions even where they are not served, or fewer than are, or "none"; the
             served ones unless told.
-        shortcut: asked first, with the request as bytes; what it answers has to be what the handler would. It comes
-            before the client id is looked at: what is checked of every request, it has to check, too.
+        shortcut: (broker, version) -> what is asked first, with the request as bytes, if anything. What it answers has
+            to be what the handler would. It comes before the client id is looked at: what is checked of every
+            request, it has to check, too.
         encoder: version -> encoder of whole frames, shaped by hand: of what the handler answers, and of Structs.
 
     Raises TypeError when a version has no schema, or the API a handler already.
@@ -207,11 +206,12 @@ class Dispatcher:
 
     def dispatch(
         self, connection: Connection, frame: memoryview, by_shortcut: bool = True
-    ) -> list[Chunk] | Waiting | None:
+    ) -> bytes | list[Chunk] | Waiting | None:
         """Serve one request, `by_shortcut` where its API has one.
 
-        Returns the frame of its answer in pieces, a Waiting when it comes later, or None when none is to be sent.
-        Raises ProtocolError for malformed bytes and CloseConnection for what is not served: the connection then ends.
+        Returns the frame of its answer, whole or in pieces, a Waiting when it comes later, or None when none is to be
+        sent. Raises ProtocolError for malformed bytes and CloseConnection for what is not served: the connection
+        then ends.
         """
         try:
             key_and_version, correlation_id, client_id_size = _HEADER(frame)
@@ -229,11 +229,11 @@ class Dispatcher:
         except (layout_error, IndexError):
             raise ProtocolError("the bytes end before the request header does") from None
         if by_shortcut and codec.shortcut is not None:
-            answer = codec.shortcut(self._broker, codec.version, frame, body, correlation_id)
+            answer = codec.shortcut(frame, body, correlation_id)
+            if type(answer) is Deferred:
+                return Waiting(codec, correlation_id, bytes(frame), answer)
             if answer is not None:
-                if type(answer) is Deferred:
-                    return Waiting(codec, correlation_id, bytes(frame), answer)
-                return answer if type(answer) is list else [answer]  # type: ignore[list-item]
+                return answer  # type: ignore[return-value]
         client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
         request = codec.decode(frame, body)[0]
         try:
@@ -249,7 +249,7 @@ class Dispatcher:
         except Exception as error:
             return self._failed(codec, correlation_id, request, error)
 
-    def finish(self, connection: Connection, waiting: Waiting) -> list[Chunk] | Waiting | None:
+    def finish(self, connection: Connection, waiting: Waiting) -> bytes | list[Chunk] | Waiting | None:
         """What became of a request that waited: as `dispatch`."""
         request = waiting.request
         if type(request) is bytes:
@@ -269,7 +269,7 @@ class Dispatcher:
         row = self.rows.get(key)
         if row is None or version not in row.served:
             return None
-        codec = self._codecs[key_and_version] = Codec(row, version)
+        codec = self._codecs[key_and_version] = Codec(row, version, self._broker)
         return codec
 
     def _failed(self, codec: Codec, correlation_id: int, request: Struct, error: Exception) -> list[Chunk]:

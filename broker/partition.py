@@ -140,7 +140,7 @@ class Partition:
 
         Raises storage.errors, and BatchToOpen for what has to be `opened` before.
         """
-        result = self.log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=origin, opened=opened)
+        result = self.log.append(records, self.leader_epoch, now_ms, origin, opened)
         self._wake(self)
         return result
 

@@ -7,6 +7,7 @@ changed. A fetch that waits has changed nothing either: it is tried again as if 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.deferred import Deferred
@@ -25,22 +26,30 @@ _WAITS: list[Chunk] = []
 
 
 def fetch_single(
-    broker: Broker, version: int, frame: memoryview, position: int, correlation_id: int
-) -> list[Chunk] | Deferred[list[Chunk] | None] | None:
-    """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+    broker: Broker, version: int
+) -> Callable[[memoryview, int, int], list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
+    """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
     if version < FIRST_VERSION:
         return None
-    request = parse(version, frame, position)
-    if request is None or request.isolation_level != _READ_UNCOMMITTED or request.last_fetched_epoch >= 0:
-        return None
-    if request.topic:
-        partition = broker.partitions.get(request.topic, request.partition)
-    else:
-        partition = broker.partitions.get_by_id(request.topic_id, request.partition)
-    if partition is None:
-        return None
-    found = _try(broker, version, correlation_id, request, partition, request.max_wait_ms > 0)
-    return found if found is not _WAITS else _Wait(broker, version, correlation_id, request, partition).deferred
+    partitions = broker.partitions
+
+    def serve(
+        frame: memoryview, position: int, correlation_id: int
+    ) -> list[Chunk] | Deferred[list[Chunk] | None] | None:
+        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        request = parse(version, frame, position)
+        if request is None or request.isolation_level != _READ_UNCOMMITTED or request.last_fetched_epoch >= 0:
+            return None
+        if request.topic:
+            partition = partitions.get(request.topic, request.partition)
+        else:
+            partition = partitions.get_by_id(request.topic_id, request.partition)
+        if partition is None:
+            return None
+        found = _try(broker, version, correlation_id, request, partition, request.max_wait_ms > 0)
+        return found if found is not _WAITS else _Wait(broker, version, correlation_id, request, partition).deferred
+
+    return serve
 
 
 class _Wait:

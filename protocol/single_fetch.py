@@ -19,6 +19,7 @@ _FIRST_FLEXIBLE = 12
 _FIRST_WITH_TOPIC_ID = 13
 _FIRST_WITH_REPLICA_STATE = 15
 _CONSUMER = -1
+_NEW_TUPLE = tuple.__new__
 
 # Replica (up to v14), wait, least and most bytes, isolation level, session and its epoch, number of topics ...
 _PLAIN_HEAD = Layout(">iiiibiiih")  # ... and size of the topic's name
@@ -105,9 +106,8 @@ def parse(version: int, frame: memoryview, position: int) -> SingleFetch | None:
             return None
     if replica != _CONSUMER:
         return None
-    return SingleFetch(
-        topic, topic_id, index, leader, offset, last_epoch, bytes_, wait, least, most, isolation, session, epoch
-    )
+    fields = topic, topic_id, index, leader, offset, last_epoch, bytes_, wait, least, most, isolation, session, epoch
+    return _NEW_TUPLE(SingleFetch, fields)
 
 
 def answer(

@@ -3,7 +3,7 @@ a time, thousands of times a second.
 
 Such a request differs from the one before it in its records alone. What stands before them (the head) is decoded by
 the schema once and remembered; after that it is looked up. The answer is a template that the schema encoded once, with
-three numbers put in. Requests of any other shape are none of this module's business: `split` says so with None.
+three numbers put in. Requests of any other shape are none of this module's business: `read` says so with None.
 A property test keeps all of it equal to the schema's codec. Flexible versions only (v9-v13): older clients are rare.
 """
 
@@ -23,6 +23,8 @@ _FIRST_WITH_TOPIC_ID = 13
 # Placeholders for base offset, log append time and log start offset, unlike anything else in an answer.
 _NUMBERS = (0x7B01_0203_0405_0607, 0x7B11_1213_1415_1617, 0x7B21_2223_2425_2627)
 _ERROR_AND_NUMBERS = Layout(">hqqq")
+# Of partition, topic and request: no tagged fields.
+_THREE_ENDS = b"\0\0\0"
 # Heads of so many different requests are remembered; a partition has one for each setting of acks and timeout.
 _CAPACITY = 20_000
 
@@ -68,62 +70,63 @@ def _bytes(chunks: list[Chunk]) -> list[bytes]:
     return [chunk for chunk in chunks if isinstance(chunk, bytes)]
 
 
-def split(version: int, frame: memoryview, position: int) -> tuple[bytes, memoryview] | None:
-    """Cut the body of a request, which begins at `position`, into its head and its records.
-
-    None: it has another shape, or is malformed. What the head says is yet to be seen (`SingleProduces.get`).
-    """
-    try:
-        if frame[position] or frame[position + 7] != 2:  # a transactional id; not exactly one topic
-            return None
-        # acks, timeout and the number of topics; the topic; the number of partitions; the index
-        size = frame[position + 8] + 13 if version < _FIRST_WITH_TOPIC_ID else 29
-        at = start = position + size
-        length = frame[at]
-        at += 1
-        if length > 127:  # an unsigned varint, seven bits a byte
-            more = frame[at]
-            at += 1
-            length += (more - 1) << 7
-            if more > 127:
-                more = frame[at]
-                at += 1
-                length += (more - 1) << 14
-                if more > 127:
-                    more = frame[at]
-                    at += 1
-                    length += (more - 1) << 21
-                    if more > 127:
-                        return None
-    except IndexError:
-        return None
-    end = at + length - 1
-    # Three structs end here, none with tagged fields.
-    if length < 2 or end + 3 != len(frame) or frame[end] or frame[end + 1] or frame[end + 2]:
-        return None
-    return bytes(frame[position:start]), frame[at:end]
-
-
 class SingleProduces:
-    """Heads that have been seen, in one version."""
+    """Reads requests of one version; the heads that were seen are remembered."""
 
-    __slots__ = ("_known", "_version")
+    __slots__ = ("_known", "_named", "_version")
 
     def __init__(self, version: int) -> None:
         self._version = version
+        self._named = version < _FIRST_WITH_TOPIC_ID
         self._known: dict[bytes, SingleProduce] = {}
 
-    def get(self, head: bytes) -> SingleProduce | None:
-        """What a head from `split` says; None when it is no whole head, and the request so of another shape."""
-        return self._known.get(head) or self._learn(head)
+    def read(self, frame: memoryview, position: int) -> tuple[SingleProduce, memoryview] | None:
+        """What the request says whose body begins at `position` and ends with the frame, and its records.
+
+        None: it has another shape, or is malformed.
+        """
+        try:
+            # Of the head: transactional id, acks, timeout and the number of topics; the topic, its name with a length
+            # of one byte; the number of partitions; the index.
+            at = position + (frame[position + 8] + 13 if self._named else 29)
+            head = bytes(frame[position:at])
+            length = frame[at]
+            at += 1
+            if length > 127:  # an unsigned varint, seven bits a byte
+                more = frame[at]
+                at += 1
+                length += (more - 1) << 7
+                if more > 127:
+                    more = frame[at]
+                    at += 1
+                    length += (more - 1) << 14
+                    if more > 127:
+                        more = frame[at]
+                        at += 1
+                        length += (more - 1) << 21
+                        if more > 127:
+                            return None
+        except IndexError:
+            return None
+        end = at + length - 1
+        if bytes(frame[end:]) != _THREE_ENDS:
+            return None
+        single = self._known.get(head) or self._learn(head)
+        return None if single is None else (single, frame[at:end])
 
     def _learn(self, head: bytes) -> SingleProduce | None:
+        """What a head says; None when it is none, and the request so of another shape."""
         try:
-            # The shortest request with this head: null records, and three structs without tagged fields.
-            request, end = PRODUCE.request.decode(self._version, head + b"\0\0\0\0")
+            # The shortest request with this head: null records, and the ends.
+            request, end = PRODUCE.request.decode(self._version, head + b"\0" + _THREE_ENDS)
         except ProtocolError:
             return None
-        if end != len(head) + 4 or len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) != 1:
+        if (
+            request.transactional_id is not None
+            or end != len(head) + 1 + len(_THREE_ENDS)
+            or len(request.topic_data) != 1
+            or len(request.topic_data[0].partition_data) != 1
+        ):
             return None
         (topic,) = request.topic_data
         single = SingleProduce(self._version, topic.name, topic.topic_id, topic.partition_data[0].index, request.acks)

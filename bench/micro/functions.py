@@ -22,7 +22,7 @@ from protocol.messages.metadata import METADATA, MetadataResponsePartition, Meta
 from protocol.records.batch import parse_header, verify_crc
 from protocol.schema import Chunk
 from protocol.single_fetch import answer, parse
-from protocol.single_produce import SingleProduces, split
+from protocol.single_produce import SingleProduces
 from storage.append.rules import AppendOrigin, check_batch
 from storage.fetch_slice import FetchSlice
 from storage.log.partition import PartitionLog
@@ -68,20 +68,11 @@ def _yardstick(folder: Path) -> Call:
     return call
 
 
-@_named("split a Produce request")
-def _split(folder: Path) -> Call:
+@_named("read a Produce request")
+def _read(folder: Path) -> Call:
     data, position = _frame(produce_frame(_PRODUCE_VERSION, bytes(batch(100))))
-    return lambda: split(_PRODUCE_VERSION, data, position)
-
-
-@_named("look up the head of a Produce request")
-def _head(folder: Path) -> Call:
-    data, position = _frame(produce_frame(_PRODUCE_VERSION, bytes(batch(100))))
-    parts = split(_PRODUCE_VERSION, data, position)
-    assert parts is not None
-    heads = SingleProduces(_PRODUCE_VERSION)
-    head = parts[0]
-    return lambda: heads.get(head)
+    requests = SingleProduces(_PRODUCE_VERSION)
+    return lambda: requests.read(data, position)
 
 
 @_named("parse a batch's header")
@@ -145,7 +136,7 @@ def _answer(folder: Path) -> Call:
     data, position = _frame(fetch_frame(_FETCH_VERSION, 5))
     request = parse(_FETCH_VERSION, data, position)
     assert request is not None
-    records = bytes(12_000)
+    records = memoryview(bytes(12_000))  # as a slice is: no bytes that are at hand
     return lambda: answer(_FETCH_VERSION, 7, request, 1, 2, 3, 4, records)
 
 
@@ -229,8 +220,8 @@ def _serving(folder: Path, request: Callable[[DataBroker], bytes]) -> Call:
 
     def call() -> None:
         # A buffer of its own each time, as the network has: an append patches offsets in place.
-        chunks = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))  # type: ignore[arg-type]
-        for chunk in chunks or ():  # type: ignore[union-attr]
+        answer = dispatcher.dispatch(CONNECTION, memoryview(bytearray(data)))  # type: ignore[arg-type]
+        for chunk in answer if isinstance(answer, list) else ():
             if isinstance(chunk, FetchSlice):
                 chunk.release()
 

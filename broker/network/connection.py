@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_size_at = Layout(">i").unpack_from
+_size_at = Layout(">I").unpack_from
 
 # Requests of one connection served in one turn: enough for a full pipeline of every known client (5 to 1000 in flight,
 # but sent as they are made), few enough that the others wait well under a millisecond.
@@ -217,30 +217,32 @@ class Connection:
 
     def _serve(self, view: memoryview, position: int, end: int) -> None:
         """Serve what lies in `view[position:end]`; keep what has to wait."""
-        served = 0
         dispatch = self._dispatch
+        max_bytes = self._server.max_request_bytes
         try:
-            while end - position >= 4:
+            for _ in range(TURN_REQUESTS):
+                if end - position < 4:
+                    break
                 (size,) = _size_at(view, position)
+                if size > max_bytes:  # a negative one, too
+                    raise FrameTooLarge(size, max_bytes)
                 start = position + 4
-                if size < 0:
-                    raise ProtocolError(f"a request of {size} bytes")
-                if size > self._server.max_request_bytes:
-                    raise FrameTooLarge(size, self._server.max_request_bytes)
-                if size > end - start:
+                following = start + size
+                if following > end:
                     if size > LARGE_FRAME_BYTES:
                         self._begin_large(size, view[position:end])
                         position = end
                     break
-                if served == TURN_REQUESTS:
+                position = following
+                answer = dispatch(self, view[start:position])
+                if type(answer) is bytes and not self._waiting:
+                    self._out.append(answer)
+                elif answer is not None and self._take(answer):
+                    break
+            else:
+                if position < end:
                     self._hold |= _TURN_OVER
                     self._server.call_soon(self._next_turn)
-                    break
-                served += 1
-                position = start + size
-                answer = dispatch(self, view[start:position])
-                if answer is not None and self._take(answer):
-                    break
         except (ProtocolError, CloseConnection) as error:
             self._close_for(error)
             return
@@ -263,9 +265,11 @@ class Connection:
         self._server.turn.at_end(large.release)
         self._serve(large.view, 0, large.size)
 
-    def _take(self, answer: list[Chunk] | Waiting) -> bool:
+    def _take(self, answer: bytes | list[Chunk] | Waiting) -> bool:
         """Queue an answer in its place; True when no more requests may be started now."""
-        if type(answer) is list:
+        if not isinstance(answer, Waiting):
+            if isinstance(answer, bytes):
+                answer = [answer]
             if self._waiting:
                 self._waiting.append(answer)
                 return False
@@ -275,7 +279,6 @@ class Connection:
             # Large, or from files: out at once, as it may be as much as the client is allowed to have queued.
             self._send_out()
             return self._hold != 0
-        assert isinstance(answer, Waiting)
         self._waiting.append(answer)
         if answer.deferred.mutes or len(self._waiting) >= WAITING_LIMIT:
             self._hold |= _MUTED
@@ -298,7 +301,7 @@ class Connection:
         out = self._out
         try:
             while waiting:
-                answer: list[Chunk] | Waiting | None = waiting[0]
+                answer: bytes | list[Chunk] | Waiting | None = waiting[0]
                 if isinstance(answer, Waiting):
                     if not answer.deferred.done:
                         break
@@ -309,7 +312,7 @@ class Connection:
                         continue
                 waiting.popleft()
                 if answer is not None:
-                    out += answer
+                    out += [answer] if isinstance(answer, bytes) else answer
         except (ProtocolError, CloseConnection) as error:
             self._close_for(error)
             return

@@ -22,6 +22,7 @@ _READ_BYTES = 4 * 1024
 # Bytes in pieces of at most this size are copied together; larger ones go to sendmsg as they are.
 _COPIED_BYTES = 16 * 1024
 _BYTES = (bytes, bytearray, memoryview)
+_BYTES_ALONE = frozenset([bytes])
 # Pieces handed to one sendmsg; the kernel takes 1024.
 _PIECES = 256
 
@@ -57,6 +58,8 @@ def joined(chunks: list[Chunk]) -> list[Chunk]:
 
     Raises OSError when a slice cannot be read whole; all slices have been released then.
     """
+    if _BYTES_ALONE.issuperset(map(type, chunks)) and sum(map(len, chunks)) <= _COPIED_BYTES:
+        return [b"".join(chunks)]  # type: ignore[arg-type]
     pieces: list[Chunk] = []
     run: list[bytes | bytearray | memoryview] = []
     try:

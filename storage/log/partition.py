@@ -58,6 +58,7 @@ class PartitionLog(LocalLog):
     __slots__ = (
         "_epoch",
         "_plain",
+        "appends_at_once",
         "high_watermark",
         "last_stable_offset",
         "leader_epochs",
@@ -119,13 +120,14 @@ class PartitionLog(LocalLog):
         self._config = config
         opens = config.compacted or config.compression_type != "producer" or config.record_validation == "full"
         self._plain = not (opens or config.log_append_time)
+        #: An append leaves its records as they came but for their place, and asks for no flush.
+        self.appends_at_once = not config.log_append_time and config.flush_messages == LONG_MAX
 
     # -- append ------------------------------------------------------------------------------------------------------
 
     def append(
         self,
         records: Buffer,
-        *,
         leader_epoch: int,
         now_ms: int,
         origin: AppendOrigin = _CLIENT,

@@ -159,7 +159,7 @@ class DataBroker:
 
     def received(self, api: Api, version: int, reply: Deferred[Struct]) -> Struct:
         """The answer as its client gets it, slices of files read."""
-        chunks = Codec(self.rows[api.key], version).encode(1, reply.result())
+        chunks = Codec(self.rows[api.key], version, self).encode(1, reply.result())  # type: ignore[arg-type]
         data = b"".join(chunk.read() if isinstance(chunk, FetchSlice) else chunk for chunk in chunks)  # type: ignore[misc]
         assert int.from_bytes(data[:4], "big") == len(data) - 4
         response, end = api.response.decode(version, data, 8 + api.response_header_version(version))

@@ -66,7 +66,7 @@ def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
         HEARTBEAT,
         lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
         HEARTBEAT.versions,
-        shortcut=lambda *_: next(left),
+        shortcut=lambda broker, version: lambda *_: next(left),
     )
     dispatcher = Dispatcher(None, {HEARTBEAT.key: row})
     frame = bytearray(request_frame(HEARTBEAT, 4, 77, group_id="group"))
@@ -146,7 +146,7 @@ def test_what_fails_in_a_shortcut_is_not_blamed_on_the_client(error):
     def shortcut(*_):
         raise error
 
-    row = Row(HEARTBEAT, lambda ctx, request: None, HEARTBEAT.versions, shortcut=shortcut)
+    row = Row(HEARTBEAT, lambda ctx, request: None, HEARTBEAT.versions, shortcut=lambda broker, version: shortcut)
 
     with pytest.raises(error):
         Dispatcher(None, {HEARTBEAT.key: row}).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 1))[4:])

@@ -14,7 +14,7 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.primitives import ZERO_UUID
-from protocol.single_produce import SingleProduces, split
+from protocol.single_produce import SingleProduces
 
 VERSIONS = range(9, 14)
 
@@ -42,15 +42,14 @@ def test_what_it_reads_is_what_the_schema_reads(version, name, topic_id, index, 
         version, name=name, topic_id=topic_id, index=index, acks=acks, timeout_ms=timeout_ms, records=records
     )
     frame = memoryview(before + PRODUCE.request.encode(version, value))
-    parts = split(version, frame, len(before))
+    parts = SingleProduces(version).read(frame, len(before))
     if version < 13 and len(name.encode()) > 126:
-        assert parts is None or SingleProduces(version).get(parts[0]) is None
+        assert parts is None
         return
 
     assert parts is not None
     assert bytes(parts[1]) == records
-    single = SingleProduces(version).get(parts[0])
-    assert single is not None
+    single = parts[0]
     assert (single.index, single.acks) == (index, acks)
     assert (single.topic, single.topic_id) == ((name, ZERO_UUID) if version < 13 else ("", topic_id))
 
@@ -65,10 +64,10 @@ def test_what_it_reads_is_what_the_schema_reads(version, name, topic_id, index, 
 def test_what_it_answers_is_what_the_schema_answers(version, name, index, correlation_id, numbers):
     """Byte for byte, whatever the numbers."""
     frame = PRODUCE.request.encode(version, request(version, name=name, index=index))
-    parts = split(version, memoryview(frame), 0)
+    parts = SingleProduces(version).read(memoryview(frame), 0)
     if parts is None:
         return
-    single = SingleProduces(version).get(parts[0])
+    single = parts[0]
     base_offset, log_append_time_ms, log_start_offset = numbers
     partition = PartitionProduceResponse(
         index=index,
@@ -97,13 +96,12 @@ def test_other_shapes_are_none_of_its_business(version):
         request(version, records=None),
     ]
     for other in others:
-        parts = split(version, memoryview(PRODUCE.request.encode(version, other)), 0)
-        assert parts is None or SingleProduces(version).get(parts[0]) is None
+        assert SingleProduces(version).read(memoryview(PRODUCE.request.encode(version, other)), 0) is None
 
     frame = PRODUCE.request.encode(version, request(version, records=b"r" * 300))
-    assert split(version, memoryview(frame + b"\0"), 0) is None
+    assert SingleProduces(version).read(memoryview(frame + b"\0"), 0) is None
     for size in range(len(frame)):
-        assert split(version, memoryview(frame[:size]), 0) is None
+        assert SingleProduces(version).read(memoryview(frame[:size]), 0) is None
 
 
 @given(version=st.sampled_from(VERSIONS), data=st.data())
@@ -112,10 +110,10 @@ def test_damaged_requests_are_read_as_the_schema_reads_them_or_not_at_all(versio
     frame = bytearray(PRODUCE.request.encode(version, request(version, name="topic", records=b"record" * 30)))
     at = data.draw(st.integers(0, len(frame) - 1))
     frame[at] = data.draw(st.integers(0, 255))
-    parts = split(version, memoryview(frame), 0)
-    single = None if parts is None else SingleProduces(version).get(parts[0])
-    if single is None:
+    parts = SingleProduces(version).read(memoryview(frame), 0)
+    if parts is None:
         return
+    single = parts[0]
     try:
         value, end = PRODUCE.request.decode(version, bytes(frame))
     except ProtocolError:
@@ -138,7 +136,7 @@ def test_heads_are_remembered_within_bounds(monkeypatch):
     monkeypatch.setattr("protocol.single_produce._CAPACITY", 10)
     known = SingleProduces(9)
     for timeout_ms in range(35):
-        head, _ = split(9, memoryview(PRODUCE.request.encode(9, request(9, timeout_ms=timeout_ms))), 0)
-        assert known.get(head) is known.get(head)
+        frame = memoryview(PRODUCE.request.encode(9, request(9, timeout_ms=timeout_ms)))
+        assert known.read(frame, 0)[0] is known.read(frame, 0)[0]
 
     assert len(known._known) <= 10

@@ -80,7 +80,7 @@ def test_what_waited_in_a_shortcut_may_wait_again_in_its_handler(handlers, link)
     """What is behind it is started when that is done, too."""
     dispatcher = link.server.dispatcher
     first = Deferred()
-    dispatcher.rows[WAIT.key].shortcut = lambda *_: first
+    dispatcher.rows[WAIT.key].shortcut = lambda broker, version: lambda *_: first
     link.receive(wait(1) + echo(2))
     first.resolve(None)
     link.loop.settle()
