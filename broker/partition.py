@@ -29,6 +29,8 @@ NO_LEADER_EPOCH = -1
 class OfflineLog:
     """Stands for a log whose directory does not work: whatever is asked of it raises LogOffline."""
 
+    appends_at_once = False  # a Produce goes to the handler, which tells what is wrong
+
     def __init__(self, topic: str, partition: int, topic_id: bytes, config: LogConfig, reason: LogOffline) -> None:
         self.topic = topic
         self.partition = partition

@@ -96,6 +96,17 @@ def test_what_is_refused_or_waits_is_left_to_the_handler(broker):
     assert partition.log_end_offset == 1
 
 
+@pytest.mark.parametrize("acks", [1, -1])
+def test_a_log_that_is_offline_is_left_to_the_handler(broker, acks):
+    partition = broker.topic()
+    partition.log.directory.fail("broken")
+    broker.partitions.take_offline(broker.logs.directories[0])
+    by_shortcut, by_handler = ask(broker, 9, batch(broker), acks=acks)
+
+    assert by_shortcut is None
+    assert by_handler.responses[0].partition_responses[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def test_unanswered_internal_transactional_flushed_and_stamped_ones_are_left_to_the_handler(broker):
     """acks=0, __consumer_offsets, flush.messages, and LogAppendTime, which is patched into the request's bytes."""
     broker.topic("__consumer_offsets", topic_id=b"offsets-topic-id")
