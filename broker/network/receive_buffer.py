@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from broker.turn import Turn
 
-# Room that a read finds at least. Above what a socket holds with Kafka's default socket.receive.buffer.bytes, which
-# the kernel doubles.
+# Received at once at most: a good many small requests, and no more of a large one than is cheap to copy to memory of
+# its own, where the rest of it is received.
+_READ_BYTES = 128 * 1024
+# Free at least before a read: room for the rest of a frame besides.
 _ROOM_BYTES = 256 * 1024
 _BUFFER_BYTES = 2 * 1024 * 1024
 
@@ -32,10 +34,12 @@ class ReceiveBuffer:
         self.position = 0
 
     def room(self) -> memoryview:
-        """Free room to receive into, at least 256 KiB of it."""
-        if self.position > _BUFFER_BYTES - _ROOM_BYTES:
+        """Free room to receive into, 128 KiB of it."""
+        position = self.position
+        if position > _BUFFER_BYTES - _ROOM_BYTES:
             self._change()
-        return self.view[self.position :] if self.position else self.view
+            position = 0
+        return self.view[position : position + _READ_BYTES]
 
     def room_behind(self, head: bytes | bytearray) -> memoryview:
         """Put `head`, of less than 64 KiB, at the front of the free room; the room behind it."""
@@ -43,7 +47,7 @@ class ReceiveBuffer:
             self._change()
         end = self.position + len(head)
         self.view[self.position : end] = head
-        return self.view[end:]
+        return self.view[end : end + _READ_BYTES]
 
     def claim(self, size: int) -> None:
         """The first `size` bytes of the free room are in use until the end of the turn."""

@@ -44,7 +44,7 @@ NETWORK_KEYS = (
     ConfigKey("socket.listen.backlog.size", INT, 50, Range(1), MEDIUM, READ_ONLY,
         doc="Connections that may wait to be accepted; where it is not set, here 1024."),
     ConfigKey("socket.receive.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY,
-        doc="SO_RCVBUF of connections; -1 for the system's default."),
+        doc="SO_RCVBUF of connections; -1 for the system's default, and here where it is not set."),
     ConfigKey("socket.request.max.bytes", INT, 104_857_600, Range(1), HIGH, READ_ONLY,
         doc="Largest request accepted; a longer one closes the connection."),
     ConfigKey("socket.send.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY,

@@ -222,10 +222,10 @@ def test_a_turn_serves_only_so_many_requests_of_one_connection(link, handlers):
 def test_a_client_that_does_not_take_its_answers_is_served_no_more(link, handlers):
     """Not before it has taken them all."""
     link.transport.blocked = True
-    blob = bytes(300_000)
-    for number in range(10):
+    blob = bytes(100_000)
+    for number in range(30):
         link.receive(echo(number, blob))
-    assert len(handlers.started) < 6
+    assert len(handlers.started) < 12
     started = len(handlers.started)
 
     link.transport.unblock()

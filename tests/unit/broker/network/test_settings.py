@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from broker.config import load
+from broker.network import settings
 from broker.network.connection_limits import UNLIMITED
 from broker.network.listener import CannotBind
 from broker.network.settings import bind_listeners, configure
@@ -55,6 +56,15 @@ def test_socket_receive_buffer_bytes():
     listener.close()
 
     assert size == 40_000
+
+
+def test_the_system_sizes_receive_buffers_unless_told(monkeypatch):
+    """Else requests of 1 MB come in eight pieces."""
+    sizes = []
+    monkeypatch.setattr(settings, "bind", lambda host, port, size: sizes.append(size) or [])
+    bind_listeners(load(overrides={"listeners": ANY}), FakeClock())
+
+    assert sizes == [-1]
 
 
 def test_limits_of_connections_of_the_broker_and_of_one_listener():
