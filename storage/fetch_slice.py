@@ -8,6 +8,9 @@ from storage.open_files import OpenFile
 #: Read at a time to have a slice in the page cache.
 _WARM_BYTES = 1 << 20
 
+#: Judged together whether they are in the page cache: those who read little at a time need not ask each time.
+_BLOCK_BYTES = 256 << 10
+
 #: What a read that found nothing gives.
 EMPTY = b""
 
@@ -62,13 +65,22 @@ class FetchSlice:
         self.file = None
 
     def is_cold(self) -> bool:
-        """Whether sending it would wait for the disk, judged by its last page: the first was read to find it."""
+        """Whether sending it would wait for the disk, judged by its last page: the first was read to find it.
+
+        Not asked about in a block of the file whose own last page was found in the page cache when it was asked last.
+        """
         file = self.file
         if self.is_recent or file is None or not file.tells_cached:
             return False
-        cached = self._fs.is_cached(file.handle, self.position + self._size - 1)
+        last = self.position + self._size - 1
+        block = last // _BLOCK_BYTES
+        if block == file.cached_block:
+            return False
+        cached = self._fs.is_cached(file.handle, last)
         if cached is None:
             file.tells_cached = False
+        elif cached and self._fs.is_cached(file.handle, (block + 1) * _BLOCK_BYTES - 1):
+            file.cached_block = block
         return cached is False
 
     def warm(self) -> None:

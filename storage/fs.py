@@ -73,18 +73,20 @@ class FileSystem:
         return os.preadv(handle, [buffer], position)
 
     def is_cached(self, handle: int, position: int) -> bool | None:
-        """Whether the page at `position` can be read without waiting for the disk; None where nobody can tell."""
+        """Whether the page at `position` can be read without waiting for the disk; None where nobody can tell.
+
+        False, too, where the file has no such page.
+        """
         if _NOWAIT is None:
             return None
         try:
-            os.preadv(handle, [bytearray(1)], position, _NOWAIT)
+            return os.preadv(handle, [bytearray(1)], position, _NOWAIT) == 1
         except BlockingIOError:
             return False
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:  # tmpfs, for one, which has everything in memory
                 return None
             raise
-        return True
 
     def truncate(self, handle: int, size_bytes: int) -> None:
         """Cut the file, or lengthen it by a hole."""

@@ -19,7 +19,7 @@ from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import EMPTY, FetchSlice
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
-from storage.segment.scan import Entry
+from storage.segment.places import Place
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 
@@ -261,11 +261,9 @@ class LocalLog:
             found = self._locate(offset)
             if found is None:
                 return EMPTY
-            segment, entry = found
-            if entry.base_offset >= end_offset:
+            segment, (base_offset, position, batch_end) = found
+            if base_offset >= end_offset:
                 return EMPTY
-            position = entry.position
-            batch_end = position + entry.size_bytes
         at_end = segment is self._active and end_offset == self.log_end_offset
         size = (segment.size_bytes if at_end else self._end_position(segment, end_offset)) - position
         if size > max_bytes:
@@ -286,13 +284,13 @@ class LocalLog:
         except OSError as error:
             raise self.directory.fail(error) from error
 
-    def _locate(self, offset: int) -> tuple[Segment, Entry] | None:
+    def _locate(self, offset: int) -> tuple[Segment, Place] | None:
         """The first batch that ends at `offset` or after it."""
         try:
             for segment in self.segments.from_offset(offset):
-                entry = segment.find(offset)
-                if entry is not None:
-                    return segment, entry
+                place = segment.place_of(offset)
+                if place is not None:
+                    return segment, place
         except OSError as error:
             raise self.directory.fail(error) from error
         return None

@@ -34,7 +34,7 @@ WHOLE_WINDOW = 2 << 20
 
 _START = Struct(">qi4xb")
 #: Base offset, length, magic and last offset delta of a batch v2.
-_FRONT = Struct(">qi4xb6xi")
+FRONT = Struct(">qi4xb6xi")
 _ANY_OFFSET = (1 << 63) - 1
 _MESSAGE_TIMESTAMP = Struct(">q")
 _MESSAGE_TIMESTAMP_AT = 18
@@ -108,7 +108,7 @@ def find_entry(fs: FileSystem, handle: int, position: int, end: int, offset: int
             window, at = fs.pread(handle, min(_HEADER_WINDOW, end - position), position), 0
             if len(window) < HEADER_SIZE:
                 break
-        base_offset, length, magic, last_offset_delta = _FRONT.unpack_from(window, at)
+        base_offset, length, magic, last_offset_delta = FRONT.unpack_from(window, at)
         if base_offset > first_offset:
             raise CorruptBatch(f"the batch at byte {position} begins at offset {base_offset}")
         if magic != 2 or length < HEADER_SIZE - LOG_OVERHEAD:

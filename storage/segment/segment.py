@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 
-from protocol.records.batch import HEADER_SIZE, NO_TIMESTAMP
+from protocol.records.batch import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP
 from protocol.records.buffer import Buffer
 from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptFile
@@ -23,13 +23,11 @@ from storage.index.time import TimestampOffset
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.open_files import OpenFiles
 from storage.segment.files import LOG_SUFFIX, SegmentFiles
-from storage.segment.scan import Entry, find_entry, parse_entry, scan_entries
+from storage.segment.places import Place, Places
+from storage.segment.scan import FRONT, Entry, find_entry, scan_entries
 
 #: How far the end of a segment may be from its latest batch for the time index to be checked against all in between.
 _NEAR_BYTES = 1 << 20
-
-#: Readers of a segment whose next positions are remembered.
-_READERS = 64
 
 _new_tuple = tuple.__new__
 
@@ -39,9 +37,9 @@ class Segment(SegmentFiles):
 
     __slots__ = (
         "_bytes_since_index_entry",
-        "_following",
         "_largest",
         "_made_anew",
+        "_places",
         "_preallocated",
         "_rolling_timestamp",
         "created_ms",
@@ -78,8 +76,7 @@ class Segment(SegmentFiles):
         #: Largest timestamp of the first batch, from which segment.ms counts; None: not looked for yet.
         self._rolling_timestamp: int | None = None
         self._bytes_since_index_entry = 0
-        #: Offsets at which readers will go on, and the positions of the batches that begin there.
-        self._following: dict[int, int] | None = None
+        self._places: Places | None = None
         #: Whether the indexes were made anew once: what is wrong then is the records.
         self._made_anew = False
 
@@ -200,30 +197,35 @@ class Segment(SegmentFiles):
         file = self.log.open()  # held until the walk is over (rule H1): others may need its room meanwhile
         yield from scan_entries(self._fs, file.handle, position, self.size_bytes)
 
+    def place_of(self, offset: int) -> Place | None:
+        """Where `find` finds the batch; for readers, of whom is remembered where they are."""
+        if self._places is None:
+            self._places = Places()
+        place = self._places.get(offset)
+        if type(place) is Place:
+            return place
+        if type(place) is int and (following := self._place_at(place, offset)) is not None:
+            return following
+        found = self.find(offset)
+        if found is None:
+            return None
+        place = _new_tuple(Place, (found.base_offset, found.position, found.position + found.size_bytes))
+        return self._places.note(offset, place, found.last_offset + 1)
+
+    def _place_at(self, position: int, offset: int) -> Place | None:
+        """The batch v2 that begins at `position` with `offset`, if that is so: a gap may come between, or the end."""
+        front = self._fs.pread((self.log.open_file or self.log.open()).handle, HEADER_SIZE, position)
+        if len(front) < HEADER_SIZE:
+            return None
+        base_offset, length, magic, last_offset_delta = FRONT.unpack_from(front)
+        end = position + length + LOG_OVERHEAD
+        if base_offset != offset or magic != 2 or length < HEADER_SIZE - LOG_OVERHEAD or end > self.size_bytes:
+            return None
+        assert self._places is not None
+        return self._places.note(offset, _new_tuple(Place, (offset, position, end)), offset + last_offset_delta + 1)
+
     def find(self, offset: int) -> Entry | None:
         """The first batch whose last offset is not below `offset`; None where all are below."""
-        found = self._find_following(offset) or self._find_by_index(offset)
-        if found is not None:
-            if self._following is None or len(self._following) >= _READERS:
-                self._following = {}
-            self._following[found.last_offset + 1] = found.position + found.size_bytes
-        return found
-
-    def _find_following(self, offset: int) -> Entry | None:
-        """The batch behind one that was found before: where a reader goes on who reads batch by batch. No search."""
-        position = self._following.pop(offset, None) if self._following else None
-        if position is None or position >= self.size_bytes:
-            return None
-        handle = (self.log.open_file or self.log.open()).handle
-        try:
-            entry = parse_entry(self._fs.pread(handle, HEADER_SIZE, position), 0, position)
-        except CorruptBatch:
-            return None
-        # Anything else than the very batch is left to the search: a gap, the end, an old format's smaller header.
-        whole = entry is not None and position + entry.size_bytes <= self.size_bytes
-        return entry if whole and entry is not None and entry.base_offset == offset else None
-
-    def _find_by_index(self, offset: int) -> Entry | None:
         while True:
             try:
                 start = self.offset_index.look_up(offset)
@@ -344,7 +346,7 @@ class Segment(SegmentFiles):
 
     def end_rebuild(self, size_bytes: int) -> None:
         """Cut the records at `size_bytes`, and the indexes to what they have."""
-        self._following = None
+        self._places = None
         if size_bytes < self.size_bytes:
             self.size_bytes = size_bytes
             self.undo_append()

@@ -64,7 +64,28 @@ def test_cold_is_told_by_the_last_byte(path: Iterator[str], cold: tuple[int, ...
     fs = Telling(*cold)
 
     assert FetchSlice(fs, opened(path, fs), 100, 500).is_cold() == expected
-    assert fs.asked == [599]
+    assert fs.asked[0] == 599
+
+
+def test_a_block_whose_last_page_is_cached_is_not_asked_about_again(path: Iterator[str]) -> None:
+    """256 KiB; one at a time. What reaches into another is asked about."""
+    fs = Telling((3 << 18) - 1, (2 << 18) + 99)
+    file = opened(path, fs)
+    cold = []
+    for position in (0, 100, 1 << 17, (1 << 18) - 100, (1 << 18) + 100, (2 << 18) + 500, (2 << 18) + 600, 2 << 18):
+        fs.asked.clear()
+        cold.append((FetchSlice(fs, file, position, 100).is_cold(), len(fs.asked)))
+
+    assert cold == [
+        (False, 2),
+        (False, 0),
+        (False, 0),
+        (False, 0),
+        (False, 2),
+        (False, 2),  # its block's last page is not cached
+        (False, 2),
+        (True, 1),
+    ]
 
 
 def test_what_was_appended_just_now_is_not_asked_about(path: Iterator[str]) -> None:
@@ -95,3 +116,4 @@ def test_the_system_knows_what_it_has_just_read(path: Iterator[str]) -> None:
     LOCAL.pread(file.handle, 100, 0)
 
     assert LOCAL.is_cached(file.handle, 0) in (True, None)
+    assert LOCAL.is_cached(file.handle, len(DATA) + 5) in (False, None)  # there is no such page

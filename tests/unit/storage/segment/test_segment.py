@@ -8,7 +8,8 @@ import pytest
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.open_files import OpenFiles
-from storage.segment.scan import scan_entries
+from storage.segment.places import Place
+from storage.segment.scan import Entry, scan_entries
 from storage.segment.segment import Segment
 from tests.support.logs import T0, batch, sized
 from tests.support.placed import patch_in_place
@@ -213,6 +214,10 @@ class Counting(FileSystem):
         return super().pread(handle, size, position)
 
 
+def place(entry: Entry) -> Place:
+    return Place(entry.base_offset, entry.position, entry.position + entry.size_bytes)
+
+
 def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path) -> None:
     """One header is read where a search would read the index and what lies behind its entry."""
     fs = Counting()
@@ -220,15 +225,33 @@ def test_a_reader_that_goes_on_batch_by_batch_is_not_searched_for(tmp_path: Path
     for number in range(40):
         add(segment, number, sized(2000))
     segment.become_inactive()
-    expected = list(segment.scan(0))
+    expected = [place(entry) for entry in segment.scan(0)]
 
-    found = [segment.find(0)]
+    found = [segment.place_of(0)]
     fs.reads.clear()
-    while found[-1] is not None:
-        found.append(segment.find(found[-1].last_offset + 1))
+    found += [segment.place_of(offset) for offset in range(1, 40)]
 
-    assert found[:-1] == expected
-    assert fs.reads[:39] == [61] * 39
+    assert found == expected
+    assert fs.reads == [61] * 39
+    assert segment.place_of(40) is None
+
+
+def test_readers_one_after_the_other_read_no_header_twice(tmp_path: Path) -> None:
+    """What was found for the first is known for those behind it."""
+    fs = Counting()
+    segment = Segment.create(OpenFiles(fs), str(tmp_path), 0, LogConfig(), now_ms=T0, roll_jitter_ms=0)
+    for number in range(200):
+        add(segment, number, sized(2000))
+    expected = [place(entry) for entry in segment.scan(0)]
+    assert segment.place_of(0) == expected[0]
+    fs.reads.clear()
+
+    for offset in range(1, 200):
+        for behind in (0, 1, 5):
+            if offset >= behind:
+                assert segment.place_of(offset - behind) == expected[offset - behind]
+
+    assert fs.reads == [61] * 199
 
 
 def test_readers_at_other_places_do_not_disturb_each_other(tmp_path: Path) -> None:
@@ -242,6 +265,7 @@ def test_readers_at_other_places_do_not_disturb_each_other(tmp_path: Path) -> No
         for start in range(0, 200, 2):
             offset = (start * 7 + step) % 200
             assert segment.find(offset) == expected[offset]
+            assert segment.place_of(offset) == place(expected[offset])
 
 
 def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path) -> None:
@@ -250,15 +274,15 @@ def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path
     for number in range(10):
         add(segment, number, sized(300))
     for offset in range(10):
-        segment.find(offset)
+        segment.place_of(offset)
     segment.begin_rebuild()
     segment.end_rebuild(3 * 300)
     for number in range(3, 8):
         add(segment, number, sized(777))
 
     expected = {entry.base_offset: entry for entry in segment.scan(0)}
-    assert [segment.find(offset) for offset in range(8)] == [expected[offset] for offset in range(8)]
-    assert segment.find(8) is None
+    assert [segment.place_of(offset) for offset in range(8)] == [place(expected[offset]) for offset in range(8)]
+    assert segment.place_of(8) is None
 
 
 def test_indexes_are_made_anew_with_a_single_open_file(tmp_path: Path) -> None:
