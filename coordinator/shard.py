@@ -60,6 +60,10 @@ class Shard(Protocol[R]):
         """
         ...
 
+    def replay_all(self, records: Sequence[R], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """Apply records that stand one behind the other in the log, from `offset` on."""
+        ...
+
     def replay(self, record: R, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log; `producer_id` marks one that is part of a transaction."""
         ...

@@ -28,6 +28,7 @@ from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 from storage.errors import LogOffline
+from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -244,6 +245,13 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             return serve()
 
         return after(settled([forced]), go_on, even_if_cancelled=True)
+
+    def must_force(self, shard: S) -> bool:
+        """Whether an answer has to wait for the disk once something is written: see `when_forced`."""
+        found = self._logs.get(shard.partition)
+        if found is None or self._forcing.is_due:
+            return True
+        return found.partition.log.config.flush_messages != LONG_MAX
 
     def when_forced(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
         """The answer to a request that was just carried out for these keys: at once, or where flush.messages asks for

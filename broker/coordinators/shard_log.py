@@ -14,8 +14,8 @@ from broker.partition import Partition
 from coordinator.load import replay_batches
 from coordinator.shard import LogRecord, Producer, Shard
 from protocol.errors import ErrorCode
-from protocol.records.batch import HEADER_SIZE, NO_PRODUCER_ID
-from protocol.records.builder import BatchBuilder, plain_batch
+from protocol.records.batch import HEADER_SIZE, NO_PRODUCER_ID, plain_batch
+from protocol.records.builder import BatchBuilder
 from protocol.records.control import build_end_transaction_marker
 from protocol.records.errors import CorruptBatch, RecordsError
 from storage.append.result import AppendResult
@@ -102,7 +102,7 @@ class ShardLog(Generic[S, R]):
             codes = (self.write(records[part], producer) for part in parts)
             return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
-        return self._append_records(builder.build(), records, now_ms, producer_id)
+        return self._append_records(bytearray(builder.build()), records, now_ms, producer_id)
 
     def end_transaction(self, producer: Producer, coordinator_epoch: int, committed: bool) -> ErrorCode:
         """Append a transaction's marker, and replay it. Gives the log's own code when that fails."""
@@ -110,7 +110,7 @@ class ShardLog(Generic[S, R]):
         marker = build_end_transaction_marker(
             *producer, commit=committed, coordinator_epoch=coordinator_epoch, timestamp_ms=now_ms
         )
-        result = self._append(marker, 1, now_ms)
+        result = self._append(bytearray(marker), 1, now_ms)
         if isinstance(result, ErrorCode):
             return result
         self.shard.replay_transaction_end(producer.producer_id, committed)
@@ -125,22 +125,19 @@ class ShardLog(Generic[S, R]):
         )
 
     def _append_records(
-        self, batch: bytes, records: Sequence[R], now_ms: int, producer_id: int = NO_PRODUCER_ID
+        self, batch: bytearray, records: Sequence[R], now_ms: int, producer_id: int = NO_PRODUCER_ID
     ) -> ErrorCode:
         result = self._append(batch, len(records), now_ms)
         if isinstance(result, ErrorCode):
             return APPEND_ERRORS.get(result, result)
-        replay = self.shard.replay
-        for offset, record in enumerate(records, result.base_offset):
-            replay(record, offset, producer_id)
+        self.shard.replay_all(records, result.base_offset, producer_id)
         return ErrorCode.NONE
 
-    def _append(self, batch: bytes, record_count: int, now_ms: int) -> AppendResult | ErrorCode:
+    def _append(self, batch: bytearray, record_count: int, now_ms: int) -> AppendResult | ErrorCode:
         if self.partition.lacks_replicas():
             return ErrorCode.NOT_ENOUGH_REPLICAS
         try:
-            # Offsets are put into a buffer of our own, which then takes a single write.
-            result = self.partition.append(bytearray(batch), now_ms, AppendOrigin.COORDINATOR)
+            result = self.partition.append(batch, now_ms, AppendOrigin.COORDINATOR)
         except Exception as error:
             code = error_code_of(error)
             if code is ErrorCode.UNKNOWN_SERVER_ERROR:

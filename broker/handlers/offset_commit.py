@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.single_commit import commit_single
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_commit, commit_offsets
 from coordinator.group.shard import GroupEffects
@@ -31,7 +32,7 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 new_response = OFFSET_COMMIT.response.new
 
 
-@handles(OFFSET_COMMIT)
+@handles(OFFSET_COMMIT, shortcut=commit_single)
 def offset_commit(ctx: RequestContext, request: Struct) -> Reply:
     refused = refuse_unknown(ctx.broker.controller.image, request, ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS)
     if not request.topics:

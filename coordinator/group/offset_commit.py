@@ -6,12 +6,11 @@ administrator. Those from outside (generation -1) are taken only while the group
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from coordinator.clock import Now
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.consumer import offsets as consumer
 from coordinator.group.consumer.group import ConsumerGroup
+from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from coordinator.group.rebalance import extend_session
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.refused import Refused
@@ -23,7 +22,9 @@ from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 from protocol.messages.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
+from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
+from protocol.single_commit import SingleCommit
 
 #: From this version on a missing group is called so; before, clients knew only ILLEGAL_GENERATION.
 FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND = 9
@@ -31,7 +32,6 @@ NO_RETENTION_TIME = -1
 #: OffsetCommit v1 alone may say when the offset was committed.
 NO_TIMESTAMP = -1
 
-new_tuple = tuple.__new__
 new_partition_response = OffsetCommitResponsePartition.new
 new_topic_response = OffsetCommitResponseTopic.new
 
@@ -96,21 +96,56 @@ def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE
 
 
+def is_current(shard: GroupShard, commit: SingleCommit, api_version: int) -> bool:
+    """Whether the sender is as far as its group, and may commit whatever it names; others have to `check_commit`."""
+    group = shard.groups.get(commit.group_id)
+    generation, member_id = commit.generation_id_or_member_epoch, commit.member_id
+    if group is None:
+        return generation < 0
+    if isinstance(group, ClassicGroup):
+        return check_commit_of(group, generation, member_id, commit.group_instance_id) is ErrorCode.NONE
+    if isinstance(group, ConsumerGroup) and api_version >= consumer.FIRST_VERSION_WITH_EPOCHS:
+        member = group.members.get(member_id)
+        return member is not None and member.epoch == generation
+    return False
+
+
+def commit_plain(shard: GroupShard, member_id: str, commit: PlainCommit, now: Now, effects: GroupEffects) -> None:
+    """Write a commit that its sender may make. A member's counts as a sign of life."""
+    hear_of(shard, commit.group_id, member_id, now)
+    effects.write(commit)
+
+
+def hear_of(shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:
+    """A member of a classic group has committed: its session goes on."""
+    group = shard.groups.get(group_id)
+    if isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+        extend_session(shard, group, group.members[member_id], now)
+
+
 def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupEffects) -> list[Struct]:
     """Write the offsets of a commit that passed `check_commit`; gives the topics of the answer.
 
     The topics carry both name and id. Of single partitions: OFFSET_METADATA_TOO_LARGE. A member's commit counts as a
     sign of life.
     """
+    plain = plain_commit(request, now)
+    if plain is not None:
+        commit_plain(shard, request.member_id, plain, now, effects)
+        return [
+            new_topic_response(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[new_partition_response(partition_index=partition) for partition, _, _ in topic.offsets],
+            )
+            for topic in plain.topics
+        ]
     group_id = request.group_id
-    group = shard.groups.get(group_id)
-    if isinstance(group, ClassicGroup) and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
-        extend_session(shard, group, group.members[request.member_id], now)
+    hear_of(shard, group_id, request.member_id, now)
     retention_ms = request.retention_time_ms
     now_ms = now.wall_ms
     expires_ms = -1 if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms
     max_length = shard.settings.offset_metadata_max_length
-    too_large = ErrorCode.OFFSET_METADATA_TOO_LARGE
     records: list[StoredRecord] = []
     topics = []
     for topic in request.topics:
@@ -119,25 +154,41 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
         for partition in topic.partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or ""
-            if metadata and utf16_length(metadata) > max_length:
-                partitions.append(new_partition_response(partition_index=index, error_code=too_large))
-                continue
-            given_ms = partition.commit_timestamp
-            commit_ms = now_ms if given_ms == NO_TIMESTAMP else given_ms
-            offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
-            committed = new_tuple(CommittedOffset, (offset, leader_epoch, metadata, commit_ms, expires_ms, topic_id))
-            records.append(new_tuple(OffsetRecord, (group_id, name, index, committed)))
-            partitions.append(taken(index))
+            code = ErrorCode.NONE
+            if utf16_length(metadata) > max_length:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                given_ms = partition.commit_timestamp
+                committed = CommittedOffset(
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    now_ms if given_ms == NO_TIMESTAMP else given_ms,
+                    expires_ms,
+                    topic_id,
+                )
+                records.append(OffsetRecord(group_id, name, index, committed))
+            partitions.append(new_partition_response(partition_index=index, error_code=code))
         topics.append(new_topic_response(name=name, topic_id=topic_id, partitions=partitions))
     if records:
         effects.write(records)
     return topics
 
 
-@lru_cache(4096)
-def taken(partition: int) -> Struct:
-    """The answer for a partition of which the offset is taken: one for all commits, not to be changed."""
-    return new_partition_response(partition_index=partition)
+def plain_commit(request: Struct, now: Now) -> PlainCommit | None:
+    """The records of a request that says no more than offsets; None for another."""
+    if request.retention_time_ms != NO_RETENTION_TIME or not request.topics:
+        return None
+    topics = []
+    for topic in request.topics:
+        partitions = topic.partitions
+        if topic.topic_id == ZERO_UUID or any(
+            partition.committed_metadata or partition.commit_timestamp != NO_TIMESTAMP for partition in partitions
+        ):
+            return None
+        offsets = [(each.partition_index, each.committed_offset, each.committed_leader_epoch) for each in partitions]
+        topics.append(TopicCommit(topic.name, topic.topic_id, offsets))
+    return PlainCommit(request.group_id, now.wall_ms, topics)
 
 
 def utf16_length(text: str) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from coordinator.group.plain_commit import PlainCommit
 from coordinator.group.records import CommittedOffset, OffsetRecord
 
 T = TypeVar("T")
@@ -99,6 +100,12 @@ class Offsets:
             opened.setdefault(partition, set()).add(producer_id)
             topics = self._pending.setdefault(producer_id, {}).setdefault(group_id, {})
             topics.setdefault(topic, {})[partition] = PendingOffset(committed, offset)
+
+    def replay_plain(self, commit: PlainCommit) -> None:
+        """Apply a commit to a group that has no open transactions."""
+        topics = self._committed.setdefault(commit.group_id, {})
+        for topic in commit.topics:
+            topics.setdefault(topic.name, {}).update(topic.committed(commit.commit_timestamp_ms))
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""

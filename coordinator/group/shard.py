@@ -6,6 +6,7 @@ Refused: any change of what is stored but by `replay`, which serves records just
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from coordinator.clock import Now
@@ -16,7 +17,7 @@ from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.records import ConsumerRecord
 from coordinator.group.modern.record import ModernRecord
 from coordinator.group.offsets import Offsets
-from coordinator.group.packed_commit import pack_commit
+from coordinator.group.plain_commit import PlainCommit
 from coordinator.group.records import (
     GroupMetadata,
     GroupRecord,
@@ -109,15 +110,25 @@ class GroupShard:
 
     #: The record of these bytes; raises UnknownRecord.
     parse = staticmethod(parse_record)
-    #: The bytes of records that are a plain offset commit.
-    pack = staticmethod(pack_commit)
+
+    def pack(self, records: Sequence[StoredRecord]) -> bytes | None:
+        """The bytes of records that are a plain commit."""
+        return records.pack() if isinstance(records, PlainCommit) else None
+
+    def replay_all(self, records: Sequence[StoredRecord], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """`replay` records that stand one behind the other in the log, from `offset` on."""
+        if isinstance(records, PlainCommit) and not self.offsets.has_open_transactions(records.group_id):
+            self._know(records.group_id)
+            self.offsets.replay_plain(records)
+            return
+        for place, record in enumerate(records, offset):
+            self.replay(record, place, producer_id)
 
     def replay(self, record: StoredRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log. `producer_id` marks an offset commit that is part of a transaction."""
         if isinstance(record, OffsetRecord):
-            group_id = record.group_id
-            if group_id not in self.groups and record.committed is not None:  # its first: a simple group
-                self.groups[group_id] = ClassicGroup(group_id)
+            if record.committed is not None:
+                self._know(record.group_id)
             self.offsets.replay(record, offset, producer_id)
         elif isinstance(record, GroupRecord):
             self.replay_group(record.group_id, record.metadata)
@@ -153,6 +164,11 @@ class GroupShard:
                 self._forget_deadlines(group_id, record.item)
             elif record.record_type == record.group_type:
                 self._forget(group_id)
+
+    def _know(self, group_id: str) -> None:
+        """A group has an offset: its first makes it a simple group."""
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id)
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
         """A transaction's marker: its offsets take effect, or are forgotten."""

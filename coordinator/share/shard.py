@@ -6,6 +6,7 @@ Refused: any change of what is stored but by `replay`, which serves records just
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -68,6 +69,11 @@ class ShareShard:
     def parse(self, key: bytes | None, value: bytes | None) -> ShareRecord:
         """The record of these bytes; raises UnknownRecord."""
         return parse_record(key, value)
+
+    def replay_all(self, records: Sequence[ShareRecord], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """`replay` records that stand one behind the other in the log, from `offset` on."""
+        for place, record in enumerate(records, offset):
+            self.replay(record, place, producer_id)
 
     def replay(self, record: ShareRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log."""

@@ -6,7 +6,7 @@ Refused: any change but by `replay`, which serves records just written and recor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from coordinator.effects import Effects
@@ -46,6 +46,11 @@ class TransactionShard:
     def parse(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
         """The record of these bytes; raises UnknownRecord."""
         return parse_record(key, value)
+
+    def replay_all(self, records: Sequence[TransactionRecord], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
+        """`replay` records that stand one behind the other in the log, from `offset` on."""
+        for place, record in enumerate(records, offset):
+            self.replay(record, place, producer_id)
 
     def replay(self, record: TransactionRecord, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """Apply a record of the log."""

@@ -142,6 +142,16 @@ def encode_batch(header: BatchHeader, records: Buffer) -> bytes:
     return _UNSUMMED.pack(base_offset, length, leader_epoch, magic, crc32c(summed)) + summed
 
 
+def plain_batch(records: bytes, count: int, timestamp: int) -> bytearray:
+    """A batch of so many encoded records, all of its own time: uncompressed, of no producer. A log can put its offset
+    into this buffer, and write that.
+    """
+    nobody = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE)
+    summed = _SUMMED.pack(0, count - 1, timestamp, timestamp, *nobody, count) + records
+    length = HEADER_SIZE - LOG_OVERHEAD + len(records)
+    return bytearray(_UNSUMMED.pack(0, length, NO_LEADER_EPOCH, 2, crc32c(summed)) + summed)
+
+
 def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each whole v2 batch from `position` on.
 

@@ -24,26 +24,6 @@ from protocol.records.record import Headers, encode_record
 _NEW_TUPLE = tuple.__new__
 
 
-def plain_batch(records: bytes, count: int, timestamp: int) -> bytes:
-    """A batch of so many encoded records, all of its own time: uncompressed, of no producer."""
-    fields = (
-        0,
-        0,
-        NO_LEADER_EPOCH,
-        2,
-        0,
-        0,
-        count - 1,
-        timestamp,
-        timestamp,
-        NO_PRODUCER_ID,
-        NO_PRODUCER_EPOCH,
-        NO_SEQUENCE,
-        count,
-    )
-    return encode_batch(_NEW_TUPLE(BatchHeader, fields), records)
-
-
 class BatchBuilder:
     """Collects records and builds the bytes of one batch.
 

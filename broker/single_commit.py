@@ -1,0 +1,53 @@
+"""The shortcut for OffsetCommit requests for one topic without metadata, which is what most consumers send.
+
+It does what broker.handlers.offset_commit does for a commit that is taken, and nothing else: whatever is to be refused,
+or to wait, it leaves to the handler by answering None, before anything was changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from coordinator.effects import Effects
+from coordinator.group.offset_commit import commit_plain, is_current
+from coordinator.group.plain_commit import PlainCommit, TopicCommit
+from protocol.errors import ErrorCode
+from protocol.single_commit import FIRST_VERSION, SingleCommits
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from coordinator.group.shard import GroupEffects
+
+
+def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, int], bytes | None] | None:
+    """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
+    if version < FIRST_VERSION:
+        return None
+    read = SingleCommits(version).read
+    groups, controller = broker.groups, broker.controller
+
+    def serve(frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        parts = read(frame, position)
+        if parts is None:
+            return None
+        single, offsets = parts
+        image = controller.image
+        topic = image.topic(single.topic) if single.topic else image.topic_by_id(single.topic_id)
+        if topic is None:
+            return None
+        partitions = topic.partitions
+        for partition, _, _ in offsets:
+            if partition not in partitions:
+                return None
+        shard = groups.at(single.group_id)
+        if isinstance(shard, ErrorCode) or not is_current(shard, single, version) or groups.must_force(shard):
+            return None
+        now = groups.now()
+        effects: GroupEffects = Effects()
+        commit = PlainCommit(single.group_id, now.wall_ms, (TopicCommit(topic.name, topic.topic_id, offsets),))
+        commit_plain(shard, single.member_id, commit, now, effects)
+        return single.answer(correlation_id, offsets, groups.run(shard, effects))
+
+    return serve

@@ -1,0 +1,121 @@
+"""OffsetCommit requests for partitions of one topic without metadata, read and answered without structs: what most
+consumers send, again and again.
+
+Such a request differs from the one before it in its offsets alone. What stands before them (the head) is decoded by the
+schema once and remembered. Requests of any other shape are none of this module's business: `read` says so with None.
+A property test keeps all of it equal to the schema's codec. Flexible versions only (v8-v10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct as Layout
+from struct import error as LayoutError  # noqa: N812 - it is a class
+
+from protocol.errors import ProtocolError
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.primitives import unsigned_varint
+
+FIRST_VERSION = 8
+_FIRST_WITH_TOPIC_ID = 10
+
+#: Partition, offset, leader epoch; a metadata string of nothing, no tagged fields.
+_OFFSET = Layout(">iqi2x")
+#: Of null and of an empty string.
+_NO_METADATA = b"\0\1"
+_FRAME = Layout(">iixi")
+_PARTITION = Layout(">ihx")
+#: Heads of so many different requests are remembered; a member has one for each topic and generation.
+_CAPACITY = 20_000
+#: Two structs end, without tagged fields.
+_TWO_ENDS = b"\0\0"
+#: No partitions, and the ends.
+_SHORTEST_END = b"\1" + _TWO_ENDS
+
+#: (partition, offset, leader epoch)
+Offset = tuple[int, int, int]
+
+
+class SingleCommit:
+    """What the head of such a request says, by the names of its schema. `topic` is empty where it has an id instead."""
+
+    __slots__ = (
+        "_answer_start",
+        "generation_id_or_member_epoch",
+        "group_id",
+        "group_instance_id",
+        "member_id",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, version: int, head: bytes) -> None:
+        """Raises ProtocolError, ValueError: it is no head."""
+        request, _ = OFFSET_COMMIT.request.decode(version, head + _SHORTEST_END)
+        if OFFSET_COMMIT.request.encode(version, request) != head + _SHORTEST_END:
+            raise ValueError("it can be read otherwise")
+        (topic,) = request.topics
+        self.group_id: str = request.group_id
+        self.generation_id_or_member_epoch: int = request.generation_id_or_member_epoch
+        self.member_id: str = request.member_id
+        self.group_instance_id: str | None = request.group_instance_id
+        self.topic: str = topic.name
+        self.topic_id: bytes = topic.topic_id
+        name = topic.name.encode()
+        named = topic.topic_id if version >= _FIRST_WITH_TOPIC_ID else unsigned_varint(len(name) + 1) + name
+        self._answer_start = b"\2" + named
+
+    def answer(self, correlation_id: int, offsets: Sequence[Offset], code: int) -> bytes:
+        """The frame of an answer that says the same of all partitions."""
+        pack = _PARTITION.pack
+        partitions = [pack(offset[0], code) for offset in offsets]
+        body = b"%b%c%b\0\0" % (self._answer_start, len(partitions) + 1, b"".join(partitions))
+        return _FRAME.pack(_FRAME.size - 4 + len(body), correlation_id, 0) + body
+
+
+class SingleCommits:
+    """Reads requests of one version; the heads that were seen are remembered."""
+
+    __slots__ = ("_known", "_named", "_version")
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._named = version < _FIRST_WITH_TOPIC_ID
+        self._known: dict[bytes, SingleCommit] = {}
+
+    def read(self, frame: memoryview, position: int) -> tuple[SingleCommit, list[Offset]] | None:
+        """What the request says whose body begins at `position` and ends with the frame, and its offsets.
+
+        None: it has another shape, or is malformed.
+        """
+        body = bytes(frame[position:])
+        try:
+            # Of the head: group and generation, member, instance; the number of topics; the topic. Each text has a
+            # length of one byte, in which it counts itself.
+            at = body[0] + 4
+            at += body[at] or 1
+            at += body[at] or 1
+            at += 1 + (body[at + 1] if self._named else 16)
+            start, count = at + 1, body[at] - 1
+            end = start + count * _OFFSET.size
+            if not 0 < count < 127 or body[end:] != _TWO_ENDS:
+                return None
+            offsets = list(_OFFSET.iter_unpack(body[start:end]))
+        except (IndexError, LayoutError):
+            return None
+        if body[start + 16 : end : _OFFSET.size].strip(_NO_METADATA) or any(body[start + 17 : end : _OFFSET.size]):
+            return None
+        head = body[:at]
+        single = self._known.get(head) or self._learn(head)
+        return None if single is None else (single, offsets)
+
+    def _learn(self, head: bytes) -> SingleCommit | None:
+        """What a head says; None when it is none, and the request so of another shape."""
+        try:
+            single = SingleCommit(self._version, head)
+        except (ProtocolError, ValueError):
+            return None
+        if len(self._known) >= _CAPACITY:
+            self._known.clear()
+        self._known[head] = single
+        return single

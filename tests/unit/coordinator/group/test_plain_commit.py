@@ -1,0 +1,68 @@
+"""A plain commit is its records: their bytes, and what they replay to, are those of one after the other."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.group.plain_commit import MOST_RECORDS, PlainCommit, TopicCommit
+from coordinator.group.records import CommittedOffset, OffsetRecord
+from coordinator.group.settings import GroupSettings
+from coordinator.group.shard import GroupShard
+from coordinator.timers import Timers
+from protocol.records.batch import plain_batch
+from protocol.records.builder import BatchBuilder
+
+TOPIC_ID = b"0123456789abcdef"
+
+names = st.text(st.characters(exclude_categories=("Cs",)), max_size=300)
+offsets = st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1))
+topics = st.builds(
+    TopicCommit, names, st.binary(min_size=16, max_size=16).filter(any), st.lists(offsets, min_size=1, max_size=20)
+)
+commits = st.builds(PlainCommit, names, st.integers(0, 2**62), st.lists(topics, min_size=1, max_size=3))
+
+
+@given(commits)
+def test_packed_records_are_what_a_builder_makes(commit: PlainCommit) -> None:
+    packed = commit.pack()
+    assert packed is not None
+
+    builder = BatchBuilder()
+    builder.extend(1_700_000_000_123, [(record.key, record.value) for record in commit])
+    assert plain_batch(packed, len(commit), 1_700_000_000_123) == builder.build()
+
+
+def shard_with(groups: list[str]) -> GroupShard:
+    shard = GroupShard(0, GroupSettings(), Timers())
+    for group_id in groups:
+        pending = OffsetRecord(group_id, "open", 0, CommittedOffset(1, -1, "", 5))
+        shard.replay(pending, 3, producer_id=7)
+    return shard
+
+
+@given(commits, st.booleans())
+def test_it_replays_to_what_its_records_replay_to(commit: PlainCommit, is_transaction_open: bool) -> None:
+    """Also to a group of which a transaction is open, and to partitions that it names twice."""
+    groups = [commit.group_id] if is_transaction_open else []
+    at_once, one_by_one = shard_with(groups), shard_with(groups)
+    at_once.replay_all(commit, 10)
+    for offset, record in enumerate(commit, 10):
+        one_by_one.replay(record, offset)
+
+    assert at_once.groups.keys() == one_by_one.groups.keys()
+    for shard in (at_once, one_by_one):
+        shard.replay_transaction_end(7, committed=True)
+    assert at_once.offsets.of_group(commit.group_id) == one_by_one.offsets.of_group(commit.group_id)
+
+
+def test_it_is_a_sequence() -> None:
+    commit = PlainCommit("g", 5, [TopicCommit("t", TOPIC_ID, [(0, 7, 1), (1, 8, -1)])])
+    second = OffsetRecord("g", "t", 1, CommittedOffset(8, -1, "", 5, topic_id=TOPIC_ID))
+    assert (len(commit), commit[1], list(commit[1:])) == (2, second, [second])
+
+
+def test_more_records_than_have_deltas_of_a_byte_are_left_to_others() -> None:
+    rows = [(partition, 5, -1) for partition in range(MOST_RECORDS + 1)]
+    assert PlainCommit("g", 5, [TopicCommit("t", TOPIC_ID, rows[1:])]).pack() is not None
+    assert PlainCommit("g", 5, [TopicCommit("t", TOPIC_ID, rows)]).pack() is None

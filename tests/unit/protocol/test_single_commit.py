@@ -1,0 +1,150 @@
+"""The hand-shaped path of OffsetCommit says what the schema says, and nothing about requests of any other shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.framing import encode_response
+from protocol.messages.offset_commit import (
+    OFFSET_COMMIT,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.schema import Struct
+from protocol.single_commit import FIRST_VERSION, SingleCommit, SingleCommits
+
+VERSIONS = range(FIRST_VERSION, 11)
+INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+text = st.text(st.characters(codec="utf-8"), max_size=140)
+rows = st.lists(st.tuples(INT32, INT64, INT32), min_size=1, max_size=5)
+ID = b"i" * 16
+
+
+def request(version: int, offsets: list[tuple[int, int, int]], *, topic: str = "t", **fields: Any) -> Struct:
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_leader_epoch=epoch)
+        for index, offset, epoch in offsets
+    ]
+    named = {"name": topic} if version < 10 else {"topic_id": ID}
+    topics = [OffsetCommitRequestTopic(**named, partitions=partitions)]
+    return OFFSET_COMMIT.request(**{"group_id": "g", "member_id": "m", "topics": topics, **fields})
+
+
+def read(version: int, body: bytes, before: bytes = b"") -> tuple[SingleCommit, list[tuple[int, int, int]]] | None:
+    """What the path makes of a body."""
+    return SingleCommits(version).read(memoryview(before + body), len(before))
+
+
+@given(st.sampled_from(VERSIONS), text, text, st.none() | text, text, INT32, rows, st.binary(max_size=9))
+def test_what_it_reads_is_what_the_schema_reads(
+    version: int,
+    group: str,
+    member: str,
+    instance: str | None,
+    topic: str,
+    generation: int,
+    offsets: list[tuple[int, int, int]],
+    before: bytes,
+) -> None:
+    """Long names are left to the schema."""
+    body = OFFSET_COMMIT.request.encode(
+        version,
+        request(
+            version,
+            offsets,
+            topic=topic,
+            group_id=group,
+            member_id=member,
+            group_instance_id=instance,
+            generation_id_or_member_epoch=generation,
+        ),
+    )
+    found = read(version, body, before)
+    if max(len(each.encode()) for each in (group, member, instance or "", topic if version < 10 else "")) > 126:
+        assert found is None
+        return
+    assert found is not None
+    single, read_offsets = found
+    assert read_offsets == offsets
+    assert (single.group_id, single.member_id, single.group_instance_id) == (group, member, instance)
+    assert single.generation_id_or_member_epoch == generation
+    assert (single.topic, single.topic_id) == ((topic, bytes(16)) if version < 10 else ("", ID))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("code", [0, 16])
+@pytest.mark.parametrize("topic", ["", "t", "x" * 126])
+def test_what_it_answers_is_what_the_schema_answers(version: int, code: int, topic: str) -> None:
+    offsets = [(0, 5, -1), (700, 5, -1)]
+    found = read(version, OFFSET_COMMIT.request.encode(version, request(version, offsets, topic=topic)))
+    assert found is not None
+    partitions = [OffsetCommitResponsePartition(partition_index=index, error_code=code) for index, _, _ in offsets]
+    named = {"name": topic} if version < 10 else {"topic_id": ID}
+    response = OFFSET_COMMIT.response(topics=[OffsetCommitResponseTopic(**named, partitions=partitions)])
+    assert [found[0].answer(77, offsets, code)] == encode_response(OFFSET_COMMIT, version, 77, response)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_requests_of_another_shape_are_left_alone(version: int) -> None:
+    plain = request(version, [(0, 5, -1), (1, 6, -1)])
+    assert read(version, OFFSET_COMMIT.request.encode(version, plain)) is not None
+    with_metadata = request(version, [(0, 5, -1), (1, 6, -1)])
+    with_metadata.topics[0].partitions[1].committed_metadata = "m"
+    two_topics = request(version, [(0, 5, -1)])
+    two_topics.topics *= 2
+    many = request(version, [(index, 5, -1) for index in range(127)])
+    for other in (with_metadata, two_topics, request(version, []), request(version, [], topics=[]), many):
+        assert read(version, OFFSET_COMMIT.request.encode(version, other)) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_null_metadata_is_none(version: int) -> None:
+    """Clients that are not Java's send that."""
+    null = request(version, [(0, 5, -1)])
+    null.topics[0].partitions[0].committed_metadata = None
+    found = read(version, OFFSET_COMMIT.request.encode(version, null))
+    assert found is not None
+    assert found[1] == [(0, 5, -1)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_bytes_that_are_cut_or_go_on_are_left_alone(version: int) -> None:
+    body = OFFSET_COMMIT.request.encode(version, request(version, [(0, 5, -1)]))
+    for size in range(len(body)):
+        assert read(version, body[:size]) is None
+    assert read(version, body + b"\0") is None
+    assert read(version, body[:-1] + b"\1") is None
+
+
+@given(st.sampled_from(VERSIONS), st.binary(max_size=80))
+def test_any_bytes_that_it_reads_the_schema_reads_alike(version: int, noise: bytes) -> None:
+    body = bytearray(OFFSET_COMMIT.request.encode(version, request(version, [(0, 5, -1), (1, 6, -1)])))
+    for place, value in zip(noise[::2], noise[1::2], strict=False):
+        body[place % len(body)] = value
+    found = read(version, bytes(body))
+    if found is not None:
+        again, end = OFFSET_COMMIT.request.decode(version, bytes(body))
+        (topic,) = again.topics
+        rows = [(p.partition_index, p.committed_offset, p.committed_leader_epoch) for p in topic.partitions]
+        assert (end, rows) == (len(body), found[1])
+        assert (again.group_id, again.member_id) == (found[0].group_id, found[0].member_id)
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("protocol.single_commit._CAPACITY", 2)
+    commits = SingleCommits(9)
+    for name in ("a", "b", "c"):
+        frame = memoryview(OFFSET_COMMIT.request.encode(9, request(9, [(0, 1, -1)], topic=name)))
+        found, again = commits.read(frame, 0), commits.read(frame, 0)
+        assert found is not None
+        assert again is not None
+        assert found[0].topic == name
+        assert found[0] is again[0]
+    assert len(commits._known) == 1
