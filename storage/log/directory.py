@@ -32,6 +32,7 @@ class LogDirectory:
         "files",
         "fs",
         "jitter",
+        "keeps_batch",
         "log_count",
         "needs_flush",
         "on_failure",
@@ -56,6 +57,8 @@ class LogDirectory:
         self.log_count = 0
         #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.
         self.needs_flush: dict[LocalLog, None] = {}
+        #: Logs that have their last batch in memory; an ordered set.
+        self.keeps_batch: dict[LocalLog, None] = {}
         self.on_failure = on_failure
         self.jitter = jitter
         #: What the start found damaged or missing, and has made anew or set aside; one line each.

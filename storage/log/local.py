@@ -32,6 +32,8 @@ _FRONT = Struct(">qii")
 _RECENT_BATCHES = 512
 #: A batch of up to so many bytes is kept for who waits for it: what is larger goes out by sendfile.
 _KEPT_BYTES = 4096
+#: By so many logs of a directory, those that began last: it is read at once, or never.
+_KEPT_BATCHES = 256
 
 
 class LocalLog:
@@ -158,6 +160,10 @@ class LocalLog:
             if self.awaited:
                 self.awaited = False
                 if size <= _KEPT_BYTES:
+                    kept = self.directory.keeps_batch
+                    kept[self] = None
+                    if len(kept) > _KEPT_BATCHES:
+                        next(iter(kept))._forget_batch()
                     self._last_batch = b"".join(buffers)
         except OSError as error:
             with suppress(OSError):  # nothing of it was acknowledged: recovery cuts off what is no whole batch
@@ -169,6 +175,11 @@ class LocalLog:
             del recent[: _RECENT_BATCHES // 2], self._recent_positions[: _RECENT_BATCHES // 2]
         recent.append(base_offset)
         self._recent_positions.append(position)
+
+    def _forget_batch(self) -> None:
+        """Have the last batch in memory no more."""
+        self._last_batch = EMPTY
+        self.directory.keeps_batch.pop(self, None)
 
     def append_old_format(self, view: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Append a message set of v0 or v1 as it stands in another log, with its offsets in it. LogOffline."""
@@ -351,4 +362,5 @@ class LocalLog:
             self.cleaning()
         for segment in self.segments:
             segment.close()
+        self._forget_batch()
         self.directory.needs_flush.pop(self, None)

@@ -8,9 +8,11 @@ from protocol.records.record import iter_records
 from storage.errors import OffsetOutOfRange
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
+from storage.log_manager import LogManager
 from storage.segment.files import LOG_SUFFIX, file_name
-from tests.support.logs import append, batch, bytes_of, close, open_log, read_all, sized
+from tests.support.logs import T0, append, batch, bytes_of, close, open_log, read_all, sized
 from tests.support.placed import patch_in_place
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
@@ -151,3 +153,24 @@ def test_what_was_awaited_is_forgotten_with_what_is_cut_off(tmp_path: Path) -> N
     assert isinstance(part, FetchSlice)
     assert not part.at_hand
     close(log)
+
+
+def test_so_many_logs_of_a_directory_keep_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that nobody appends to any more would have it for ever; a closed one has none."""
+    monkeypatch.setattr("storage.log.local._KEPT_BATCHES", 2)
+    manager = LogManager([str(tmp_path)])
+    manager.lock()
+    logs = [manager.create("t", index, bytes(range(16)), LogConfig(), T0) for index in range(3)]
+    for log in (logs[0], logs[1], logs[0], logs[2]):
+        log.awaited = True
+        append(log, sized(100))
+
+    def has_one(log: PartitionLog) -> bool:
+        part = log.read(log.log_end_offset - 1, 1 << 20, log.log_end_offset)
+        return isinstance(part, FetchSlice) and bool(part.at_hand)
+
+    assert [has_one(log) for log in logs] == [False, True, True]
+    manager.delete("t", 1, "0" * 32, T0)
+    assert list(manager.directories[0].keeps_batch) == [logs[2]]
+    manager.close(T0)
+    assert not manager.directories[0].keeps_batch
