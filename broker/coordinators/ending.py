@@ -82,7 +82,11 @@ class Ending:
             return
         self._pending = 1  # this loop
         for place in list(self._missing):
-            answer = append_marker(self._broker, self._marker, *place)
+            try:
+                answer = append_marker(self._broker, self._marker, *place)
+            except Exception:  # the others, and the next attempt, are not to wait for ever
+                log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
+                continue
             if isinstance(answer, Deferred):
                 self._pending += 1
                 answer.add_done_callback(lambda done, place=place: self._on_answer(place, done))  # type: ignore[misc]

@@ -129,3 +129,20 @@ def test_marker_comes_soon_after_its_groups_are_loaded(
     assert client.committed_offset("g", T0) == "NONE 5"
     broker.advance(2 * LONGEST_RETRY_MS)
     assert len(tries) == count + 1
+
+
+def test_a_marker_that_cannot_even_be_tried_keeps_nothing_from_being_ended(
+    broker: TxnBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    """Whatever it is: it is tried again."""
+
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ending, "append_marker", fail)
+        broker.client.end("x", ("P0", 0), True, 5)
+        broker.advance(RETRY_MS)
+    assert "Writing a marker of x into t-0 failed" in caplog.text
+    broker.advance(LONGEST_RETRY_MS)
+    assert broker.client.describe("x").startswith("CompleteCommit")
