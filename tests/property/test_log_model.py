@@ -200,7 +200,7 @@ class LogModel(RuleBasedStateMachine):
 
 
 LogModel.TestCase.settings = settings(
-    max_examples=min(400, scaled(15)),
+    max_examples=min(200, scaled(15)),
     stateful_step_count=min(100, scaled(25)),
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
