@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
 from broker.config.keys import CLIENT_METRICS_KEYS
+from broker.config.values import trim
 from broker.formatting import id_text
 from metadata.decision import Refused
 from metadata.image import ResourceType
@@ -180,7 +181,7 @@ def _matches(patterns: object, client: Mapping[str, str]) -> bool:
 
 def _pattern(text: str) -> tuple[str, str]:
     attribute, _, pattern = text.partition("=")
-    return attribute.strip(), pattern.strip()
+    return trim(attribute), trim(pattern)
 
 
 def _subscription_id(metrics: Collection[str], interval_ms: int, instance_id: bytes) -> int:

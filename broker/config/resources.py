@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .errors import ConfigError, Problem, UnknownKeyError, rule
 from .keys import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS
-from .values import ConfigValue
+from .values import ConfigValue, trim
 
 if TYPE_CHECKING:
     from .broker_config import BrokerConfig
@@ -125,9 +125,9 @@ def validate_client_metrics_config(overrides: Mapping[str, str]) -> None:
 
 def _check_pattern(pattern: str) -> None:
     match = _MATCH.fullmatch(pattern)
-    if match is not None and match[1].strip() in CLIENT_ATTRIBUTES:
+    if match is not None and trim(match[1]) in CLIENT_ATTRIBUTES:
         try:
-            re.compile(match[2].strip())
+            re.compile(trim(match[2]))
         except re.error:
             pass
         else:

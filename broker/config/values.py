@@ -49,12 +49,18 @@ BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
 _JAVA_DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
-_COMMA = re.compile(r"\s*,\s*")
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
+_BLANKS = bytes(range(33)).decode()
+
+
+def trim(text: str) -> str:
+    """Without the blanks around it that Java's String.trim removes: all control characters, no space beyond ASCII."""
+    return text.strip(_BLANKS)
 
 
 def parse(kind: ConfigType, text: str) -> ConfigValue:
     """The typed value of `text`; raises ValueError whose argument is the reason, in Kafka's words."""
-    text = text.strip()
+    text = trim(text)
     if kind is ConfigType.STRING or kind is ConfigType.CLASS:
         return text
     if kind is ConfigType.BOOLEAN:

@@ -14,6 +14,9 @@ from tests.support.scale import scaled
     ("kind", "text", "value"),
     [
         (ConfigType.INT, " 3 ", 3),
+        (ConfigType.LONG, "\x01100\0\0", 100),
+        (ConfigType.STRING, "\u2003a\xa0", "\u2003a\xa0"),
+        (ConfigType.LIST, "a\u2003,b", ("a\u2003", "b")),
         (ConfigType.INT, "+3", 3),
         (ConfigType.INT, "-2147483648", -(1 << 31)),
         (ConfigType.LONG, "9223372036854775807", (1 << 63) - 1),
@@ -31,7 +34,7 @@ from tests.support.scale import scaled
     ],
 )
 def test_parse(kind: ConfigType, text: str, value: ConfigValue) -> None:
-    """Blanks around a value never count."""
+    """Blanks around a value never count; which those are Java says."""
     assert value == parse(kind, text)
 
 
