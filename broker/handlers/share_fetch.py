@@ -60,7 +60,6 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
         ctx.connection,
         acknowledges=bool(batches),
     )
-    epoch = session.epoch
     results = acknowledge(ctx, key, batches, may_renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share_partitions.sessions.end(session)
@@ -72,7 +71,7 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
     attempt = ShareFetchAttempt(
         broker,
         request.group_id,
-        in_turn(session, epoch),
+        in_turn(session, request.share_session_epoch),
         Wanted(request.member_id, request.max_records, request.batch_size, request.share_acquire_mode == _RECORD_LIMIT),
         settings_of(ctx, request.group_id),
         min_bytes=request.min_bytes,

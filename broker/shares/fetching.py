@@ -61,6 +61,9 @@ class Readable:
     part: FetchSlice
     batches: list[LogBatch]
 
+    def __len__(self) -> int:
+        return len(self.part)
+
 
 class ShareFetchAttempt:
     """Tried at once and, when it waits, again whenever one of its partitions has changed.
@@ -125,9 +128,11 @@ class ShareFetchAttempt:
         self.fetched = []
         self._keys = []
         self._is_loading = False
-        readable: list[Readable] = []
+        known: list[Readable] = []
+        new: list[Readable] = []
         budget = self._max_bytes
         for place in self._places:
+            is_known = self._broker.share_partitions.known(self._group_id, place) is not None
             try:
                 found = self._read(place, budget)
             except StateLoading:
@@ -136,9 +141,10 @@ class ShareFetchAttempt:
                 self.fetched.append(Fetched(place, refusal.code, refusal.message))
             else:
                 if found is not None:
-                    readable.append(found)
+                    (known if is_known else new).append(found)
                     budget = max(budget - found.batches[-1].end, 0)
-        if self.fetched or is_last or sum(len(each.part) for each in readable) >= self._min_bytes:
+        readable = self._readiest(known, new)
+        if self.fetched or is_last or sum(map(len, readable)) >= self._min_bytes:
             left = self._wanted.max_records
             for each in readable:
                 if left <= 0:
@@ -151,6 +157,11 @@ class ShareFetchAttempt:
                     self.fetched.append(fetched)
                     left -= sum(one.last_offset - one.first_offset + 1 for one in fetched.acquired)
         return bool(self.fetched)
+
+    def _readiest(self, known: list[Readable], new: list[Readable]) -> list[Readable]:
+        """What Kafka answers with: it reads the states of new ones one by one, and the first will do."""
+        ready = known or new[:1]
+        return ready if sum(map(len, ready)) >= self._min_bytes else known + new
 
     # -- one partition ----------------------------------------------------------------------------------------------
 

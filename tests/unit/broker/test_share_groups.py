@@ -9,6 +9,7 @@ from broker.shares.fetching import _batches_of
 from metadata.delete_topics import TopicReference
 from metadata.topic_names import SHARE_GROUP_STATE
 from protocol.errors import ErrorCode
+from protocol.messages import share_fetch
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,
     AlterShareGroupOffsetsRequestPartition,
@@ -93,6 +94,46 @@ def test_records_are_given_once_and_acknowledged(broker: ShareBroker, member: Sh
     assert member.acknowledge((0, 4, [1]), (5, 5, [2])) == "NONE ['0 NONE None']"
     assert member.acquire(wait_ms=0) == [(5, 5, 2)]
     assert offsets(broker) == [(0, 0, 5)]  # as the share coordinator was last told
+
+
+def test_partitions_that_are_new_to_the_group_come_one_by_one(broker: ShareBroker):
+    """Kafka reads the state of each for itself, and answers with the first that has something; then with all."""
+    topic_id = broker.create("pair", 2)[0].topic_id
+    client = broker.member()
+    client.configure(share_auto_offset_reset="earliest")
+    for epoch in range(3):
+        client.beat(epoch, ["pair"])
+        broker.advance(1_000)
+        broker.settle()
+
+    def fetched() -> list[tuple[int, int]]:
+        """(partition, records) of one fetch, after both partitions have got two records."""
+        for partition in range(2):
+            client.produce("pair", batch(b"a", b"b", timestamp=broker.clock.now_ms()), partition)
+        partitions = [share_fetch.FetchPartition(partition_index=index) for index in range(2)]
+        answer = client.call(
+            share_fetch.SHARE_FETCH,
+            2,
+            group_id=client.group,
+            member_id=client.member,
+            share_session_epoch=client.epoch,
+            max_wait_ms=500,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            max_records=500,
+            batch_size=500,
+            topics=[share_fetch.FetchTopic(topic_id=topic_id, partitions=partitions)],
+        )
+        client.epoch += 1
+        return [
+            (each.partition_index, sum(a.last_offset - a.first_offset + 1 for a in each.acquired_records))
+            for topic in answer.responses
+            for each in topic.partitions
+        ]
+
+    assert fetched() == [(0, 2), (1, 0)]
+    assert sorted(fetched()) == [(0, 2), (1, 4)]
+    assert sorted(fetched()) == [(0, 2), (1, 2)]
 
 
 def test_restart_goes_on_where_the_state_says(broker: ShareBroker, member: ShareMemberClient):
