@@ -11,11 +11,13 @@ from broker.config import BrokerConfig, load
 from broker.controller import Controller
 from broker.deferred import Deferred
 from broker.producer_ids import ProducerIds
+from broker.timers import Timers
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from protocol.errors import ErrorCode
 from protocol.schema import Api, Struct
 from storage.log_config import LogConfig
+from tests.support.fake_loop import FakeLoop
 from tests.support.images import DIRECTORY, cluster
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
@@ -124,7 +126,9 @@ class ControllerHarness:
             call_soon,
         )
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
+        self.loop = FakeLoop()
         self.broker = SimpleNamespace(
+            timers=Timers(self.loop, self.loop.clock),
             config=self.config,
             controller=self.controller,
             partitions=self.partitions,
@@ -136,6 +140,10 @@ class ControllerHarness:
         for result in self.controller.create_topics(topics).result():
             assert result.error_code is ErrorCode.NONE, result
         return self
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass for what was put off."""
+        self.loop.advance(milliseconds)
 
     def ask(self, handler: Callable[..., Any], api: Api, version: int, **fields: Any) -> Struct:
         """Call a handler with a request of that version; the reply, as a client of that version would read it."""
