@@ -117,7 +117,11 @@ class GroupShard:
 
     def replay_all(self, records: Sequence[StoredRecord], offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
         """`replay` records that stand one behind the other in the log, from `offset` on."""
-        if isinstance(records, PlainCommit) and not self.offsets.has_open_transactions(records.group_id):
+        if (
+            isinstance(records, PlainCommit)
+            and producer_id < 0
+            and not self.offsets.has_open_transactions(records.group_id)
+        ):
             self._know(records.group_id)
             self.offsets.replay_plain(records)
             return

@@ -56,6 +56,15 @@ def test_it_replays_to_what_its_records_replay_to(commit: PlainCommit, is_transa
     assert at_once.offsets.of_group(commit.group_id) == one_by_one.offsets.of_group(commit.group_id)
 
 
+def test_of_a_transaction_it_waits_for_its_end() -> None:
+    commit = PlainCommit("g", 5, [TopicCommit("t", TOPIC_ID, [(0, 7, 1)])])
+    shard = shard_with([])
+    shard.replay_all(commit, 10, producer_id=7)
+    assert shard.offsets.get("g", "t", 0) is None
+    shard.replay_transaction_end(7, committed=True)
+    assert shard.offsets.of_group("g") == {"t": {0: CommittedOffset(7, 1, "", 5, topic_id=TOPIC_ID)}}
+
+
 def test_it_is_a_sequence() -> None:
     commit = PlainCommit("g", 5, [TopicCommit("t", TOPIC_ID, [(0, 7, 1), (1, 8, -1)])])
     second = OffsetRecord("g", "t", 1, CommittedOffset(8, -1, "", 5, topic_id=TOPIC_ID))
