@@ -113,7 +113,8 @@ def is_current(shard: GroupShard, commit: SingleCommit, api_version: int) -> boo
 def commit_plain(shard: GroupShard, member_id: str, commit: PlainCommit, now: Now, effects: GroupEffects) -> None:
     """Write a commit that its sender may make. A member's counts as a sign of life."""
     hear_of(shard, commit.group_id, member_id, now)
-    effects.write(commit)
+    if len(commit):
+        effects.write(commit)
 
 
 def hear_of(shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:

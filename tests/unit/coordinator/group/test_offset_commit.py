@@ -3,9 +3,10 @@
 import pytest
 
 from coordinator.effects import Effects
-from coordinator.group.offset_commit import check_delete, delete_offsets, utf16_length
+from coordinator.group.offset_commit import check_delete, commit_offsets, delete_offsets, utf16_length
 from coordinator.group.settings import GroupSettings
 from protocol.errors import ErrorCode
+from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestTopic
 from protocol.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from tests.support.groups import GroupHarness
 
@@ -92,6 +93,20 @@ def test_commit_that_cannot_be_written_changes_nothing(h):
     h.failure = ErrorCode.NOT_COORDINATOR
     assert h.commit({("t", 0): 2}) is ErrorCode.NOT_COORDINATOR
     assert h.shard.offsets.get("g", "t", 0).offset == 1
+
+
+def test_nothing_is_written_for_no_partitions(h):
+    """A batch without records is none that a log has; the sender lives all the same."""
+    (member,) = h.stable_group()
+    topics = [OffsetCommitRequestTopic(name="t", topic_id=TOPIC_ID)]
+    request = OFFSET_COMMIT.request(group_id="g", member_id=member, generation_id_or_member_epoch=1, topics=topics)
+    for _ in range(3):
+        h.advance(9_000)
+        effects = Effects()
+        (answered,) = commit_offsets(h.shard, request, h.now, effects)
+        assert (answered.name, answered.topic_id, answered.partitions) == ("t", TOPIC_ID, [])
+        assert effects.writes == []
+    assert h.commit({("t", 0): 5}, member, 1) is ErrorCode.NONE
 
 
 def test_retention_time_of_old_versions_is_kept(h):
