@@ -33,6 +33,11 @@ class Forcing:
         """Whether there are any."""
         return bool(self._flushes)
 
+    def is_due_at(self, partition: int) -> bool:
+        """Whether there is one of a partition, and it is not done: a timer's has nobody who would wait for it."""
+        flush = self._flushes.get(partition)
+        return flush is not None and not flush.done
+
     def begun(self, partition: int, flush: Deferred[None]) -> None:
         """What a partition has now is on its way to the disk. The last flush has all that those before it have."""
         self._flushes[partition] = flush

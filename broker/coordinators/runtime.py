@@ -249,9 +249,9 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
     def must_force(self, shard: S) -> bool:
         """Whether an answer has to wait for the disk once something is written: see `when_forced`."""
         found = self._logs.get(shard.partition)
-        if found is None or self._forcing.is_due:
+        if found is None or found.partition.log.config.flush_messages != LONG_MAX:
             return True
-        return found.partition.log.config.flush_messages != LONG_MAX
+        return self._forcing.is_due_at(shard.partition)
 
     def when_forced(self, keys: Iterable[str], response: Struct, failed: Callable[[ErrorCode], Struct]) -> Reply:
         """The answer to a request that was just carried out for these keys: at once, or where flush.messages asks for

@@ -17,6 +17,7 @@ from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.schema import Struct
 from tests.support.network import answers_in
+from tests.support.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker
 
 VERSIONS = range(8, 11)
@@ -137,6 +138,20 @@ def test_what_waits_for_the_disk_is_left_to_the_handler(broker: TxnBroker) -> No
     before = log_ends(broker)
     assert by_shortcut(broker, 9) is None
     assert log_ends(broker) == before
+
+
+def test_what_waits_for_the_disk_elsewhere_is_no_reason_to_wait(broker: TxnBroker) -> None:
+    """Only what its own partition has written, while that is on its way."""
+    disk = SlowDisk(broker, OFFSETS_TOPIC)
+    own = broker.groups.log_at(shard_of(broker).partition)
+    other = broker.groups.log_at(1 - shard_of(broker).partition)
+    for found, is_own in ((other, False), (own, True)):
+        assert not isinstance(found, ErrorCode)
+        found.flush_due = True
+        broker.groups._note_flush(found)
+        assert (by_shortcut(broker, 9) is None) == is_own
+    disk.release()
+    assert by_shortcut(broker, 9) is not None
 
 
 def test_a_write_that_fails_is_the_answer(broker: TxnBroker) -> None:

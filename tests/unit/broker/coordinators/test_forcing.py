@@ -76,6 +76,16 @@ def test_what_is_on_the_disk_is_not_waited_for(forcing: Forcing) -> None:
     assert answer(forcing, [1]).done
 
 
+def test_it_is_due_at_a_partition_until_it_is_on_the_disk(forcing: Forcing) -> None:
+    """Also where nobody comes to wait for it: what a timer has written has no answer."""
+    flush = begun(forcing, 1)
+    assert [forcing.is_due_at(partition) for partition in (0, 1)] == [False, True]
+    flush.resolve(None)
+    assert not forcing.is_due_at(1)
+    begun(forcing, 1).fail(LogOffline("/data", "disk on fire"))
+    assert not forcing.is_due_at(1)
+
+
 def test_an_answer_does_not_wait_for_ever(forcing: Forcing, loop: FakeLoop) -> None:
     """What it tells of may be there later: the client is to try again."""
     flush = begun(forcing, 1)
