@@ -141,7 +141,7 @@ class DownConversion:
     def _convert(self, found: FetchSlice | bytes, offset: int, size_bytes: int) -> None:
         """What `found` and perhaps what is behind it: where nothing can be shown, many small segments may follow."""
         while isinstance(found, FetchSlice):
-            if size_bytes > _INLINE_BYTES or found.is_cold():
+            if size_bytes > _INLINE_BYTES or self._is_cold(found):
                 self._wait_for_turn(found, size_bytes)
                 return
             further = self._convert_inline(found, size_bytes)
@@ -156,6 +156,9 @@ class DownConversion:
             return
         # Consumers of the time take a message that is cut off for that, and ask for more, or tell their users.
         self._finish(CUT_OFF_MESSAGE if is_larger else NO_RECORDS)
+
+    def _is_cold(self, found: FetchSlice) -> bool:
+        return found.is_cold(self._broker.clock.monotonic_ms())
 
     def _is_larger(self, offset: int) -> bool:
         """Whether there is a batch, which is more than may be sent."""
@@ -186,7 +189,7 @@ class DownConversion:
     def _read_it(self, found: FetchSlice, size_bytes: int) -> None:
         self._begin = None
         self._attempts = 0
-        if found.is_cold():
+        if self._is_cold(found):
             self._broker.offload(_read, found, size_bytes).add_done_callback(self._on_read)
             return
         try:

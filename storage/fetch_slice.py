@@ -8,8 +8,10 @@ from storage.open_files import OpenFile
 #: Read at a time to have a slice in the page cache.
 _WARM_BYTES = 1 << 20
 
-#: Judged together whether they are in the page cache: those who read little at a time need not ask each time.
+#: Of so much, where both ends are in the page cache, so is taken to be what lies between.
 _BLOCK_BYTES = 256 << 10
+#: For so long: the system may put it out of its cache at any time.
+_CACHED_MS = 1000
 
 #: What a read that found nothing gives.
 EMPTY = b""
@@ -64,23 +66,26 @@ class FetchSlice:
         """Let go of the file; again is fine."""
         self.file = None
 
-    def is_cold(self) -> bool:
+    def is_cold(self, now_ms: int) -> bool:
         """Whether sending it would wait for the disk, judged by its last page: the first was read to find it.
 
-        Not asked about in a block of the file whose own last page was found in the page cache when it was asked last.
+        Where the last page of its block is in memory, too, others as far as there are not asked about for a while:
+        those who read little at a time, or what was read before, need not ask each time. `now_ms`: any monotonic time.
         """
         file = self.file
         if self.is_recent or file is None or not file.tells_cached:
             return False
-        last = self.position + self._size - 1
-        block = last // _BLOCK_BYTES
-        if block == file.cached_block:
+        end = self.position + self._size
+        if file.cached_start <= self.position and end <= file.cached_end and now_ms < file.cached_until_ms:
             return False
-        cached = self._fs.is_cached(file.handle, last)
+        cached = self._fs.is_cached(file.handle, end - 1)
         if cached is None:
             file.tells_cached = False
-        elif cached and self._fs.is_cached(file.handle, (block + 1) * _BLOCK_BYTES - 1):
-            file.cached_block = block
+        elif cached:
+            block_end = min(end + -end % _BLOCK_BYTES, self._fs.size(file.handle))
+            if block_end <= end or self._fs.is_cached(file.handle, block_end - 1):
+                file.cached_start, file.cached_end = self.position, max(block_end, end)
+                file.cached_until_ms = now_ms + _CACHED_MS
         return cached is False
 
     def warm(self) -> None:

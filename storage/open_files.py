@@ -23,15 +23,25 @@ DEFAULT_CAPACITY = 512
 class OpenFile:
     """A descriptor, open as long as anything refers to this object; with it goes what readers of indexes keep here."""
 
-    __slots__ = ("_fs", "cached_block", "handle", "probes", "tells_cached", "window", "window_start")
+    __slots__ = (
+        "_fs",
+        "cached_end",
+        "cached_start",
+        "cached_until_ms",
+        "handle",
+        "probes",
+        "tells_cached",
+        "window",
+        "window_start",
+    )
 
     def __init__(self, fs: FileSystem, handle: int) -> None:
         self._fs = fs
         self.handle = handle
         #: False once its file system would not say what of it is cached.
         self.tells_cached = True
-        #: The number of the block that was found in the page cache last (see FetchSlice).
-        self.cached_block = -1
+        #: What was found in the page cache last, and until when that is believed (see FetchSlice).
+        self.cached_start = self.cached_end = self.cached_until_ms = 0
         #: The piece of an index that was read last, and the number of its first entry.
         self.window = b""
         self.window_start = 0

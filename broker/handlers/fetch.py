@@ -290,8 +290,11 @@ class Attempt:
         if self._version < FIRST_VERSION_WITH_BATCHES:
             return convert_answer(self._broker, self._version, self._to_convert()).then(lambda _: self.response())
         answer = self.response()
+        now_ms = self._broker.clock.monotonic_ms()
         cold = [
-            data.records for _, data in self._answers if isinstance(data.records, FetchSlice) and data.records.is_cold()
+            data.records
+            for _, data in self._answers
+            if isinstance(data.records, FetchSlice) and data.records.is_cold(now_ms)
         ]
         if not cold:
             return answer

@@ -152,7 +152,7 @@ def test_a_disk_that_fails_is_told_by_the_handler(broker, monkeypatch):
 
 def test_what_is_cold_is_read_ahead_by_the_handler(broker, monkeypatch):
     """What was appended not long ago is not asked about."""
-    monkeypatch.setattr(FetchSlice, "is_cold", lambda self: True)
+    monkeypatch.setattr(FetchSlice, "is_cold", lambda self, now_ms: True)
     assert by_shortcut(broker, 12, fields(12, 0)) is not None
 
     for partition in broker.partitions:

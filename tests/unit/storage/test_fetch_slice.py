@@ -16,7 +16,7 @@ class Telling(FileSystem):
     """Says which positions are cached, and notes what is asked and read."""
 
     def __init__(self, *cold: int, knows: bool = True) -> None:
-        self.cold = cold
+        self.cold: tuple[int, ...] = cold
         self.knows = knows
         self.asked: list[int] = []
         self.read: list[tuple[int, int]] = []
@@ -55,7 +55,7 @@ def test_released_it_lets_go_of_the_file(path: Iterator[str]) -> None:
     for use in (piece.fileno, piece.read):
         with pytest.raises(ValueError, match="released"):
             use()
-    assert not piece.is_cold()
+    assert not piece.is_cold(0)
 
 
 @pytest.mark.parametrize(("cold", "expected"), [((), False), ((599,), True), ((300,), False)])
@@ -63,35 +63,63 @@ def test_cold_is_told_by_the_last_byte(path: Iterator[str], cold: tuple[int, ...
     """The first page was read to find the slice."""
     fs = Telling(*cold)
 
-    assert FetchSlice(fs, opened(path, fs), 100, 500).is_cold() == expected
+    assert FetchSlice(fs, opened(path, fs), 100, 500).is_cold(0) == expected
     assert fs.asked[0] == 599
 
 
-def test_a_block_whose_last_page_is_cached_is_not_asked_about_again(path: Iterator[str]) -> None:
-    """256 KiB; one at a time. What reaches into another is asked about."""
-    fs = Telling((3 << 18) - 1, (2 << 18) + 99)
-    file = opened(path, fs)
-    cold = []
-    for position in (0, 100, 1 << 17, (1 << 18) - 100, (1 << 18) + 100, (2 << 18) + 500, (2 << 18) + 600, 2 << 18):
-        fs.asked.clear()
-        cold.append((FetchSlice(fs, file, position, 100).is_cold(), len(fs.asked)))
+BLOCK = 256 << 10
 
-    assert cold == [
-        (False, 2),
-        (False, 0),
-        (False, 0),
-        (False, 0),
-        (False, 2),
-        (False, 2),  # its block's last page is not cached
-        (False, 2),
-        (True, 1),
-    ]
+
+def asked_about(fs: Telling, file: OpenFile, position: int, now_ms: int = 0) -> tuple[bool, list[int]]:
+    """Whether 100 bytes there are cold, and which positions that took."""
+    fs.asked.clear()
+    return FetchSlice(fs, file, position, 100).is_cold(now_ms), list(fs.asked)
+
+
+def test_what_lies_between_cached_pages_of_a_block_is_not_asked_about_again(path: Iterator[str]) -> None:
+    """From where it was asked to the end of the block; one at a time. What reaches into another is asked about."""
+    fs = Telling(3 * BLOCK - 1, 2 * BLOCK + 99)
+    file = opened(path, fs)
+
+    assert asked_about(fs, file, 500) == (False, [599, BLOCK - 1])
+    for position in (500, 600, BLOCK // 2, BLOCK - 100):
+        assert asked_about(fs, file, position) == (False, [])
+    assert asked_about(fs, file, 499) == (False, [598, BLOCK - 1])  # what lies before may have gone
+    assert asked_about(fs, file, BLOCK - 50) == (False, [BLOCK + 49, 2 * BLOCK - 1])
+    for _ in range(2):
+        assert asked_about(fs, file, 2 * BLOCK + 500) == (False, [2 * BLOCK + 599, 3 * BLOCK - 1])
+    assert asked_about(fs, file, 2 * BLOCK) == (True, [2 * BLOCK + 99])
+
+
+def test_what_was_cached_is_asked_about_again_after_a_second(path: Iterator[str]) -> None:
+    """The system has put it out of its cache meanwhile: sending it would wait for the disk."""
+    fs = Telling()
+    file = opened(path, fs)
+    assert asked_about(fs, file, 0, now_ms=5_000) == (False, [99, BLOCK - 1])
+
+    fs.cold = (699,)
+    assert asked_about(fs, file, 600, now_ms=5_999) == (False, [])
+    assert asked_about(fs, file, 600, now_ms=6_000) == (True, [699])
+
+
+def test_the_last_block_ends_with_the_file(path: Iterator[str], tmp_path: Path) -> None:
+    """Whose last page is asked about then, if it is not the slice's own."""
+    short = tmp_path / "short"
+    short.write_bytes(DATA[:100_000])
+    fs = Telling()
+    file = opened(iter([str(short)]), fs)
+
+    assert asked_about(fs, file, 0) == (False, [99, 99_999])
+    for position in range(0, 100_000, 10_000):
+        assert asked_about(fs, file, position) == (False, [])
+    assert asked_about(fs, file, 99_900, now_ms=1_000) == (False, [99_999])
+    assert asked_about(fs, file, 99_900, now_ms=1_000) == (False, [])
 
 
 def test_what_was_appended_just_now_is_not_asked_about(path: Iterator[str]) -> None:
     fs = Telling(100)
 
-    assert not FetchSlice(fs, opened(path, fs), 100, 500, is_recent=True).is_cold()
+    assert not FetchSlice(fs, opened(path, fs), 100, 500, is_recent=True).is_cold(0)
     assert fs.asked == []
 
 
@@ -99,7 +127,7 @@ def test_a_file_system_that_cannot_tell_is_asked_once(path: Iterator[str]) -> No
     fs = Telling(knows=False)
     file = opened(path, fs)
 
-    assert [FetchSlice(fs, file, at, 5).is_cold() for at in (0, 10, 20)] == [False] * 3
+    assert [FetchSlice(fs, file, at, 5).is_cold(0) for at in (0, 10, 20)] == [False] * 3
     assert fs.asked == [4]
 
 

@@ -122,7 +122,7 @@ def test_cold_pages_are_read_elsewhere_first(filled: DataBroker, monkeypatch: py
         return held[-1]
 
     filled.offload = offload  # type: ignore[assignment]
-    monkeypatch.setattr(FetchSlice, "is_cold", lambda self: True)
+    monkeypatch.setattr(FetchSlice, "is_cold", lambda self, now_ms: True)
     at_once = send(filled, topics=wanted((0, 0)))
     parked = send(filled, topics=wanted((0, 15)))
     append(filled)
