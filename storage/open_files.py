@@ -13,6 +13,7 @@ from collections import OrderedDict
 from contextlib import suppress
 
 from storage.fs import FileSystem
+from storage.places import Places
 
 #: The process, or the machine, has no descriptor left: no fault of the disk.
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
@@ -21,7 +22,7 @@ DEFAULT_CAPACITY = 512
 
 
 class OpenFile:
-    """A descriptor, open as long as anything refers to this object; with it goes what readers of indexes keep here."""
+    """A descriptor, open as long as anything refers to this object; with it goes what its readers keep here."""
 
     __slots__ = (
         "_fs",
@@ -29,6 +30,7 @@ class OpenFile:
         "cached_start",
         "cached_until_ms",
         "handle",
+        "places",
         "probes",
         "tells_cached",
         "window",
@@ -45,6 +47,8 @@ class OpenFile:
         #: The piece of an index that was read last, and the number of its first entry.
         self.window = b""
         self.window_start = 0
+        #: Where readers of the records are.
+        self.places: Places | None = None
         #: Entries by number that every search comes past.
         self.probes: dict[int, tuple[int, int]] = {}
 

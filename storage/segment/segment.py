@@ -21,9 +21,9 @@ from protocol.records.errors import CorruptBatch
 from storage.errors import CorruptFile
 from storage.index.time import TimestampOffset
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
-from storage.open_files import OpenFiles
+from storage.open_files import OpenFile, OpenFiles
+from storage.places import Place, Places
 from storage.segment.files import LOG_SUFFIX, SegmentFiles
-from storage.segment.places import Place, Places
 from storage.segment.scan import FRONT, Entry, find_entry, scan_entries
 
 #: How far the end of a segment may be from its latest batch for the time index to be checked against all in between.
@@ -39,7 +39,6 @@ class Segment(SegmentFiles):
         "_bytes_since_index_entry",
         "_largest",
         "_made_anew",
-        "_places",
         "_preallocated",
         "_rolling_timestamp",
         "created_ms",
@@ -76,7 +75,6 @@ class Segment(SegmentFiles):
         #: Largest timestamp of the first batch, from which segment.ms counts; None: not looked for yet.
         self._rolling_timestamp: int | None = None
         self._bytes_since_index_entry = 0
-        self._places: Places | None = None
         #: Whether the indexes were made anew once: what is wrong then is the records.
         self._made_anew = False
 
@@ -199,30 +197,31 @@ class Segment(SegmentFiles):
 
     def place_of(self, offset: int) -> Place | None:
         """Where `find` finds the batch; for readers, of whom is remembered where they are."""
-        if self._places is None:
-            self._places = Places()
-        place = self._places.get(offset)
+        file = self.log.open_file or self.log.open()
+        places = file.places
+        if places is None:
+            places = file.places = Places()
+        place = places.get(offset)
         if type(place) is Place:
             return place
-        if type(place) is int and (following := self._place_at(place, offset)) is not None:
+        if type(place) is int and (following := self._place_at(file, places, place, offset)) is not None:
             return following
         found = self.find(offset)
         if found is None:
             return None
         place = _new_tuple(Place, (found.base_offset, found.position, found.position + found.size_bytes))
-        return self._places.note(offset, place, found.last_offset + 1)
+        return places.note(offset, place, found.last_offset + 1)
 
-    def _place_at(self, position: int, offset: int) -> Place | None:
+    def _place_at(self, file: OpenFile, places: Places, position: int, offset: int) -> Place | None:
         """The batch v2 that begins at `position` with `offset`, if that is so: a gap may come between, or the end."""
-        front = self._fs.pread((self.log.open_file or self.log.open()).handle, HEADER_SIZE, position)
+        front = self._fs.pread(file.handle, HEADER_SIZE, position)
         if len(front) < HEADER_SIZE:
             return None
         base_offset, length, magic, last_offset_delta = FRONT.unpack_from(front)
         end = position + length + LOG_OVERHEAD
         if base_offset != offset or magic != 2 or length < HEADER_SIZE - LOG_OVERHEAD or end > self.size_bytes:
             return None
-        assert self._places is not None
-        return self._places.note(offset, _new_tuple(Place, (offset, position, end)), offset + last_offset_delta + 1)
+        return places.note(offset, _new_tuple(Place, (offset, position, end)), offset + last_offset_delta + 1)
 
     def find(self, offset: int) -> Entry | None:
         """The first batch whose last offset is not below `offset`; None where all are below."""
@@ -346,7 +345,8 @@ class Segment(SegmentFiles):
 
     def end_rebuild(self, size_bytes: int) -> None:
         """Cut the records at `size_bytes`, and the indexes to what they have."""
-        self._places = None
+        if self.log.open_file is not None:
+            self.log.open_file.places = None
         if size_bytes < self.size_bytes:
             self.size_bytes = size_bytes
             self.undo_append()

@@ -8,7 +8,7 @@ import pytest
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.open_files import OpenFiles
-from storage.segment.places import Place
+from storage.places import Place
 from storage.segment.scan import Entry, scan_entries
 from storage.segment.segment import Segment
 from tests.support.logs import T0, batch, sized
@@ -283,6 +283,26 @@ def test_where_readers_go_on_is_forgotten_when_the_segment_is_cut(tmp_path: Path
     expected = {entry.base_offset: entry for entry in segment.scan(0)}
     assert [segment.place_of(offset) for offset in range(8)] == [place(expected[offset]) for offset in range(8)]
     assert segment.place_of(8) is None
+
+
+def test_where_readers_are_is_known_as_long_as_the_file_is_open(tmp_path: Path) -> None:
+    """A log may have thousands of segments that were read once: with its descriptor each gives that up."""
+    fs = Counting()
+    files = OpenFiles(fs)
+    segment = Segment.create(files, str(tmp_path), 0, LogConfig(), now_ms=T0, roll_jitter_ms=0)
+    for number in range(10):
+        add(segment, number, sized(300))
+    segment.become_inactive()
+    expected = [place(entry) for entry in segment.scan(0)]
+    for times_open in (1, 2):
+        reads = []
+        for _ in range(2):
+            fs.reads.clear()
+            assert [segment.place_of(offset) for offset in range(10)] == expected
+            reads.append(len(fs.reads))
+        assert [bool(count) for count in reads] == [True, False], times_open
+        segment.close()
+        assert segment.log.open_file is None
 
 
 def test_indexes_are_made_anew_with_a_single_open_file(tmp_path: Path) -> None:

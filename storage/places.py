@@ -39,5 +39,6 @@ class Places:
             self._earlier, latest = latest, {}
             self._latest = latest
         latest[offset] = place
-        latest.setdefault(next_offset, place.end)
+        if next_offset not in latest:
+            latest[next_offset] = self._earlier.get(next_offset) or place.end
         return place
