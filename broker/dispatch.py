@@ -229,7 +229,12 @@ class Dispatcher:
         except (layout_error, IndexError):
             raise ProtocolError("the bytes end before the request header does") from None
         if by_shortcut and codec.shortcut is not None:
-            answer = codec.shortcut(frame, body, correlation_id)
+            try:
+                answer = codec.shortcut(frame, body, correlation_id)
+            except CloseConnection:
+                raise
+            except Exception as error:  # it may have written: the handler is not to do so again
+                return self._failed(codec, correlation_id, codec.decode(frame, body)[0], error)
             if type(answer) is Deferred:
                 return Waiting(codec, correlation_id, bytes(frame), answer)
             if answer is not None:

@@ -139,17 +139,42 @@ def test_truncated_requests_are_malformed(size):
         dispatcher.dispatch(None, memoryview(frame[: min(size, len(frame) - 1)]))
 
 
-@pytest.mark.parametrize("error", [IndexError, struct.error])
-def test_what_fails_in_a_shortcut_is_not_blamed_on_the_client(error):
-    """What would say of a header that it is too short says something else there: a bug of ours, with a traceback."""
+def failing_shortcut(error):
+    """A dispatcher with a shortcut that raises."""
 
     def shortcut(*_):
         raise error
 
-    row = Row(HEARTBEAT, lambda ctx, request: None, HEARTBEAT.versions, shortcut=lambda broker, version: shortcut)
+    def handler(ctx, request):
+        raise AssertionError("what the shortcut may have written would be written twice")
 
-    with pytest.raises(error):
-        Dispatcher(None, {HEARTBEAT.key: row}).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 1))[4:])
+    row = Row(HEARTBEAT, handler, HEARTBEAT.versions, shortcut=lambda broker, version: shortcut)
+    return Dispatcher(None, {HEARTBEAT.key: row})
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(LogOffline("/data", "gone"), ErrorCode.KAFKA_STORAGE_ERROR), (IndexError(), -1), (struct.error(), -1)],
+)
+def test_what_a_shortcut_raises_is_answered_as_if_the_handler_had(error, code, caplog):
+    """Also what would say of a header that it is too short: a bug of ours, with one traceback."""
+    dispatcher = failing_shortcut(error)
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:]
+    for _ in range(3):
+        assert code == decoded(dispatcher.dispatch(None, frame)).error_code
+    assert caplog.text.count("Traceback") == (code == -1)
+
+
+def test_a_shortcut_may_close_the_connection():
+    """As a handler may."""
+    with pytest.raises(CloseConnection):
+        failing_shortcut(CloseConnection()).dispatch(None, memoryview(request_frame(HEARTBEAT, 4, 77))[4:])
+
+
+def test_malformed_bytes_are_malformed_where_a_shortcut_fails_too():
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77, group_id="g"))[4:-1]
+    with pytest.raises(ProtocolError):
+        failing_shortcut(IndexError()).dispatch(None, frame)
 
 
 def test_bytes_after_a_request_are_ignored():
