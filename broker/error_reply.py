@@ -8,7 +8,7 @@ needs beyond that has its default.
 from __future__ import annotations
 
 from protocol.errors import ErrorCode
-from protocol.schema import Api, Array, Field, Struct, StructType
+from protocol.schema import UNSET, Api, Array, Field, Struct, StructType
 
 # Kafka calls the number of a partition by any of these names, also in the request and the response of one API.
 _PARTITION_NUMBER = ("partition_index", "index", "partition", "partition_id")
@@ -25,6 +25,8 @@ def _fill(target: Struct, version: int, source: object, code: ErrorCode) -> bool
     fields = [field for field in target.struct_type.fields if version in field.versions]
     if any(field.name == "error_code" for field in fields):
         target.error_code = code
+        if any(field.name == "error_message" and version in field.nullable for field in fields):
+            target.error_message = None
         return True
     placed = False
     for field in fields:
@@ -71,8 +73,15 @@ def _counterpart(field: Field, version: int, source: object) -> str | None:
 
 
 def _copy_identity(target: Struct, source: object) -> None:
-    """Copy what names an item: the fields that both have, or the item itself where the request lists plain values."""
-    fields = [field for field in target.struct_type.fields if not isinstance(field.type, Array)]
+    """Copy what names an item: the fields that both have, or the item itself where the request lists plain values.
+
+    Fields with a default of their own, such as a timestamp, are not names: the default says that there is no answer.
+    """
+    fields = [
+        field
+        for field in target.struct_type.fields
+        if not isinstance(field.type, Array) and field.given_default is UNSET
+    ]
     if not isinstance(source, Struct):
         named = next(field for field in fields if not field.name.startswith("error_"))
         setattr(target, named.name, source)

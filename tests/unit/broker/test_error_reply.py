@@ -46,6 +46,18 @@ def test_an_error_for_each_partition():
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(1, CODE)]
 
 
+def test_what_was_asked_about_them_is_not_repeated():
+    """A time asked for is none that was found; partitions wanted are none that there are."""
+    asked = ListOffsetsPartition(partition_index=2, timestamp=7)
+    request = LIST_OFFSETS.request(topics=[ListOffsetsTopic(name="t", partitions=[asked])])
+    (topic,) = error_reply(LIST_OFFSETS, 7, request, CODE).topics
+    assert [(each.timestamp, each.offset) for each in topic.partitions] == [(-1, -1)]
+
+    wanted = CreatableTopic(name="t", num_partitions=3, replication_factor=1)
+    (topic,) = error_reply(CREATE_TOPICS, 7, CREATE_TOPICS.request(topics=[wanted]), CODE).topics
+    assert (topic.num_partitions, topic.replication_factor, topic.error_message) == (-1, -1, None)
+
+
 def test_an_error_for_each_name():
     """Topics, and groups that are listed as plain strings."""
     (topic,) = error_reply(CREATE_TOPICS, 5, CREATE_TOPICS.request(topics=[CreatableTopic(name="t")]), CODE).topics
