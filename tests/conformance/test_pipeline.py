@@ -18,6 +18,7 @@ from pybroker.pipeline.parse import parsed, with_event_time
 from pybroker.pipeline.spec import EventTime, Parse, Pipeline, SpecError, load
 from pybroker.pipeline.streams import start
 from tests.support.brokers import RunningBroker
+from tests.support.scale import COSTLY_BROKERS
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log"
 LINE = '127.0.0.1 - - [21/Nov/2026:14:36:4{n} +0000] "GET /page{n}?q=1 HTTP/1.1" 200 1{n} "-" "curl/8.5.0"'
@@ -152,6 +153,7 @@ def read(broker: RunningBroker, topic: str, count: int) -> Iterator[Any]:
     consumer.close()
 
 
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_unparsed_records_go_to_the_dead_letter_topic(reference: RunningBroker, name: str, tmp_path: Path) -> None:
     """The command: bad records as they came, with where from and why; good ones as JSON into a topic, by key."""
     spec = tmp_path / "spec.yaml"

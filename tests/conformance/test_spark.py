@@ -25,7 +25,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.support.brokers import RunningBroker
-from tests.support.scale import scaled
+from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
 
 COUNT = scaled(2000)
@@ -272,6 +272,7 @@ while True:
 """
 
 
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_killed_job_resumes_from_its_checkpoint(
     spark: SparkSession, reference: RunningBroker, topic: str, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from protocol.messages.incremental_alter_configs import (
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.java import JavaRunner, java_command
-from tests.support.scale import scaled
+from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
 from tests.support.tools import MAIN_CLASSES
 from tests.support.txn_client import TxnClient
@@ -223,7 +223,7 @@ def test_java_producer_ends_its_transaction(
     assert client.latest(topic, partition, committed=True) == client.latest(topic, partition, committed=False) == 4
 
 
-@pytest.mark.parametrize("kind", ["ours", "kafka"])
+@pytest.mark.parametrize("kind", COSTLY_BROKERS)
 def test_transaction_of_a_java_producer_that_was_killed_ends_with_its_time(
     start_broker: StartBroker, java_classpath: list[Path], kind: str
 ):

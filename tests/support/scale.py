@@ -8,3 +8,7 @@ SCALE = float(os.environ.get("PYBROKER_TEST_SCALE", "1"))
 def scaled(count: int, *, at_least: int = 1) -> int:
     """Return `count` times the scale, as a whole number."""
     return max(at_least, int(count * SCALE))
+
+
+#: The brokers that the costliest tests run against: at the small sizes ours alone, as Kafka takes minutes with them.
+COSTLY_BROKERS = ["ours"] if SCALE <= 1 else ["ours", "kafka"]
