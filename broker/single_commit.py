@@ -24,7 +24,8 @@ def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, in
     """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
     if version < FIRST_VERSION:
         return None
-    read = SingleCommits(version).read
+    heads = SingleCommits(version)
+    read = heads.read
     groups, controller = broker.groups, broker.controller
 
     def serve(frame: memoryview, position: int, correlation_id: int) -> bytes | None:
@@ -42,7 +43,11 @@ def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, in
             if partition not in partitions:
                 return None
         shard = groups.at(single.group_id)
-        if isinstance(shard, ErrorCode) or not is_current(shard, single, version) or groups.must_force(shard):
+        if isinstance(shard, ErrorCode) or not is_current(shard, single, version):
+            return None
+        if single.unlearned:
+            heads.learn(single)
+        if groups.must_force(shard):
             return None
         now = groups.now()
         effects: GroupEffects = Effects()

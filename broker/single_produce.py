@@ -24,7 +24,8 @@ def produce_single(broker: Broker, version: int) -> Callable[[memoryview, int, i
     """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
     if version < FIRST_VERSION:
         return None
-    read = SingleProduces(version).read
+    heads = SingleProduces(version)
+    read = heads.read
     partitions = broker.partitions
     now_ms = broker.clock.now_ms
 
@@ -38,10 +39,13 @@ def produce_single(broker: Broker, version: int) -> Callable[[memoryview, int, i
             partition = partitions.get(single.topic, single.index)
         else:
             partition = partitions.get_by_id(single.topic_id, single.index)
+        if partition is None:
+            return None
+        if single.unlearned:
+            heads.learn(single)
         acks = single.acks
         if (
-            partition is None
-            or partition.queue is not None
+            partition.queue is not None
             or partition.internal
             or len(records) < HEADER_SIZE
             or records[_ATTRIBUTES] & TRANSACTIONAL_BIT

@@ -2,8 +2,8 @@
 consumers send, again and again.
 
 Such a request differs from the one before it in its offsets alone. What stands before them (the head) is decoded by the
-schema once and remembered. Requests of any other shape are none of this module's business: `read` says so with None.
-A property test keeps all of it equal to the schema's codec. Flexible versions only (v8-v10).
+schema once and remembered (heads.py). Requests of any other shape are none of this module's business: `read` says so
+with None. A property test keeps all of it equal to the schema's codec. Flexible versions only (v8-v10).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
 
 from protocol.errors import ProtocolError
+from protocol.heads import Head, Heads
 from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.primitives import unsigned_varint
 
@@ -25,8 +26,8 @@ _OFFSET = Layout(">iqi2x")
 _NO_METADATA = b"\0\1"
 _FRAME = Layout(">iixi")
 _PARTITION = Layout(">ihx")
-#: Heads of so many different requests are remembered; a member has one for each topic and generation.
-_CAPACITY = 20_000
+#: Heads that are remembered at least, of some 540 bytes; a member has one for each topic and generation.
+_CAPACITY = 2_048
 #: Two structs end, without tagged fields.
 _TWO_ENDS = b"\0\0"
 #: No partitions, and the ends.
@@ -36,7 +37,7 @@ _SHORTEST_END = b"\1" + _TWO_ENDS
 Offset = tuple[int, int, int]
 
 
-class SingleCommit:
+class SingleCommit(Head):
     """What the head of such a request says, by the names of its schema. `topic` is empty where it has an id instead."""
 
     __slots__ = (
@@ -51,6 +52,7 @@ class SingleCommit:
 
     def __init__(self, version: int, head: bytes) -> None:
         """Raises ProtocolError, ValueError: it is no head."""
+        super().__init__(head)
         request, _ = OFFSET_COMMIT.request.decode(version, head + _SHORTEST_END)
         if OFFSET_COMMIT.request.encode(version, request) != head + _SHORTEST_END:
             raise ValueError("it can be read otherwise")
@@ -73,15 +75,15 @@ class SingleCommit:
         return _FRAME.pack(_FRAME.size - 4 + len(body), correlation_id, 0) + body
 
 
-class SingleCommits:
-    """Reads requests of one version; the heads that were seen are remembered."""
+class SingleCommits(Heads[SingleCommit]):
+    """Reads requests of one version."""
 
-    __slots__ = ("_known", "_named", "_version")
+    __slots__ = ("_named", "_version")
 
     def __init__(self, version: int) -> None:
+        super().__init__(_CAPACITY)
         self._version = version
         self._named = version < _FIRST_WITH_TOPIC_ID
-        self._known: dict[bytes, SingleCommit] = {}
 
     def read(self, frame: memoryview, position: int) -> tuple[SingleCommit, list[Offset]] | None:
         """What the request says whose body begins at `position` and ends with the frame, and its offsets.
@@ -106,16 +108,11 @@ class SingleCommits:
         if body[start + 16 : end : _OFFSET.size].strip(_NO_METADATA) or any(body[start + 17 : end : _OFFSET.size]):
             return None
         head = body[:at]
-        single = self._known.get(head) or self._learn(head)
+        single = self._latest.get(head) or self._recall(head)
         return None if single is None else (single, offsets)
 
-    def _learn(self, head: bytes) -> SingleCommit | None:
-        """What a head says; None when it is none, and the request so of another shape."""
+    def _parse(self, head: bytes) -> SingleCommit | None:
         try:
-            single = SingleCommit(self._version, head)
+            return SingleCommit(self._version, head)
         except (ProtocolError, ValueError):
             return None
-        if len(self._known) >= _CAPACITY:
-            self._known.clear()
-        self._known[head] = single
-        return single

@@ -2,9 +2,10 @@
 a time, thousands of times a second.
 
 Such a request differs from the one before it in its records alone. What stands before them (the head) is decoded by
-the schema once and remembered; after that it is looked up. The answer is a template that the schema encoded once, with
-three numbers put in. Requests of any other shape are none of this module's business: `read` says so with None.
-A property test keeps all of it equal to the schema's codec. Flexible versions only (v9-v13): older clients are rare.
+the schema once and remembered (heads.py); after that it is looked up. The answer is a template that the schema encoded
+once, with three numbers put in. Requests of any other shape are none of this module's business: `read` says so with
+None. A property test keeps all of it equal to the schema's codec. Flexible versions only (v9-v13): older clients are
+rare.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from struct import Struct as Layout
 
 from protocol.errors import ProtocolError
 from protocol.framing import encode_response
+from protocol.heads import Head, Heads
 from protocol.messages.produce import PRODUCE, PartitionProduceResponse, TopicProduceResponse
 from protocol.schema import Chunk
 
@@ -25,11 +27,11 @@ _NUMBERS = (0x7B01_0203_0405_0607, 0x7B11_1213_1415_1617, 0x7B21_2223_2425_2627)
 _ERROR_AND_NUMBERS = Layout(">hqqq")
 # Of partition, topic and request: no tagged fields.
 _THREE_ENDS = b"\0\0\0"
-# Heads of so many different requests are remembered; a partition has one for each setting of acks and timeout.
-_CAPACITY = 20_000
+# Heads that are remembered at least, of some 1,250 bytes; a partition has one for each setting of acks and timeout.
+_CAPACITY = 10_000
 
 
-class SingleProduce:
+class SingleProduce(Head):
     """What the head of such a request says. `topic` is empty where the topic is named by its id.
 
     `answer(correlation id, base offset, log append time, log start offset)` is the frame of the good answer.
@@ -37,7 +39,8 @@ class SingleProduce:
 
     __slots__ = ("acks", "answer", "index", "topic", "topic_id")
 
-    def __init__(self, version: int, topic: str, topic_id: bytes, index: int, acks: int) -> None:
+    def __init__(self, version: int, head: bytes, topic: str, topic_id: bytes, index: int, acks: int) -> None:
+        super().__init__(head)
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -70,15 +73,15 @@ def _bytes(chunks: list[Chunk]) -> list[bytes]:
     return [chunk for chunk in chunks if isinstance(chunk, bytes)]
 
 
-class SingleProduces:
-    """Reads requests of one version; the heads that were seen are remembered."""
+class SingleProduces(Heads[SingleProduce]):
+    """Reads requests of one version."""
 
-    __slots__ = ("_known", "_named", "_version")
+    __slots__ = ("_named", "_version")
 
     def __init__(self, version: int) -> None:
+        super().__init__(_CAPACITY)
         self._version = version
         self._named = version < _FIRST_WITH_TOPIC_ID
-        self._known: dict[bytes, SingleProduce] = {}
 
     def read(self, frame: memoryview, position: int) -> tuple[SingleProduce, memoryview] | None:
         """What the request says whose body begins at `position` and ends with the frame, and its records.
@@ -111,11 +114,10 @@ class SingleProduces:
         end = at + length - 1
         if bytes(frame[end:]) != _THREE_ENDS:
             return None
-        single = self._known.get(head) or self._learn(head)
+        single = self._latest.get(head) or self._recall(head)
         return None if single is None else (single, frame[at:end])
 
-    def _learn(self, head: bytes) -> SingleProduce | None:
-        """What a head says; None when it is none, and the request so of another shape."""
+    def _parse(self, head: bytes) -> SingleProduce | None:
         try:
             # The shortest request with this head: null records, and the ends.
             request, end = PRODUCE.request.decode(self._version, head + b"\0" + _THREE_ENDS)
@@ -129,8 +131,5 @@ class SingleProduces:
         ):
             return None
         (topic,) = request.topic_data
-        single = SingleProduce(self._version, topic.name, topic.topic_id, topic.partition_data[0].index, request.acks)
-        if len(self._known) >= _CAPACITY:
-            self._known.clear()
-        self._known[head] = single
-        return single
+        index = topic.partition_data[0].index
+        return SingleProduce(self._version, head, topic.name, topic.topic_id, index, request.acks)

@@ -16,6 +16,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.schema import Struct
+from protocol.single_commit import SingleCommit, SingleCommits
 from tests.support.network import answers_in
 from tests.support.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker
@@ -44,11 +45,16 @@ def fields_of(
     return {"group_id": "g", "generation_id_or_member_epoch": -1, "topics": topics, **fields}
 
 
-def by_shortcut(broker: TxnBroker, version: int, **fields: Any) -> Struct | None:
+def request(broker: TxnBroker, version: int, **fields: Any) -> memoryview:
+    """The bytes of a request, behind a header of six."""
     body = OFFSET_COMMIT.request.encode(version, OFFSET_COMMIT.request(**fields_of(broker, version, **fields)))
+    return memoryview(b"header" + body)
+
+
+def by_shortcut(broker: TxnBroker, version: int, **fields: Any) -> Struct | None:
     serve = commit_single(broker, version)  # type: ignore[arg-type]
     assert serve is not None
-    frame = serve(memoryview(b"header" + body), 6, 77)
+    frame = serve(request(broker, version, **fields), 6, 77)
     if frame is None:
         return None
     ((correlation_id, answer),) = answers_in(frame, [(OFFSET_COMMIT, version)])
@@ -103,6 +109,29 @@ def test_what_is_refused_is_left_to_the_handler(broker: TxnBroker, version: int,
         assert log_ends(broker) == before
     else:
         assert answer == by_handler(broker, version, **fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "times"),
+    [({}, 1), ({"member_id": "m", "generation_id_or_member_epoch": 1}, 3), ({"topic": "nowhere"}, 3)],
+)
+def test_what_stands_before_the_offsets_is_read_once_where_it_was_taken(
+    broker: TxnBroker, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], times: int
+) -> None:
+    """Clients may make up members and topics as they like."""
+    parsed: list[bytes] = []
+    parse = SingleCommits._parse
+
+    def noted(commits: SingleCommits, head: bytes) -> SingleCommit | None:
+        parsed.append(head)
+        return parse(commits, head)
+
+    monkeypatch.setattr(SingleCommits, "_parse", noted)
+    serve = commit_single(broker, 9)  # type: ignore[arg-type]
+    assert serve is not None
+    for _ in range(3):
+        serve(request(broker, 9, **fields), 6, 77)
+    assert len(parsed) == times
 
 
 def test_older_versions_are_left_to_the_handler(broker: TxnBroker) -> None:

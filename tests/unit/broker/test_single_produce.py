@@ -6,6 +6,7 @@ from broker.single_produce import produce_single
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
+from protocol.single_produce import SingleProduces
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.network import answers_in
@@ -24,15 +25,21 @@ def batch(broker, **of):
     return builder.build()
 
 
-def ask(broker, version, records, *, topic="t", index=0, acks=1, topic_id=TOPIC_ID):
-    """(what the shortcut answers, what the handler answers after it)"""
+def fields_of(version, records, *, topic="t", index=0, acks=1, topic_id=TOPIC_ID):
     named = {"name": topic} if version < 13 else {"topic_id": topic_id}
-    fields = {
-        "acks": acks,
-        "timeout_ms": 1000,
-        "topic_data": [TopicProduceData(**named, partition_data=[PartitionProduceData(index=index, records=records)])],
-    }
-    frame = bytearray(b"header" + PRODUCE.request.encode(version, PRODUCE.request(**fields)))
+    data = [TopicProduceData(**named, partition_data=[PartitionProduceData(index=index, records=records)])]
+    return {"acks": acks, "timeout_ms": 1000, "topic_data": data}
+
+
+def request(version, records, **of):
+    """The bytes of a request, behind a header of six."""
+    return bytearray(b"header" + PRODUCE.request.encode(version, PRODUCE.request(**fields_of(version, records, **of))))
+
+
+def ask(broker, version, records, **of):
+    """(what the shortcut answers, what the handler answers after it)"""
+    fields = fields_of(version, records, **of)
+    frame = request(version, records, **of)
     shortcut = produce_single(broker, version)
     assert (shortcut is None) == (version < 9)
     answer = None if shortcut is None else shortcut(memoryview(frame), 6, 77)
@@ -58,6 +65,21 @@ def test_records_that_are_taken_are_answered_as_by_the_handler(broker, version, 
     assert partition.log_end_offset == 2
     by_shortcut.responses[0].partition_responses[0].base_offset += 1
     assert by_handler == by_shortcut
+
+
+@pytest.mark.parametrize("version", range(9, 14))
+def test_what_stands_before_the_records_is_read_once_where_there_is_such_a_partition(broker, version, monkeypatch):
+    """Clients may make up names as they like. What the handler has to serve counts."""
+    broker.topic()
+    parsed = []
+    parse = SingleProduces._parse
+    monkeypatch.setattr(SingleProduces, "_parse", lambda self, head: parsed.append(head) or parse(self, head))
+    shortcut = produce_single(broker, version)
+    for acks, index, times in ((1, 0, 1), (0, 0, 1), (1, 7, 3)):
+        parsed.clear()
+        for _ in range(3):
+            shortcut(memoryview(request(version, batch(broker), acks=acks, index=index)), 6, 77)
+        assert len(parsed) == times
 
 
 @pytest.mark.parametrize("version", range(9, 14))

@@ -137,14 +137,14 @@ def test_any_bytes_that_it_reads_the_schema_reads_alike(version: int, noise: byt
         assert (again.group_id, again.member_id) == (found[0].group_id, found[0].member_id)
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocol.single_commit._CAPACITY", 2)
+def test_a_head_is_read_once_where_it_was_learned() -> None:
+    frame = memoryview(OFFSET_COMMIT.request.encode(9, request(9, [(0, 1, -1)])))
     commits = SingleCommits(9)
-    for name in ("a", "b", "c"):
-        frame = memoryview(OFFSET_COMMIT.request.encode(9, request(9, [(0, 1, -1)], topic=name)))
-        found, again = commits.read(frame, 0), commits.read(frame, 0)
-        assert found is not None
-        assert again is not None
-        assert found[0].topic == name
-        assert found[0] is again[0]
-    assert len(commits._known) == 1
+    first, second = commits.read(frame, 0), commits.read(frame, 0)
+    assert first is not None
+    assert second is not None
+    assert first[0] is not second[0]
+    commits.learn(second[0])
+    third = commits.read(frame, 0)
+    assert third is not None
+    assert third[0] is second[0]

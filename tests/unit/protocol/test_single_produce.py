@@ -131,12 +131,10 @@ def test_damaged_requests_are_read_as_the_schema_reads_them_or_not_at_all(versio
     assert bytes(partition.records) == bytes(parts[1])
 
 
-def test_heads_are_remembered_within_bounds(monkeypatch):
-    """Clients make up timeouts as they like."""
-    monkeypatch.setattr("protocol.single_produce._CAPACITY", 10)
-    known = SingleProduces(9)
-    for timeout_ms in range(35):
-        frame = memoryview(PRODUCE.request.encode(9, request(9, timeout_ms=timeout_ms)))
-        assert known.read(frame, 0)[0] is known.read(frame, 0)[0]
-
-    assert len(known._known) <= 10
+def test_a_head_is_read_once_where_it_was_learned():
+    frame = memoryview(PRODUCE.request.encode(9, request(9)))
+    produces = SingleProduces(9)
+    first, second = produces.read(frame, 0)[0], produces.read(frame, 0)[0]
+    assert first is not second
+    produces.learn(second)
+    assert produces.read(frame, 0)[0] is second
