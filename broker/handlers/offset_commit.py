@@ -41,7 +41,7 @@ def offset_commit(ctx: RequestContext, request: Struct) -> Reply:
 
     def decide() -> Reply:
         shard = groups.at(request.group_id)
-        code = shard if isinstance(shard, ErrorCode) else check_commit(shard, request, ctx.api_version)
+        code = shard if isinstance(shard, ErrorCode) else check_commit(shard, request, request.topics, ctx.api_version)
         if isinstance(shard, ErrorCode) or code is not ErrorCode.NONE:
             return new_response(topics=merged(refused, failed(request.topics, code)))
         effects: GroupEffects = Effects()

@@ -6,6 +6,8 @@ administrator. Those from outside (generation -1) are taken only while the group
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from coordinator.clock import Now
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.consumer import offsets as consumer
@@ -20,7 +22,12 @@ from coordinator.group.state import GroupState
 from coordinator.group.streams import offsets as streams
 from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from protocol.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
@@ -31,19 +38,24 @@ FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND = 9
 NO_RETENTION_TIME = -1
 #: OffsetCommit v1 alone may say when the offset was committed.
 NO_TIMESTAMP = -1
+#: A partition that no member has: only who is as far as its group may commit for it.
+OF_NOBODY = (OffsetCommitRequestTopic(partitions=[OffsetCommitRequestPartition(partition_index=-1)]),)
 
 new_partition_response = OffsetCommitResponsePartition.new
 new_topic_response = OffsetCommitResponseTopic.new
 
 
-def check_commit(shard: GroupShard, request: Struct, api_version: int) -> ErrorCode:
-    """Whether the sender may commit.
+def check_commit(
+    shard: GroupShard, sender: Struct | SingleCommit, topics: Sequence[Struct], api_version: int
+) -> ErrorCode:
+    """Whether the sender of a request may commit for the partitions of these topics.
 
     Errors: ILLEGAL_GENERATION, GROUP_ID_NOT_FOUND (v9+), UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS;
     of consumer and streams groups STALE_MEMBER_EPOCH, UNSUPPORTED_VERSION.
     """
-    group: Group | None = shard.groups.get(request.group_id)
-    generation: int = request.generation_id_or_member_epoch
+    group: Group | None = shard.groups.get(sender.group_id)
+    generation: int = sender.generation_id_or_member_epoch
+    member_id: str = sender.member_id
     if group is None:
         if generation < 0:
             return ErrorCode.NONE  # a simple group comes into being with its first offset
@@ -51,33 +63,24 @@ def check_commit(shard: GroupShard, request: Struct, api_version: int) -> ErrorC
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
     if isinstance(group, ClassicGroup):
-        return check_commit_of(group, generation, request.member_id, request.group_instance_id)
-    if isinstance(group, ConsumerGroup):
-        return check_commit_of_consumers(group, request, api_version)
-    if isinstance(group, StreamsGroup):
-        return check_commit_of_streams(group, request, api_version)
-    return ErrorCode.GROUP_ID_NOT_FOUND
-
-
-def check_commit_of_consumers(group: ConsumerGroup, request: Struct, api_version: int) -> ErrorCode:
-    """Whether a consumer group takes this commit: see consumer/offsets.py."""
-    partitions = ((topic.topic_id, each.partition_index) for topic in request.topics for each in topic.partitions)
-    epoch = request.generation_id_or_member_epoch
+        return check_commit_of(group, generation, member_id, sender.group_instance_id)
     try:
-        consumer.check_commit(group, request.member_id, request.group_instance_id, epoch, api_version, partitions)
+        if isinstance(group, ConsumerGroup):
+            by_id = ((topic.topic_id, each.partition_index) for topic in topics for each in topic.partitions)
+            consumer.check_commit(group, member_id, sender.group_instance_id, generation, api_version, by_id)
+        elif isinstance(group, StreamsGroup):
+            by_name = ((topic.name, each.partition_index) for topic in topics for each in topic.partitions)
+            streams.check_commit(group, member_id, generation, api_version, by_name)
+        else:
+            return ErrorCode.GROUP_ID_NOT_FOUND
     except Refused as refusal:
         return refusal.code
     return ErrorCode.NONE
 
 
-def check_commit_of_streams(group: StreamsGroup, request: Struct, api_version: int) -> ErrorCode:
-    """Whether a streams group takes this commit: see streams/offsets.py."""
-    partitions = ((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
-    try:
-        streams.check_commit(group, request.member_id, request.generation_id_or_member_epoch, api_version, partitions)
-    except Refused as refusal:
-        return refusal.code
-    return ErrorCode.NONE
+def is_current(shard: GroupShard, sender: Struct | SingleCommit, api_version: int) -> bool:
+    """Whether the sender may commit whatever it names; of others it depends on that."""
+    return check_commit(shard, sender, OF_NOBODY, api_version) is ErrorCode.NONE
 
 
 def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_instance_id: str | None) -> ErrorCode:
@@ -94,20 +97,6 @@ def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_
         return ErrorCode.UNKNOWN_MEMBER_ID
     # The member knows the new generation but not yet its assignment: what it read belongs to the one before.
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE
-
-
-def is_current(shard: GroupShard, commit: SingleCommit, api_version: int) -> bool:
-    """Whether the sender is as far as its group, and may commit whatever it names; others have to `check_commit`."""
-    group = shard.groups.get(commit.group_id)
-    generation, member_id = commit.generation_id_or_member_epoch, commit.member_id
-    if group is None:
-        return generation < 0
-    if isinstance(group, ClassicGroup):
-        return check_commit_of(group, generation, member_id, commit.group_instance_id) is ErrorCode.NONE
-    if isinstance(group, ConsumerGroup) and api_version >= consumer.FIRST_VERSION_WITH_EPOCHS:
-        member = group.members.get(member_id)
-        return member is not None and member.epoch == generation
-    return False
 
 
 def commit_plain(shard: GroupShard, member_id: str, commit: PlainCommit, now: Now, effects: GroupEffects) -> None:

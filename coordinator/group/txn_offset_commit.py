@@ -35,17 +35,13 @@ def check_transactional_commit(shard: GroupShard, request: Struct) -> ErrorCode:
     tells_nothing = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
     if tells_nothing and not isinstance(shard.groups.get(request.group_id), ShareGroup):
         return ErrorCode.NONE
-    code = check_commit(
-        shard,
-        OFFSET_COMMIT.request(
-            group_id=request.group_id,
-            generation_id_or_member_epoch=request.generation_id,
-            member_id=request.member_id,
-            group_instance_id=request.group_instance_id,
-            topics=[with_id(shard, topic) for topic in request.topics],
-        ),
-        _TELLING_VERSION,
+    sender = OFFSET_COMMIT.request(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
     )
+    code = check_commit(shard, sender, [with_id(shard, topic) for topic in request.topics], _TELLING_VERSION)
     return _CODES.get(code, code)
 
 

@@ -246,7 +246,7 @@ class GroupHarness:
                 for (topic, partition), offset in offsets.items()
             ],
         )
-        code = check_commit(self.shard, request, version)
+        code = check_commit(self.shard, request, request.topics, version)
         if code is not ErrorCode.NONE:
             return code
         topics: list[Struct] = []

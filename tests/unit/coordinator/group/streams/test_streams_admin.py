@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group, list_groups
-from coordinator.group.offset_commit import check_commit, check_delete
+from coordinator.group.offset_commit import check_commit, check_delete, is_current
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
 from coordinator.group.streams.describe import describe, describe_topology
@@ -43,7 +43,12 @@ def commit(
             )
         ],
     )
-    return check_commit(h.shard, request, version)
+    return check_commit(h.shard, request, request.topics, version)
+
+
+def may_commit_all(h: StreamsHarness, member: str, epoch: int, version: int = 9) -> bool:
+    sender = OFFSET_COMMIT.request(group_id="g", member_id=member, generation_id_or_member_epoch=epoch)
+    return is_current(h.shard, sender, version)
 
 
 def transactional(h: StreamsHarness, member: str, epoch: int) -> ErrorCode:
@@ -163,6 +168,9 @@ def test_members_commit_at_their_epoch(h: StreamsHarness) -> None:
         assert code is ErrorCode.STALE_MEMBER_EPOCH
     assert commit(h, "x", 3) is commit(h, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert commit(h, "a", 3, version=8) is ErrorCode.UNSUPPORTED_VERSION
+    assert [epoch for epoch in range(-1, 5) if may_commit_all(h, "a", epoch)] == [3]
+    assert not may_commit_all(h, "a", 3, version=8)
+    assert not may_commit_all(h, "x", 3)
     assert transactional(h, "a", 3) is ErrorCode.NONE
     assert transactional(h, "a", 1) is ErrorCode.ILLEGAL_GENERATION
     assert transactional(h, "", -1) is ErrorCode.NONE
@@ -181,6 +189,7 @@ def test_outsiders_commit_while_nobody_is_there(h: StreamsHarness) -> None:
     h.enter_streams("a")
     h.beat("a", -1)
     assert commit(h, "", -1) is ErrorCode.NONE
+    assert may_commit_all(h, "", -1)
     assert commit(h, "a", 3) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
