@@ -8,7 +8,7 @@ CONFIG ?= config/server.properties
 # Two workers, a file of tests at a time: a file's brokers are started once. Slow folders come first, as they are collected.
 PARTED := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # docs/decisions/compiled-modules.md
-COMPILED := storage/cleaner/round.py storage/cleaner/batches.py storage/cleaner/keys.py storage/cleaner/record_keys.py storage/cleaner/records.py
+COMPILED := storage/cleaner/round.py storage/cleaner/batches.py storage/cleaner/keys.py storage/cleaner/record_keys.py storage/cleaner/single_batches.py storage/cleaner/records.py
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 

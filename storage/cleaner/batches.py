@@ -1,16 +1,16 @@
 """A segment as the cleaner reads it: windows of whole batches, and their checksums taken.
 
 What is done for each batch is done in one loop over a window: logs of small batches are nothing but batches. Where all
-are of v2, their headers stand side by side, and a slice has the same byte of all of them.
+are of v2, their headers' fields stand side by side, and are looked at together.
 """
 
 from __future__ import annotations
 
-import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from protocol.records.batch import (
     CODEC_MASK,
@@ -19,7 +19,6 @@ from protocol.records.batch import (
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
-    MAGIC_OFFSET,
     TRANSACTIONAL_BIT,
     BatchHeader,
     parse_header,
@@ -33,18 +32,19 @@ from storage.fs import FileSystem
 from storage.segment.scan import parse_entry
 
 _UNPACK_HEADER = HEADER.unpack_from
-_UNPACK_LENGTH = Struct(">8xI").unpack_from
+#: Of a header of v2: base offset, length, magic, checksum, attributes, last offset delta, number of records.
+_UNPACK_FIELDS = Struct(">QI4xBIHI30xI").unpack_from
 _NEW_TUPLE = tuple.__new__
-#: Where fields lie in a header: of last offset delta and number of records all bytes; attributes' high byte is unused.
-_LENGTH_AT, _CRC_AT, _ATTRIBUTES_AT = 8, 17, 22
-_LAST_DELTA_AND_COUNT = (23, 24, 25, 26, 57, 58, 59, 60)
-#: Attributes of batches that neither a transaction nor a codec has to do with.
-_PLAIN = bytes(each for each in range(256) if not each & (CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT))
+#: Whether this is the compiled twin, for which bytes are cheap and calls are not.
+_COMPILED: Final = not __file__.endswith(".py")
+#: Attributes of batches with which a transaction or a codec has to do.
+_NOT_PLAIN: Final = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT
 #: A copy is cheaper than a view where batches are smaller on average.
-_SMALL_BATCH = 2048
+_SMALL_BATCH: Final = 2048
 
 #: Where a batch (or message) begins and ends in a window, and its header; None for v0 and v1.
 Place = tuple[int, int, BatchHeader | None]
+_Fields = tuple[int, int, int, int, int, int, int]
 
 
 class SingleBatches(NamedTuple):
@@ -58,7 +58,8 @@ class BatchWindow:
     """A piece of a file, and the batches that lie wholly in it; they begin with it and leave nothing out.
 
     `starts` and `ends` are where they lie, `position` is where the window begins in its file. `single_offsets`: the
-    offsets where each batch is one record as it is, not compressed and of no transaction; else None.
+    offsets where each batch is one record as it is, not compressed and of no transaction; else None. A range where
+    they have no gap.
     """
 
     __slots__ = ("_places", "data", "ends", "position", "single_offsets", "starts")
@@ -90,7 +91,7 @@ class BatchWindow:
     def single_batches(self) -> SingleBatches | None:
         """What is to be kept in mind of it; None: nothing."""
         offsets = self.single_offsets
-        if offsets is None or offsets != array("q", range(offsets[0], offsets[-1] + 1)):
+        if not isinstance(offsets, range):
             return None
         return SingleBatches(offsets[0], array("I", (*self.starts, self.ends[-1])))
 
@@ -113,29 +114,6 @@ class KnownBatches:
 
     def of(self, segment: int) -> Mapping[int, SingleBatches]:
         return self._known.get(segment, {})
-
-
-def _single_offsets(headers: bytes) -> array[int] | None:
-    """The offsets of batches that are one record each, by their headers side by side."""
-    if headers[_ATTRIBUTES_AT::HEADER_SIZE].strip(_PLAIN):
-        return None
-    *zeros, counts = (headers[at::HEADER_SIZE] for at in _LAST_DELTA_AND_COUNT)
-    if counts != bytes([1]) * len(counts) or any(map(any, zeros)):
-        return None
-    return _column(headers, 0, "q")
-
-
-def _column(headers: bytes, at: int, code: str) -> array[int]:
-    """The numbers that lie there in each of the headers."""
-    numbers = array(code)
-    size = numbers.itemsize
-    packed = bytearray(len(headers) // HEADER_SIZE * size)
-    for place in range(size):
-        packed[place::size] = headers[at + place :: HEADER_SIZE]
-    numbers.frombytes(packed)
-    if sys.byteorder == "little":
-        numbers.byteswap()
-    return numbers
 
 
 def read_windows(
@@ -200,27 +178,73 @@ def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow 
 
 def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | None:
     """The same where they are of v2 and right; None: another look has to be had at each of them."""
+    found = walk_batches(data, verify) if _COMPILED else unpack_batches(data, verify)
+    if found is None:
+        return None
+    borders, offsets = found
+    if offsets is not None and offsets[-1] - offsets[0] == len(offsets) - 1:
+        in_a_row = range(offsets[0], offsets[-1] + 1)
+        offsets = in_a_row if list(in_a_row) == offsets else offsets
+    return BatchWindow(data, position, borders, offsets)
+
+
+def unpack_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | None] | None:
+    """The borders of the whole batches there, and `single_offsets`; None where they are not all of v2 and right."""
+    rows: list[_Fields] = []
     borders = [0]
-    add = borders.append
+    add_row, add = rows.append, borders.append
     at, last = 0, len(data) - HEADER_SIZE
     while at <= last:
-        at += _UNPACK_LENGTH(data, at)[0] + LOG_OVERHEAD
+        row = _UNPACK_FIELDS(data, at)
+        add_row(row)
+        at += row[1] + LOG_OVERHEAD
         add(at)
     if at > len(data):
+        rows.pop()
         borders.pop()
-    headers = b"".join([data[start : start + HEADER_SIZE] for start in borders[:-1]])
-    if not headers or headers[MAGIC_OFFSET::HEADER_SIZE].strip(b"\2"):
+    if not rows:
         return None
-    if min(_column(headers, _LENGTH_AT, "I")) < HEADER_SIZE - LOG_OVERHEAD:
+    offsets, lengths, magics, sums, attributes, last_deltas, counts = zip(*rows, strict=True)
+    if magics.count(2) != len(rows) or min(lengths) < HEADER_SIZE - LOG_OVERHEAD:
         return None
-    window = BatchWindow(data, position, borders, _single_offsets(headers))
     if verify:
-        source = data if len(data) < _SMALL_BATCH * len(window.starts) else memoryview(data)
-        places = zip(window.starts, window.ends, strict=True)
-        sums = [crc32c(source[start + CRC_START : end]) for start, end in places]
-        if array("I", sums) != _column(headers, _CRC_AT, "I"):
+        source = data if len(data) < _SMALL_BATCH * len(rows) else memoryview(data)
+        if [crc32c(source[start + CRC_START : end]) for start, end in pairwise(borders)] != list(sums):
             return None
-    return window
+    if counts.count(1) != len(rows) or any(last_deltas) or any(each & _NOT_PLAIN for each in set(attributes)):
+        return borders, None
+    return borders, list(offsets)
+
+
+def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | None] | None:
+    """The same byte by byte, as is faster for the compiled twin."""
+    borders = [0]
+    offsets: list[int] | None = []
+    at, available, view = 0, len(data), memoryview(data)
+    header_size, overhead, not_plain, checksum = HEADER_SIZE, LOG_OVERHEAD, _NOT_PLAIN, crc32c
+    while at + header_size <= available:
+        length = data[at + 8] << 24 | data[at + 9] << 16 | data[at + 10] << 8 | data[at + 11]
+        end = at + overhead + length
+        if end > available:
+            break
+        if data[at + 16] != 2 or end < at + header_size:
+            return None
+        if verify:
+            summed = data[at + 21 : end] if length < _SMALL_BATCH else view[at + 21 : end]
+            if checksum(summed) != data[at + 17] << 24 | data[at + 18] << 16 | data[at + 19] << 8 | data[at + 20]:
+                return None
+        if offsets is not None:
+            others = data[at + 23] | data[at + 24] | data[at + 25] | data[at + 26]  # the last offset delta
+            others |= data[at + 57] | data[at + 58] | data[at + 59]  # of the number of records
+            if others or data[at + 60] != 1 or data[at + 22] & not_plain:
+                offsets = None
+            else:
+                high = data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
+                low = data[at + 4] << 24 | data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
+                offsets.append(high << 32 | low)
+        at = end
+        borders.append(at)
+    return (borders, offsets) if at else None
 
 
 def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:

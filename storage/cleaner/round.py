@@ -19,6 +19,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from itertools import compress
+from struct import Struct
 
 from protocol.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, parse_header
 from storage.cleaner.batches import BatchWindow, KnownBatches, read_windows
@@ -39,6 +40,8 @@ from storage.segment.files import LOG_SUFFIX, file_name
 _MANY_RECORDS = 1024
 #: Attributes of batches of which a transaction may decide.
 _OF_TRANSACTIONS = TRANSACTIONAL_BIT | CONTROL_BIT
+#: Of a header: the base offset, the largest timestamp.
+_UNPACK_INDEXED = Struct(">q27xq").unpack_from
 #: A worker holds the files of one output, and reads one segment.
 _OPEN_FILES = 8
 
@@ -274,11 +277,10 @@ class _Round:
         self.kept_records += marks.count(KEEP)
         for number in compress(range(len(marks)), marks.translate(STAYS)):
             start, stop = starts[number], ends[number]
-            header = parse_header(view, start)
             if marks[number] == TOMBSTONE:
-                self._put(view, start, stop, header, output, transactions)
+                self._put(view, start, stop, parse_header(view, start), output, transactions)
             else:
-                output.copy(view, start, stop, header[0], header[8])
+                output.copy(view, start, stop, *_UNPACK_INDEXED(view, start))
 
     def _filter(
         self, header: BatchHeader, batch: memoryview, transactions: CleanedTransactions

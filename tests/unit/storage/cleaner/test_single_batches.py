@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.records.batch import iter_batches
+from protocol.records.batch import HEADER_SIZE, iter_batches
 from protocol.records.builder import BatchBuilder
+from storage.cleaner.batches import unpack_batches, walk_batches
 from storage.cleaner.job import Resources
-from storage.cleaner.record_rows import record_sizes
+from storage.cleaner.record_rows import read_single_rows, record_sizes
+from storage.cleaner.single_batches import walk_keys
 from storage.errors import CorruptFile
 from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
@@ -70,6 +72,38 @@ def test_last_batch_of_each_key_stays_as_it_is(first: list, second: list, same_k
                 assert entry is not None
                 assert entry.base_offset == offset
         log.close()
+
+
+@given(
+    st.lists(st.tuples(keys, st.one_of(st.none(), st.integers(0, 200))), min_size=1, max_size=12),
+    st.integers(0, 60),
+    st.none() | st.tuples(st.integers(min_value=0), st.integers(1, 255)),
+    st.booleans(),
+)
+def test_walk_finds_what_struct_finds(
+    records: list[tuple[bytes, int | None]], left_out: int, changed: tuple[int, int] | None, verify: bool
+) -> None:
+    """Of whole batches and of damaged ones: which of both runs depends on whether the modules are compiled."""
+    built = [
+        single(key, None if size is None else bytes(size), base_offset=at) for at, (key, size) in enumerate(records)
+    ]
+    data = bytearray(b"".join(built))
+    if changed is not None:
+        data[changed[0] % len(data)] ^= changed[1]
+    window = bytes(data[: len(data) - left_out])
+    found = unpack_batches(window, verify)
+    assert walk_batches(window, verify) == found
+    if changed is None and found is not None:
+        borders, offsets = found
+        positions = [start + HEADER_SIZE for start in borders[:-1]]
+        rows = read_single_rows(window, positions, [end - at for at, end in zip(positions, borders[1:], strict=True)])
+        walked = walk_keys(window, borders[:-1], borders[1:])
+        assert walked is not None
+        assert offsets == list(range(len(positions)))
+        assert walked.keys == [key for key, _ in records[: len(positions)]]
+        assert rows is None or (
+            walked.keys == list(rows.keys) and len(walked.tombstones) == list(rows.value_sizes).count(1)
+        )
 
 
 def test_batches_larger_than_a_window_stay_whole(tmp_path: Path) -> None:
