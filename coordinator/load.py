@@ -26,6 +26,9 @@ _MAGIC_V2 = 2
 #: No batch of a segment lies further behind another.
 _FURTHEST = 2**31
 
+#: Skimmed records of so many keys are replayed without a pause.
+_MOST_SKIMMED = 512
+
 #: Told of a batch that was left out: its offset, its position, and why.
 OnDamage = Callable[[int, int, RecordsError], None]
 
@@ -33,15 +36,28 @@ OnDamage = Callable[[int, int, RecordsError], None]
 def replay_batches(
     shard: Shard[Any], data: bytes, from_offset: int, on_damage: OnDamage = lambda *_: None
 ) -> Iterator[tuple[int, int]]:
-    """Replay the whole batches in `data`, from an offset on; after each gives the offset that follows it, and its end.
+    """Replay the whole batches in `data`, from an offset on; behind each, or a run of small ones, gives the offset that
+    follows, and where they end.
 
-    So a caller can pause between batches. Records that no known Kafka wrote are counted in `shard.unknown_records` and
-    left alone: the log keeps them. A batch with a wrong checksum, with offsets that do not go on, or with records that
-    cannot be read, is left out as a whole and told. Raises what protocol.records raises for bytes that are no batches.
+    So a caller can pause between batches; what was skimmed of them may be replayed with later ones. Records that no
+    known Kafka wrote are counted in `shard.unknown_records` and left alone: the log keeps them. A batch with a wrong
+    checksum, with offsets that do not go on, or with records that cannot be read, is left out as a whole and told.
+    Raises what protocol.records raises for bytes that are no batches.
     """
     view = memoryview(data)
     position = 0
-    while (entry := entry_at(view, position)) is not None:
+    skim = shard.skim(data)
+    while True:
+        taken = skim.take(position, from_offset)
+        if taken is None or len(skim) >= _MOST_SKIMMED:
+            replay_records(shard, skim.records(), NO_PRODUCER_ID)
+        if taken is not None:
+            position = taken[1]
+            yield taken
+            continue
+        entry = entry_at(view, position)
+        if entry is None:
+            return
         offset, size_bytes, magic = entry
         start, position = position, position + size_bytes
         next_offset = offset + 1  # of a wrapper it is the last one's

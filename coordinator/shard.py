@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from protocol.records.batch import NO_PRODUCER_ID
+from protocol.records.record import KeyAndValue
 
 R = TypeVar("R", bound="LogRecord")
 
@@ -43,6 +44,44 @@ def pack_none(records: object) -> None:
     """`Shard.pack` where there is no shorter way."""
 
 
+class Skim(Protocol):
+    """Takes in batches of a piece of a log without opening records that later ones make void: for `load.py`.
+
+    `len`: of how many keys it has records that were not given out.
+    """
+
+    def take(self, position: int, from_offset: int) -> tuple[int, int] | None:
+        """Take in batches from `position` on, some at a time. Gives the offset that follows, and where they end; None
+        where there is a batch to be opened, a damaged one, one that begins before `from_offset`, or none.
+        """
+        ...
+
+    def records(self) -> list[KeyAndValue]:
+        """Give out what counts of what was taken in, to be replayed."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+class NoSkim:
+    """Takes in nothing: each record counts."""
+
+    def take(self, position: int, from_offset: int) -> None:
+        """None: any batch is to be opened."""
+
+    def records(self) -> list[KeyAndValue]:
+        """None."""
+        return []
+
+    def __len__(self) -> int:
+        return 0
+
+
+def no_skim(data: bytes) -> NoSkim:
+    """`Shard.skim` where each record counts."""
+    return NoSkim()
+
+
 class Shard(Protocol[R]):
     """The state of one partition of a coordinator's topic. `len` counts what it is full of: groups, ids."""
 
@@ -52,6 +91,10 @@ class Shard(Protocol[R]):
 
     def parse(self, key: bytes | None, value: bytes | None) -> R:
         """The record of these bytes. Raises UnknownRecord; the log keeps such records, the shard goes on without."""
+        ...
+
+    def skim(self, data: bytes) -> Skim:
+        """What may take in batches of `data`, which is read from the log."""
         ...
 
     def pack(self, records: Sequence[R]) -> bytes | None:

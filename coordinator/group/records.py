@@ -40,13 +40,13 @@ _PARTITION = Layout(">i")
 #: empty string, commit time, one tagged field with its number and size, topic id. By hand, since a coordinator reads
 #: and writes more of these than of all else.
 _BARE_VALUE = Layout(">hqiBq3s16s")
-_BARE_SIZE = _BARE_VALUE.size
+BARE_VALUE_SIZE = _BARE_VALUE.size
 _EMPTY = 1
 _ID_FOLLOWS = bytes([1, 0, 16])
 #: So many pairs of a group and a topic are remembered with their bytes, both ways: a commit has many partitions of a
 #: topic, and a log many commits of a group.
 _KNOWN_PAIRS = 1024
-_OFFSET_KEY_PREFIX = _PREFIX.pack(OFFSET_COMMIT)
+OFFSET_KEY_TYPE = _PREFIX.pack(OFFSET_COMMIT)
 _GROUP_KEY_PREFIX = _PREFIX.pack(GROUP_METADATA)
 _OFFSET_VALUE_PREFIX = {v: _PREFIX.pack(v) for v in (OFFSET_COMMIT_VERSION, OFFSET_COMMIT_VERSION_WITH_EXPIRY)}
 _GROUP_VALUE_PREFIX = _PREFIX.pack(GROUP_METADATA_VERSION)
@@ -173,7 +173,7 @@ def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
     if key is None:
         raise UnknownRecord("a record without a key")
     try:
-        if key[:2] == _OFFSET_KEY_PREFIX:  # nearly all are
+        if key[:2] == OFFSET_KEY_TYPE:  # nearly all are
             return _parse_offset(key, value)
         (record_type,) = _PREFIX.unpack_from(key)
         if record_type == LEGACY_OFFSET_COMMIT:
@@ -192,7 +192,7 @@ def parse_record(key: bytes | None, value: bytes | None) -> StoredRecord:
 def offset_key_start(group_id: str, topic: str) -> bytes:
     """The key of an offset commit up to the partition."""
     group, name = group_id.encode(), topic.encode()
-    return b"".join((_OFFSET_KEY_PREFIX, _PREFIX.pack(len(group)), group, _PREFIX.pack(len(name)), name))
+    return b"".join((OFFSET_KEY_TYPE, _PREFIX.pack(len(group)), group, _PREFIX.pack(len(name)), name))
 
 
 @lru_cache(_KNOWN_PAIRS)
@@ -214,7 +214,7 @@ def _parse_offset(key: bytes, value: bytes | None) -> OffsetRecord:
 
 
 def _parse_committed(value: bytes) -> CommittedOffset:
-    if len(value) == _BARE_SIZE:
+    if len(value) == BARE_VALUE_SIZE:
         version, offset, leader_epoch, metadata_size, commit_timestamp_ms, fields, topic_id = _BARE_VALUE.unpack(value)
         if version == OFFSET_COMMIT_VERSION and metadata_size == _EMPTY and fields == _ID_FOLLOWS:
             return _new_tuple(CommittedOffset, (offset, leader_epoch, "", commit_timestamp_ms, -1, topic_id))

@@ -27,6 +27,7 @@ from coordinator.group.records import (
 )
 from coordinator.group.settings import GroupSettings
 from coordinator.group.share.group import ShareGroup
+from coordinator.group.skim import CommitSkim
 from coordinator.group.state import GroupState
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.records import StreamsRecord
@@ -110,6 +111,10 @@ class GroupShard:
 
     #: The record of these bytes; raises UnknownRecord.
     parse = staticmethod(parse_record)
+
+    def skim(self, data: bytes) -> CommitSkim:
+        """What takes in plain commits of a piece of the log."""
+        return CommitSkim(data)
 
     def pack(self, records: Sequence[StoredRecord]) -> bytes | None:
         """The bytes of records that are a plain commit."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from coordinator.effects import Effects
-from coordinator.shard import pack_none
+from coordinator.shard import no_skim, pack_none
 from coordinator.share.records import ShareRecord, SnapshotRecord, parse_record
 from coordinator.share.state import ShareKey, ShareState, updated
 from protocol.records.batch import NO_PRODUCER_ID
@@ -64,6 +64,7 @@ class ShareShard:
         """The first offset of the log that still says anything: of the oldest snapshot that is a last one."""
         return min(self.snapshot_offsets.values(), default=self.end_offset)
 
+    skim = staticmethod(no_skim)
     pack = staticmethod(pack_none)
 
     def parse(self, key: bytes | None, value: bytes | None) -> ShareRecord:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from coordinator.effects import Effects
-from coordinator.shard import pack_none
+from coordinator.shard import no_skim, pack_none
 from coordinator.transaction.records import TransactionRecord, parse_record
 from coordinator.transaction.settings import TransactionSettings
 from coordinator.transaction.state import PREPARED, TransactionState
@@ -41,6 +41,7 @@ class TransactionShard:
     def __len__(self) -> int:
         return len(self.transactions)
 
+    skim = staticmethod(no_skim)
     pack = staticmethod(pack_none)
 
     def parse(self, key: bytes | None, value: bytes | None) -> TransactionRecord:
