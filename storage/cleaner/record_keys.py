@@ -7,6 +7,8 @@ Where they are of one layout but for their sizes, `record_rows.py` takes them ap
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
 from typing import NamedTuple
 
 from protocol.records.batch import HEADER_SIZE, BatchHeader
@@ -19,6 +21,10 @@ from storage.cleaner.record_rows import read_rows
 _COMPILED = not __file__.endswith(".py")
 #: Records that are alike are looked for where there are so many.
 _FEW_RECORDS = 8
+#: Formats that are kept: batches of one log have few.
+_FORMATS = 64
+#: Bytes of a varint that goes on.
+_GO_ON = bytes(range(128, 256))
 #: The offset deltas of records in order: of one byte for the first 64, of two for those up to 8191.
 _ONE_BYTE_DELTAS = bytes(range(0, 128, 2))
 _LOW_DELTAS = bytes(delta << 1 & 127 | 128 for delta in range(1 << 13))
@@ -143,9 +149,11 @@ def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: 
         return 0, 0
     end = position + size
     at += 1
-    while at < end and min(data[at:last:size]) > 127:
-        at += 1  # the timestamps go on
-    if at + 4 > end or max(data[at:last:size]) > 127:
+    while at < end and data[at] > 127:
+        if data[at:last:size].translate(None, _GO_ON):
+            return 0, 0
+        at += 1
+    if at + 4 > end or not data[at:last:size].isascii():
         return 0, 0
     at += 1
     if number < 1 << 6:
@@ -161,9 +169,14 @@ def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: 
     if not in_order or not same_key_size or key_size & 0x81 or value_at >= end:
         return 0, 0
     add_tombstones(found, data[value_at:last:size])
-    key_size >>= 1
-    found.keys.extend([data[start : start + key_size] for start in range(at + 1, last, size)])
+    found.keys.extend(_regular(key_size >> 1, size, alike).unpack_from(data, at + 1))
     return alike, size
+
+
+@lru_cache(_FORMATS)
+def _regular(part: int, size: int, count: int) -> Struct:
+    """The first `part` bytes of each `size` bytes, so many times."""
+    return Struct(f"{part}s" + f"{size - part}x{part}s" * (count - 1))
 
 
 def _add_rows(found: BatchKeys, data: bytes, position: int, number: int, count: int) -> tuple[int, int]:

@@ -25,6 +25,10 @@ from protocol.records.record import Record
 from protocol.records.varint import decode_varlong, encode_varint
 from storage.cleaner.keys import STAYS
 from storage.cleaner.record_keys import long_varint
+from storage.cleaner.record_rows import record_sizes
+
+#: Of 0 to 63, and of -64 to -1 behind them, where negative indexes find them.
+_ONE_BYTE_VARINTS = [bytes([folded]) for folded in (*range(0, 128, 2), *range(127, 0, -2))]
 
 
 def rewrite(data: bytes, header: BatchHeader, marks: Sequence[int], horizon: int | None) -> bytes:
@@ -84,21 +88,40 @@ def _kept_records(
             largest = timestamp
         if base is None:
             base = timestamp
-        if timestamp - base == delta:
+        changed = timestamp - base
+        if changed == delta:
             parts.append(data[start:end])
+        elif -64 <= changed < 64 and after == position + 2:
+            parts.append(data[start : position + 1])
+            parts.append(_ONE_BYTE_VARINTS[changed])
+            parts.append(data[after:end])
         else:
-            changed = encode_varint(timestamp - base)
-            parts.append(encode_varint(1 + len(changed) + end - after))
+            varint = encode_varint(changed)
+            parts.append(encode_varint(1 + len(varint) + end - after))
             parts.append(data[position : position + 1])
-            parts.append(changed)
+            parts.append(varint)
             parts.append(data[after:end])
     return b"".join(parts), len(kept), NO_TIMESTAMP if base is None else base, largest
 
 
 def _starts(data: bytes, count: int) -> list[int]:
     """Where the records begin, and the last one's end."""
-    position, starts = 0, [0]
-    add = starts.append
+    starts = [0]
+    one_byte_deltas = min(count, 64)
+    for more in (one_byte_deltas, count - one_byte_deltas):
+        position = starts[-1]
+        size = record_sizes()[data[position] | data[position + 1] << 8] if more else 0
+        end = position + more * size
+        if size and all(data[at:end:size] == data[at : at + 1] * more for at in (position, position + 1)):
+            starts.extend(range(position + size, end + 1, size))
+        else:
+            _add_starts(starts, data, more)
+    return starts
+
+
+def _add_starts(starts: list[int], data: bytes, count: int) -> None:
+    """The same of so many records of any sizes, one by one."""
+    position, add = starts[-1], starts.append
     for _ in range(count):
         length = data[position]
         if length < 128:
@@ -111,7 +134,6 @@ def _starts(data: bytes, count: int) -> list[int]:
                 length, position = long_varint(data, position)
                 position += length >> 1
         add(position)
-    return starts
 
 
 def legacy_records(entry: memoryview) -> list[Record]:

@@ -79,6 +79,28 @@ def test_rewritten_batch_has_the_records_that_were_kept(
     assert verify_crc(anew, 0, len(anew))
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 90), st.sampled_from([40, 80, 9000]), st.integers(-3, 3)), min_size=1, max_size=3
+    ),
+    st.integers(1, 20),
+    st.integers(0, 19),
+)
+def test_rewritten_batch_of_records_that_are_alike(runs: list[tuple[int, int, int]], step: int, first: int) -> None:
+    """Where they begin is known of many at a time; their timestamps are near each other."""
+    found: list[tuple] = []  # type: ignore[type-arg]
+    for count, size, ms in runs:
+        found += [(0, ms * number, b"key", bytes(size), False, False) for number in range(count)]
+    if len(found) <= first:
+        return
+    batch = memoryview(build(found))
+    header = parse_header(batch)
+    marks = bytearray([DROP]) * len(found)
+    marks[first::step] = bytes(len(marks[first::step]))
+    kept = list(iter_batch_records(batch, header))[first::step]
+    assert rewrite(uncompressed(batch, header), header, marks, None) == with_records(header, kept, None)
+
+
 def test_emptied_batch_says_all_that_its_header_said() -> None:
     """But codec and horizon, as in Apache Kafka: producer, sequence, offsets and the largest timestamp stay."""
     batch = BatchBuilder(5, Codec.GZIP, producer_id=4, producer_epoch=1, base_sequence=9)
