@@ -26,14 +26,14 @@ from protocol.records.batch import (
 from protocol.records.crc32c import crc32c
 from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.records.legacy import verify_message_crc
+from storage.cleaner.heads import Heads
 from storage.cleaner.throttle import Throttle
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.segment.scan import parse_entry
 
 _UNPACK_HEADER = HEADER.unpack_from
-#: Of a header of v2: base offset, length, magic, checksum, attributes, last offset delta, number of records.
-_UNPACK_FIELDS = Struct(">QI4xBIHI30xI").unpack_from
+_UNPACK_LENGTH = Struct(">8xI").unpack_from
 _NEW_TUPLE = tuple.__new__
 #: Whether this is the compiled twin, for which bytes are cheap and calls are not.
 _COMPILED: Final = not __file__.endswith(".py")
@@ -44,7 +44,6 @@ _SMALL_BATCH: Final = 2048
 
 #: Where a batch (or message) begins and ends in a window, and its header; None for v0 and v1.
 Place = tuple[int, int, BatchHeader | None]
-_Fields = tuple[int, int, int, int, int, int, int]
 
 
 class SingleBatches(NamedTuple):
@@ -59,10 +58,10 @@ class BatchWindow:
 
     `starts` and `ends` are where they lie, `position` is where the window begins in its file. `single_offsets`: the
     offsets where each batch is one record as it is, not compressed and of no transaction; else None. A range where
-    they have no gap.
+    they have no gap. `heads`: of all of them, where that was of use.
     """
 
-    __slots__ = ("_places", "data", "ends", "position", "single_offsets", "starts")
+    __slots__ = ("_places", "data", "ends", "heads", "position", "single_offsets", "starts")
 
     def __init__(
         self,
@@ -71,6 +70,7 @@ class BatchWindow:
         borders: list[int],
         single_offsets: Sequence[int] | None = None,
         places: list[Place] | None = None,
+        heads: Heads | None = None,
     ) -> None:
         """`borders` is where the batches begin, and the end of the last one. Without `places` they are all of v2."""
         self.data = data
@@ -78,6 +78,7 @@ class BatchWindow:
         self.starts = borders[:-1]
         self.ends = borders[1:]
         self.single_offsets = single_offsets
+        self.heads = heads
         self._places = places
 
     @property
@@ -178,46 +179,46 @@ def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow 
 
 def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | None:
     """The same where they are of v2 and right; None: another look has to be had at each of them."""
-    found = walk_batches(data, verify) if _COMPILED else unpack_batches(data, verify)
-    if found is None:
-        return None
-    borders, offsets = found
+    heads = None
+    if _COMPILED:
+        found = walk_batches(data, verify)
+        if found is None:
+            return None
+        borders, offsets = found
+    else:
+        borders = find_borders(data)
+        heads = Heads(data, borders[:-1]) if len(borders) > 1 else None
+        if heads is None or not heads.are_of_v2() or (verify and not _are_right(data, borders, heads)):
+            return None
+        offsets = heads.offsets().tolist() if heads.are_single() else None
     if offsets is not None and offsets[-1] - offsets[0] == len(offsets) - 1:
         in_a_row = range(offsets[0], offsets[-1] + 1)
         offsets = in_a_row if list(in_a_row) == offsets else offsets
-    return BatchWindow(data, position, borders, offsets)
+    return BatchWindow(data, position, borders, offsets, heads=heads)
 
 
-def unpack_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | None] | None:
-    """The borders of the whole batches there, and `single_offsets`; None where they are not all of v2 and right."""
-    rows: list[_Fields] = []
+def find_borders(data: bytes) -> list[int]:
+    """Where whole batches begin, and the end of the last one, if they are of v2."""
     borders = [0]
-    add_row, add = rows.append, borders.append
+    add, unpack, overhead = borders.append, _UNPACK_LENGTH, LOG_OVERHEAD
     at, last = 0, len(data) - HEADER_SIZE
     while at <= last:
-        row = _UNPACK_FIELDS(data, at)
-        add_row(row)
-        at += row[1] + LOG_OVERHEAD
+        at += unpack(data, at)[0] + overhead
         add(at)
     if at > len(data):
-        rows.pop()
         borders.pop()
-    if not rows:
-        return None
-    offsets, lengths, magics, sums, attributes, last_deltas, counts = zip(*rows, strict=True)
-    if magics.count(2) != len(rows) or min(lengths) < HEADER_SIZE - LOG_OVERHEAD:
-        return None
-    if verify:
-        source = data if len(data) < _SMALL_BATCH * len(rows) else memoryview(data)
-        if [crc32c(source[start + CRC_START : end]) for start, end in pairwise(borders)] != list(sums):
-            return None
-    if counts.count(1) != len(rows) or any(last_deltas) or any(each & _NOT_PLAIN for each in set(attributes)):
-        return borders, None
-    return borders, list(offsets)
+    return borders
+
+
+def _are_right(data: bytes, borders: list[int], heads: Heads) -> bool:
+    """Whether their checksums say so."""
+    source = data if len(data) < _SMALL_BATCH * heads.count else memoryview(data)
+    sums = [crc32c(source[start + CRC_START : end]) for start, end in pairwise(borders)]
+    return array("I", sums) == heads.sums()
 
 
 def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | None] | None:
-    """The same byte by byte, as is faster for the compiled twin."""
+    """Their borders and `single_offsets`, byte by byte, as is faster for the compiled twin; None where they are not."""
     borders = [0]
     offsets: list[int] | None = []
     at, available, view = 0, len(data), memoryview(data)

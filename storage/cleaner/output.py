@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from struct import Struct
 
 from protocol.records.buffer import Buffer
 from storage.cleaner.throttle import Throttle
@@ -18,6 +19,8 @@ from storage.segment.segment import Segment
 
 #: Written together: pieces, which the system bounds, and bytes.
 _PIECES, _BYTES = 512, 1 << 20
+#: Of a header of v2: the base offset, the largest timestamp.
+_UNPACK_INDEXED = Struct(">q27xq").unpack_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,20 @@ class CleanedOutput:
         self._index(stop - start, last_offset, max_timestamp)
         self._copy_stop = stop
 
+    def copy_single(self, source: memoryview, places: Iterable[tuple[int, int]]) -> None:
+        """The same for batches of v2, each of one record, that begin and end there: small ones, and many of them."""
+        self._end_copy()
+        index, position, pieces = self._segment.index_batch, self._position, []
+        for start, end in places:
+            pieces.append(source[start:end])
+            index(position, end - start, *_UNPACK_INDEXED(source, start))
+            position += end - start
+        if position > INT_MAX:
+            raise self._overflow()
+        self._position = position
+        if pieces:
+            self._add(b"".join(pieces))
+
     def _end_copy(self) -> None:
         if self._copy_stop:
             self._add(self._source[self._copy_start : self._copy_stop])
@@ -94,9 +111,12 @@ class CleanedOutput:
     def _index(self, size: int, last_offset: int, max_timestamp: int) -> None:
         position = self._position
         if position + size > INT_MAX:
-            raise OverflowError(f"the segment at {self.base_offset} would grow past {INT_MAX} bytes")
+            raise self._overflow()
         self._segment.index_batch(position, size, last_offset, max_timestamp)
         self._position = position + size
+
+    def _overflow(self) -> OverflowError:
+        return OverflowError(f"the segment at {self.base_offset} would grow past {INT_MAX} bytes")
 
     def _add(self, piece: bytes | memoryview) -> None:
         self._pieces.append(piece)

@@ -7,22 +7,19 @@ Where they are of one layout but for their sizes, `record_rows.py` takes them ap
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from struct import Struct
 from typing import NamedTuple
 
 from protocol.records.batch import HEADER_SIZE, BatchHeader
 from protocol.records.compression import Codec, decompress
 from protocol.records.errors import InvalidRecord
 from protocol.records.varint import decode_varint
+from storage.cleaner.heads import regular
 from storage.cleaner.record_rows import read_rows
 
 #: Whether this is the compiled twin, which walks faster than `struct` takes apart.
 _COMPILED = not __file__.endswith(".py")
 #: Records that are alike are looked for where there are so many.
 _FEW_RECORDS = 8
-#: Formats that are kept: batches of one log have few.
-_FORMATS = 64
 #: Bytes of a varint that goes on.
 _GO_ON = bytes(range(128, 256))
 #: The offset deltas of records in order: of one byte for the first 64, of two for those up to 8191.
@@ -169,14 +166,8 @@ def _add_alike(found: BatchKeys, data: bytes, position: int, stop: int, number: 
     if not in_order or not same_key_size or key_size & 0x81 or value_at >= end:
         return 0, 0
     add_tombstones(found, data[value_at:last:size])
-    found.keys.extend(_regular(key_size >> 1, size, alike).unpack_from(data, at + 1))
+    found.keys.extend(regular(key_size >> 1, size, alike).unpack_from(data, at + 1))
     return alike, size
-
-
-@lru_cache(_FORMATS)
-def _regular(part: int, size: int, count: int) -> Struct:
-    """The first `part` bytes of each `size` bytes, so many times."""
-    return Struct(f"{part}s" + f"{size - part}x{part}s" * (count - 1))
 
 
 def _add_rows(found: BatchKeys, data: bytes, position: int, number: int, count: int) -> tuple[int, int]:

@@ -77,20 +77,6 @@ def read_rows(data: bytes, position: int, deltas: Sequence[bytes]) -> Rows | Non
     return _alike(rows, layout, deltas) if rows and layout is not None else None
 
 
-def read_single_rows(data: bytes, positions: Sequence[int], record_bytes: list[int]) -> Rows | None:
-    """Records that lie there, each the only one of its batch, and are so large. None: they are not alike."""
-    deltas = (bytes(len(positions)),)
-    try:
-        layout = _layout(data, positions[0], 1)
-        if layout is None:
-            return None
-        unpack = _format(layout.key_at, layout.key_size).unpack_from
-        rows = _alike([unpack(data, position) for position in positions], layout, deltas)
-    except (StructError, IndexError):
-        return None
-    return None if rows is None or rows.sizes != record_bytes else rows
-
-
 def _layout(data: bytes, position: int, delta_bytes: int) -> _Layout | None:
     behind = position + 2
     timestamp_at = behind if data[position] < 128 else behind + 1

@@ -19,7 +19,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from itertools import compress
-from struct import Struct
 
 from protocol.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, TRANSACTIONAL_BIT, BatchHeader, parse_header
 from storage.cleaner.batches import BatchWindow, KnownBatches, read_windows
@@ -40,8 +39,6 @@ from storage.segment.files import LOG_SUFFIX, file_name
 _MANY_RECORDS = 1024
 #: Attributes of batches of which a transaction may decide.
 _OF_TRANSACTIONS = TRANSACTIONAL_BIT | CONTROL_BIT
-#: Of a header: the base offset, the largest timestamp.
-_UNPACK_INDEXED = Struct(">q27xq").unpack_from
 #: A worker holds the files of one output, and reads one segment.
 _OPEN_FILES = 8
 
@@ -275,12 +272,16 @@ class _Round:
         view, starts, ends = memoryview(window.data), window.starts, window.ends
         self.read_records += len(marks) - marks.count(TOMBSTONE)
         self.kept_records += marks.count(KEEP)
-        for number in compress(range(len(marks)), marks.translate(STAYS)):
-            start, stop = starts[number], ends[number]
-            if marks[number] == TOMBSTONE:
+        stays = marks.translate(STAYS)
+        places = zip(compress(starts, stays), compress(ends, stays), strict=True)
+        if TOMBSTONE not in marks:
+            output.copy_single(view, places)
+            return
+        for mark, (start, stop) in zip(compress(marks, stays), places, strict=True):
+            if mark == TOMBSTONE:
                 self._put(view, start, stop, parse_header(view, start), output, transactions)
             else:
-                output.copy(view, start, stop, *_UNPACK_INDEXED(view, start))
+                output.copy_single(view, [(start, stop)])
 
     def _filter(
         self, header: BatchHeader, batch: memoryview, transactions: CleanedTransactions

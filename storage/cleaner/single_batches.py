@@ -6,19 +6,20 @@ nothing is done, and they have to be looked at one by one.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from operator import sub
-from typing import Final
+from functools import cache
 
-from protocol.records.batch import HEADER_SIZE
+from protocol.records.batch import HEADER_SIZE, LOG_OVERHEAD
 from storage.cleaner.batches import BatchWindow
+from storage.cleaner.heads import Heads
 from storage.cleaner.keys import KeyTable
 from storage.cleaner.record_keys import BatchKeys, add_tombstones
-from storage.cleaner.record_rows import read_single_rows
+from storage.cleaner.record_rows import record_sizes
 
-#: Whether this is the compiled twin, which walks faster than `struct` takes apart.
-_COMPILED: Final = not __file__.endswith(".py")
+#: First bytes of sizes.
+_OF_ONE_BYTE, _OF_TWO_BYTES = bytes(range(128)), bytes(range(128, 256))
 
 
 def note_single(window: BatchWindow, table: KeyTable) -> bool:
@@ -60,17 +61,39 @@ def _bounds(offsets: Sequence[int]) -> tuple[int, int]:
 
 def _read_keys(window: BatchWindow) -> BatchKeys | None:
     """The keys of its batches, without offsets. None: some records are not as they mostly are."""
-    data = window.data
-    if _COMPILED:
-        return walk_keys(data, window.starts, window.ends)
-    positions = [start + HEADER_SIZE for start in window.starts]
-    rows = read_single_rows(data, positions, list(map(sub, window.ends, positions)))
-    if rows is None:
-        return walk_keys(data, window.starts, window.ends)
+    found = None if window.heads is None else read_heads(window.heads)
+    return walk_keys(window.data, window.starts, window.ends) if found is None else found
+
+
+def read_heads(heads: Heads) -> BatchKeys | None:
+    """The same where all keys have one size. None: they have not."""
+    record_at, data = HEADER_SIZE, heads.data
+    if heads.size == record_at:
+        return None
+    two_bytes = data[record_at] > 127
+    size_at = record_at + (5 if two_bytes else 4)
+    key_size = data[size_at]
+    value_at = size_at + 1 + (key_size >> 1)
+    lengths = heads.lengths()
+    if key_size & 0x81 or value_at + 1 != heads.size or min(lengths) + LOG_OVERHEAD <= value_at:
+        return None
+    # The timestamp and the offset are the batch's, the records end where the batches do.
+    if not (heads.are(size_at - 2, 0) and heads.are(size_at - 1, 0) and heads.are(size_at, key_size)):
+        return None
+    if heads.column(record_at).translate(None, _OF_TWO_BYTES if two_bytes else _OF_ONE_BYTE):
+        return None
+    if array("I", map(_batch_lengths().__getitem__, heads.numbers(record_at, "H", "little"))) != lengths:
+        return None
     found = BatchKeys([], [], [])
-    add_tombstones(found, rows.value_sizes)
-    found.keys.extend(rows.keys)
+    add_tombstones(found, heads.column(value_at))
+    found.keys.extend(heads.parts(size_at + 1, key_size >> 1))
     return found
+
+
+@cache
+def _batch_lengths() -> list[int]:
+    """Lengths, as headers say them, of batches of one record each, by its first two bytes."""
+    return [size and HEADER_SIZE - LOG_OVERHEAD + size for size in record_sizes()]
 
 
 def walk_keys(data: bytes, starts: list[int], ends: list[int]) -> BatchKeys | None:
