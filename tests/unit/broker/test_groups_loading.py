@@ -28,7 +28,7 @@ def broker() -> GroupBroker:
 def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
     """A heartbeat meanwhile is fine: nobody knows better."""
     member_id = stable_member(broker)
-    for offset in range(20):
+    for offset in range(300):  # more than are taken in without a pause
         commit(broker, offset, "other")
     monkeypatch.setattr("broker.coordinators.runtime.LOAD_AT_START_MS", 0)
     monkeypatch.setattr("broker.coordinators.runtime.CoordinatorRuntime._load.__defaults__", (0,))
@@ -45,7 +45,7 @@ def test_loading_beside_requests_tells_clients_to_wait(broker, monkeypatch):
     again.loop.turn()
     assert again.groups.at("other") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     again.loop.settle()
-    assert fetched(again, "other") == 19
+    assert fetched(again, "other") == 299
     assert heartbeat(again, member_id) is ErrorCode.NONE
 
 
