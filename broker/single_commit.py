@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Effects
-from coordinator.group.offset_commit import commit_plain, is_current
+from coordinator.group.offset_commit import hear_of, is_current
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from protocol.errors import ErrorCode
 from protocol.single_commit import FIRST_VERSION, SingleCommits
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from coordinator.group.shard import GroupEffects
 
 
 def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, int], bytes | None] | None:
@@ -42,17 +40,16 @@ def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, in
         for partition, _, _ in offsets:
             if partition not in partitions:
                 return None
-        shard = groups.at(single.group_id)
-        if isinstance(shard, ErrorCode) or not is_current(shard, single, version):
+        found = groups.log_of(single.group_id)
+        if isinstance(found, ErrorCode) or not is_current(found.shard, single, version):
             return None
         if single.unlearned:
             heads.learn(single)
-        if groups.must_force(shard):
+        if groups.must_force(found.shard):
             return None
         now = groups.now()
-        effects: GroupEffects = Effects()
+        hear_of(found.shard, single.group_id, single.member_id, now)
         commit = PlainCommit(single.group_id, now.wall_ms, (TopicCommit(topic.name, topic.topic_id, offsets),))
-        commit_plain(shard, single.member_id, commit, now, effects)
-        return single.answer(correlation_id, offsets, groups.run(shard, effects))
+        return single.answer(correlation_id, offsets, groups.run_records(found, commit))
 
     return serve

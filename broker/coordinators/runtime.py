@@ -146,6 +146,11 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
             return ErrorCode.NOT_COORDINATOR
         return found.shard if found.loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
+    def log_of(self, key: str) -> ShardLog[S, R] | ErrorCode:
+        """The shard of a key with its log, for what is more than a decision; errors as of `at`."""
+        index = self.index_of(key)
+        return ErrorCode.NOT_COORDINATOR if index is None else self.log_at(index)
+
     def log_at(self, index: int) -> ShardLog[S, R] | ErrorCode:
         """The shard of a partition with its log, for what is more than a decision; errors as of `at`."""
         shard = self.at_partition(index)
@@ -213,11 +218,12 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
 
     def run_records(self, found: ShardLog[S, R], records: Sequence[R]) -> ErrorCode:
         """`run` a decision that is nothing but these records, if there are any."""
-        if not records:
+        if not records or self._logs.get(found.partition.index) is not found:
             return ErrorCode.NONE
-        effects: Effects[R] = Effects()
-        effects.write(records)
-        return self.run(found.shard, effects)
+        code = found.write(records)
+        self._note_flush(found)
+        self.arm()
+        return code
 
     def _note_flush(self, found: ShardLog[S, R]) -> None:
         if found.flush_due:

@@ -99,13 +99,6 @@ def check_commit_of(group: ClassicGroup, generation: int, member_id: str, group_
     return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE
 
 
-def commit_plain(shard: GroupShard, member_id: str, commit: PlainCommit, now: Now, effects: GroupEffects) -> None:
-    """Write a commit that its sender may make. A member's counts as a sign of life."""
-    hear_of(shard, commit.group_id, member_id, now)
-    if len(commit):
-        effects.write(commit)
-
-
 def hear_of(shard: GroupShard, group_id: str, member_id: str, now: Now) -> None:
     """A member of a classic group has committed: its session goes on."""
     group = shard.groups.get(group_id)
@@ -119,9 +112,12 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
     The topics carry both name and id. Of single partitions: OFFSET_METADATA_TOO_LARGE. A member's commit counts as a
     sign of life.
     """
+    group_id = request.group_id
+    hear_of(shard, group_id, request.member_id, now)
     plain = plain_commit(request, now)
     if plain is not None:
-        commit_plain(shard, request.member_id, plain, now, effects)
+        if len(plain):
+            effects.write(plain)
         return [
             new_topic_response(
                 name=topic.name,
@@ -130,8 +126,6 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
             )
             for topic in plain.topics
         ]
-    group_id = request.group_id
-    hear_of(shard, group_id, request.member_id, now)
     retention_ms = request.retention_time_ms
     now_ms = now.wall_ms
     expires_ms = -1 if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms

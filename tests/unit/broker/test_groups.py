@@ -4,6 +4,7 @@ import pytest
 
 from broker.coordinators.client_address import java_address
 from coordinator.group.deadlines import on_deadline
+from coordinator.group.records import GroupRecord
 from coordinator.group.state import GroupState
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
@@ -297,3 +298,13 @@ def test_settings_outside_of_the_brokers_limits_are_told_at_the_start(caplog):
     assert [record.getMessage() for record in caplog.records] == [
         "group g: streams.num.standby.replicas of 2 is outside of the broker's limits: it counts as 1"
     ]
+
+
+def test_shard_that_was_given_up_is_not_written(broker):
+    """Another one may stand for the partition by then."""
+    assert commit(broker, 1) is ErrorCode.NONE
+    found = broker.groups.log_of("g")
+    end_offset = found.partition.log_end_offset
+    broker.groups.partition_lost(found.partition)
+    assert broker.groups.run_records(found, [GroupRecord("g", None)]) is ErrorCode.NONE
+    assert found.partition.log_end_offset == end_offset
