@@ -14,7 +14,8 @@ is over: the first has to be heard from before it gives up, and the others after
 takes 1.5 s whatever a broker costs, or 2 s where the first one's comes just before the interval ends.
 
 Both brokers run on the first core, the members on the second, against one and the other in turn. CPU is the broker's,
-from /proc: the figure that other work on the machine disturbs least.
+from /proc: the figure that other work on the machine disturbs least. Rates say something on a quiet machine only: of
+a core that others want as well, a broker whose threads all wait for it gets more than one that has a single thread.
 """
 
 from __future__ import annotations
