@@ -23,14 +23,14 @@ from broker.background import Background
 from broker.cleaning_round import CleaningRound
 from broker.config import BrokerConfig
 from broker.workers import Workers
-from storage.checkpoints import CLEANER_OFFSETS, format_offsets, read_offsets
+from storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from storage.cleaner.job import Resources
 from storage.cleaner.round import is_compiled
 from storage.cleaner.selection import Cleanable, find_cleanable
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
-from storage.log.tasks import WriteTask
+from storage.log.tasks import OffsetsTask
 from storage.log_config import INT_MAX
 from storage.log_manager import LogManager
 
@@ -245,5 +245,4 @@ class Cleaner:
             for each, offset in self._offsets.items()
             if each.directory is directory and not each.closed
         }
-        path = f"{directory.path}/{CLEANER_OFFSETS}"
-        self._background.run([WriteTask(directory, path, format_offsets(offsets))])
+        self._background.run([OffsetsTask(directory, CLEANER_OFFSETS, offsets)])

@@ -12,8 +12,8 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from protocol.records.buffer import Buffer
@@ -174,6 +174,16 @@ class FileSystem:
         """Remove an empty directory; one that is not there is fine."""
         with suppress(FileNotFoundError):
             os.rmdir(path)
+
+    @contextmanager
+    def turn_in(self, path: str) -> Iterator[None]:
+        """Have a directory to oneself among processes, and threads, that ask in this way; waits for them."""
+        handle = os.open(path, os.O_RDONLY | _FLAGS)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)  # and so the lock is given up
 
     def make_directory(self, path: str, *, sync: bool = False) -> None:
         """Make a directory and those above it; one that is there is fine. With `sync` all of them last from then on."""

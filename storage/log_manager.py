@@ -43,7 +43,8 @@ _FLUSHES_AT_ONCE = 16
 class LogManager:
     """`directories` in the order of log.dirs; `logs` by (topic, partition), those of offline directories too.
 
-    `on_failure` is called, on the loop, with each directory that fails.
+    `on_failure` is called, on the loop, with each directory that fails. `owns(topic, partition)` says which logs are
+    this process's, where several have the same directories; None: all.
     """
 
     def __init__(
@@ -53,9 +54,11 @@ class LogManager:
         fs: FileSystem = LOCAL,
         max_open_files: int = DEFAULT_CAPACITY,
         on_failure: Callable[[LogDirectory], None] | None = None,
+        owns: Callable[[str, int], bool] | None = None,
     ) -> None:
         files = OpenFiles(fs, max_open_files)
-        self.directories = [LogDirectory(path.rstrip("/"), fs, files, on_failure=on_failure) for path in paths]
+        names = [path.rstrip("/") for path in paths]
+        self.directories = [LogDirectory(name, fs, files, on_failure=on_failure, owns=owns) for name in names]
         self.logs: dict[TopicPartition, PartitionLog] = {}
         #: producer.id.expiration.ms
         self.producer_expiration_ms = DEFAULT_EXPIRATION_MS
@@ -163,7 +166,9 @@ class LogManager:
                 gone.directory.remarks.append(f"{gone.path}: is kept as -stray, as the log in use differs: {kept.path}")
                 self._keep_as_stray(gone.directory, gone.path, gone.topic, gone.partition, uuid4().hex)
 
-    def close(self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = ()) -> None:
+    def close(
+        self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = (), mark_clean: bool = True
+    ) -> None:
         """Write everything, and mark the directories whose stop was clean. `others`: logs that are not among `logs`."""
         logs = [log for log in (*self.logs.values(), *others) if log.directory.is_online and not log.closed]
         for log in logs:
@@ -182,7 +187,7 @@ class LogManager:
             for checkpoint in self._checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
-            if directory.is_online:
+            if mark_clean and directory.is_online:
                 _try(directory, partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 

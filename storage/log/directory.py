@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from storage.checkpoints import LOCK
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class LogDirectory:
     """A path with its file system and open files. `failure` says why it is offline, None while it works.
 
-    `on_failure` is called once, when it fails. `jitter(limit)` picks a number below `limit`.
+    `on_failure` is called once, when it fails. `jitter(limit)` picks a number below `limit`. `owns(topic, partition)`
+    says which of its partitions are this process's, where several processes have one directory; None: all.
     """
 
     __slots__ = (
@@ -36,8 +38,10 @@ class LogDirectory:
         "log_count",
         "needs_flush",
         "on_failure",
+        "owns",
         "path",
         "remarks",
+        "was_left_clean",
     )
 
     def __init__(
@@ -48,11 +52,14 @@ class LogDirectory:
         *,
         on_failure: Callable[[LogDirectory], None] | None = None,
         jitter: Callable[[int], int] = random.randrange,
+        owns: Callable[[str, int], bool] | None = None,
     ) -> None:
         self.path = path
         self.fs = fs
         self.files = OpenFiles(fs) if files is None else files
         self.failure: str | None = None
+        #: Whether its last broker marked a clean stop; None: not looked at yet.
+        self.was_left_clean: bool | None = None
         #: How many partitions it has: new ones go where there are the fewest.
         self.log_count = 0
         #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.
@@ -61,6 +68,7 @@ class LogDirectory:
         self.keeps_batch: dict[LocalLog, None] = {}
         self.on_failure = on_failure
         self.jitter = jitter
+        self.owns = owns
         #: What the start found damaged or missing, and has made anew or set aside; one line each.
         self.remarks: list[str] = []
         self._lock_handle: int | None = None
@@ -91,6 +99,10 @@ class LogDirectory:
         if self._lock_handle is not None:
             self.fs.close(self._lock_handle)
             self._lock_handle = None
+
+    def turn(self) -> AbstractContextManager[None]:
+        """For reading and replacing a file that all processes of the directory have in common. OSError."""
+        return nullcontext() if self.owns is None else self.fs.turn_in(self.path)
 
     def fail(self, error: OSError | str) -> LogOffline:
         """Take the directory offline; the exception for whoever ran into it.

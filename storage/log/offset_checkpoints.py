@@ -1,17 +1,17 @@
 """The checkpoint files of log directories: recovery points, log start offsets, high watermarks of their logs.
 
 They know logs by name only. So what was deleted is taken out of them before a log of the same name is made (rule D4,
-README).
+README). Where several processes have one directory, each speaks of its own logs there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, format_offsets
+from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
-from storage.log.tasks import WriteTask
+from storage.log.tasks import OffsetsTask, offsets_with_others
 
 OFFSET_CHECKPOINTS = RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS
 #: Those by which a start opens logs.
@@ -27,12 +27,12 @@ class OffsetCheckpoints:
         self._outdated: set[LogDirectory] = set()
         self._to_write_again: set[LogDirectory] = set()
 
-    def tasks(self, directory: LogDirectory, names: Collection[str] = OFFSET_CHECKPOINTS) -> Iterator[WriteTask]:
+    def tasks(self, directory: LogDirectory, names: Collection[str] = OFFSET_CHECKPOINTS) -> Iterator[OffsetsTask]:
         """Write the files, or those in `names`; nothing where the directory does not work."""
         if directory.is_online:
             files = self._offsets(directory)
             for name in names:
-                yield WriteTask(directory, f"{directory.path}/{name}", format_offsets(files[name]))
+                yield OffsetsTask(directory, name, files[name])
 
     def note_deletion(self, directory: LogDirectory) -> None:
         """A log of the directory is no more."""
@@ -50,13 +50,14 @@ class OffsetCheckpoints:
         for name, path in zip(_POINTS, paths, strict=True):
             # Not under the name that the background thread may be using just now. Should it put older offsets back in
             # the next moment, they are written once more behind it (`tasks_again`).
-            directory.fs.write_file(f"{path}.new.tmp", format_offsets(files[name]))
-            directory.fs.rename(f"{path}.new.tmp", path)
+            with directory.turn():
+                directory.fs.write_file(f"{path}.new.tmp", offsets_with_others(directory, path, files[name]))
+                directory.fs.rename(f"{path}.new.tmp", path)
         self._outdated.discard(directory)
         self._to_write_again.add(directory)
         return paths
 
-    def tasks_again(self, directory: LogDirectory) -> Iterator[WriteTask]:
+    def tasks_again(self, directory: LogDirectory) -> Iterator[OffsetsTask]:
         """Write once more what `forget_deleted` has written."""
         if directory in self._to_write_again:
             self._to_write_again.discard(directory)

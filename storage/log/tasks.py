@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from storage.checkpoints import TopicPartition, format_offsets, read_offsets
 from storage.errors import LogOffline
 from storage.fs import FileSystem
 from storage.log.directory import LogDirectory
@@ -195,7 +196,7 @@ def _remove(fs: FileSystem, path: str) -> None:
 
 
 class WriteTask(DirectoryTask):
-    """Replace a checkpoint file."""
+    """Replace a small file."""
 
     __slots__ = ("_data", "_path")
 
@@ -206,3 +207,29 @@ class WriteTask(DirectoryTask):
 
     def _run(self) -> None:
         self.directory.fs.replace_file(self._path, self._data, sync=True)
+
+
+class OffsetsTask(DirectoryTask):
+    """Replace a checkpoint file of offsets by partition; entries of other processes' partitions stay."""
+
+    __slots__ = ("_data", "_offsets", "_path")
+
+    def __init__(self, directory: LogDirectory, name: str, offsets: dict[TopicPartition, int]) -> None:
+        super().__init__(directory)
+        self._path = f"{directory.path}/{name}"
+        self._offsets = offsets
+        self._data = format_offsets(offsets) if directory.owns is None else None
+
+    def _run(self) -> None:
+        with self.directory.turn():
+            data = self._data or offsets_with_others(self.directory, self._path, self._offsets)
+            self.directory.fs.replace_file(self._path, data, sync=True)
+
+
+def offsets_with_others(directory: LogDirectory, path: str, offsets: dict[TopicPartition, int]) -> bytes:
+    """A checkpoint file with these entries, and those that it has of other processes' partitions. OSError."""
+    owns = directory.owns
+    if owns is not None:
+        found = read_offsets(directory.fs, path)
+        offsets = {key: offset for key, offset in found.items() if not owns(*key)} | offsets
+    return format_offsets(offsets)

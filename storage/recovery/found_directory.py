@@ -76,15 +76,20 @@ class FoundDirectory:
 
 
 def look_into(directory: LogDirectory) -> FoundDirectory:
-    """Read what the last broker left, and remove its mark of a clean stop: a crash needs recovery now. OSError."""
+    """Read what the last broker left, and remove its mark of a clean stop: a crash needs recovery now. OSError.
+
+    Who is told how it was left (`was_left_clean`) leaves that mark, and what is no partition's, to who tells it.
+    """
     fs, path = directory.fs, directory.path
-    clean = read_clean_shutdown(fs, path) is not None
-    if clean:  # and so does a power loss
-        fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
-        fs.sync_path(path)
+    is_first = directory.was_left_clean is None
+    if directory.was_left_clean is None:
+        directory.was_left_clean = read_clean_shutdown(fs, path) is not None
+        if directory.was_left_clean:  # and so does a power loss
+            fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
+            fs.sync_path(path)
     found = FoundDirectory(
         directory,
-        clean,
+        directory.was_left_clean,
         read_offsets(fs, f"{path}/{RECOVERY_POINTS}", directory.remarks),
         read_offsets(fs, f"{path}/{LOG_START_OFFSETS}", directory.remarks),
     )
@@ -92,6 +97,10 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
         if not entry.is_directory:
             continue
         kind, topic, partition = parse_name(entry.name)
+        if not is_first and not topic:
+            continue
+        if topic and directory.owns is not None and not directory.owns(topic, partition):
+            continue
         if kind is DirectoryKind.DELETED:
             found.deleted.append(f"{path}/{entry.name}")
         elif kind is DirectoryKind.FUTURE:

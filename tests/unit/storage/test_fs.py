@@ -1,5 +1,6 @@
 """The door to the disk: what it does beyond the system's own calls."""
 
+import fcntl
 import os
 import socket
 import subprocess
@@ -114,6 +115,15 @@ def test_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     assert "in use by another broker" in other.stderr
     directory.unlock()
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_turn_in_a_directory_keeps_others_waiting(tmp_path: Path) -> None:
+    """Other threads, too: the lock is of what was opened, not of the process."""
+    other = os.open(tmp_path, os.O_RDONLY)
+    with LOCAL.turn_in(str(tmp_path)), pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)
 
 
 def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
