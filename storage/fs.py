@@ -215,14 +215,17 @@ class FileSystem:
         """The path without symbolic links, whether or not it is there."""
         return os.path.realpath(path)
 
-    def lock(self, path: str) -> int | None:
-        """Take the lock file; its handle, or None where another process holds it.
+    def lock(self, path: str, part: int | None = None) -> int | None:
+        """Take the lock file, or a part that `share_lock` has left; its handle, or None where another process holds it.
 
         A POSIX record lock, as Java's FileLock is: only so do Kafka and this broker keep each other out.
         """
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if part is None:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, part)
         except BlockingIOError:
             os.close(handle)
             return None
@@ -230,6 +233,10 @@ class FileSystem:
             os.close(handle)
             raise
         return handle
+
+    def share_lock(self, handle: int) -> None:
+        """Keep part 0 of a lock, which still keeps out who wants all of it, and leave the parts from 1 on to others."""
+        fcntl.lockf(handle, fcntl.LOCK_UN, 0, 1)
 
 
 def _open_file(path: str, flags: int) -> int:

@@ -95,6 +95,20 @@ class LogDirectory:
         if self._lock_handle is None:
             raise DirectoryRefused(self.path, "is in use by another broker, which holds its .lock file")
 
+    def share_lock(self) -> None:
+        """Leave a part of the lock to each of some other processes, which outlive this one by a moment. OSError."""
+        if self._lock_handle is not None:
+            self.fs.share_lock(self._lock_handle)
+
+    def lock_part(self, part: int) -> None:
+        """Take a part of the lock that another process shares, from 1 on. DirectoryRefused: somebody still has it."""
+        try:
+            self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}", part)
+        except OSError as error:
+            raise DirectoryRefused(self.path, f"cannot be used: {error.strerror or error}") from error
+        if self._lock_handle is None:
+            raise DirectoryRefused(self.path, "is still in use by a worker that was ended")
+
     def unlock(self) -> None:
         if self._lock_handle is not None:
             self.fs.close(self._lock_handle)

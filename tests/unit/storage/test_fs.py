@@ -117,6 +117,32 @@ def test_lock_keeps_other_processes_out(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_a_shared_lock_is_held_until_the_last_process_has_gone(tmp_path: Path) -> None:
+    """Who wants all of it is kept out by any part, be it an orphan's; parts keep each other's owners out."""
+    directory = LogDirectory(str(tmp_path))
+    directory.lock()
+    directory.share_lock()
+    code = (
+        "import sys; sys.path.insert(0, '.')\n"
+        "from storage.log.directory import LogDirectory\n"
+        f"directory = LogDirectory({directory.path!r})\n"
+    )
+
+    def run(then: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", code + then], capture_output=True, text=True, check=False)
+
+    assert run("directory.lock_part(1)").returncode == 0
+    wait = "directory.lock_part(1); print('locked', flush=True); sys.stdin.read()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code + wait], text=True, **pipes) as orphan:  # type: ignore[call-overload]
+        assert orphan.stdout.readline() == "locked\n"
+        assert "still in use" in run("directory.lock_part(1)").stderr
+        assert run("directory.lock_part(2)").returncode == 0
+        directory.unlock()
+        assert "in use by another broker" in run("directory.lock()").stderr
+    assert run("directory.lock()").returncode == 0
+
+
 def test_a_turn_in_a_directory_keeps_others_waiting(tmp_path: Path) -> None:
     """Other threads, too: the lock is of what was opened, not of the process."""
     other = os.open(tmp_path, os.O_RDONLY)
