@@ -11,7 +11,8 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from broker.appends import Appends
 from broker.background import Background
@@ -22,12 +23,13 @@ from broker.config import BrokerConfig
 from broker.controller import Controller
 from broker.deferred import Deferred
 from broker.descriptors import raise_limit, share_out
-from broker.dispatch import Dispatcher, discover
+from broker.dispatch import Dispatcher, Row, discover
 from broker.fetch_session import FetchSessions
 from broker.gate import Gate
 from broker.groups import Groups
 from broker.metadata_log import MetadataLogDamaged
 from broker.metadata_retention import MetadataRetention
+from broker.missing import Missing
 from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
 from broker.network.settings import bind_listeners, configure
@@ -47,6 +49,9 @@ from broker.workers import Workers
 from storage.errors import StorageError
 from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from broker.cores.crew import Crew
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +88,7 @@ class Broker:
     share_states: ShareStates
     share_partitions: SharePartitions
     transactions: Transactions
+    missing: Missing
 
     def __init__(
         self,
@@ -98,7 +104,7 @@ class Broker:
         self.turn = Turn(loop.call_soon)
         self.timers = Timers(loop, self.clock)
         self.purgatory = Purgatory(self.timers, self.turn)
-        self.dispatcher = Dispatcher(self, discover(legacy=config.get_bool("pybroker.legacy.versions")))
+        self.dispatcher = Dispatcher(self, self._rows())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
         self.workers = Workers(_WORKERS, loop)
@@ -107,6 +113,9 @@ class Broker:
         self.appends = Appends(self.workers, self.clock, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
+        #: The other workers, and the ports of all by listener, where there are several.
+        self.crew: Crew | None = None
+        self.ports: Mapping[str, tuple[int, ...]] = {}
         self._on_fatal = on_fatal
         self._node: Node | None = None
         self._stopping = False
@@ -114,20 +123,22 @@ class Broker:
     @property
     def addresses(self) -> list[str]:
         """Where it listens, for people."""
-        return [f"{each.name}://{address}" for each in self.server.listeners for address in each.addresses]
+        others = self.crew.listeners if self.crew is not None else ()
+        return [f"{each.name}://{address}" for each in (*self.server.listeners, *others) for address in each.addresses]
 
     # -- up ------------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Come up; clients are let in last. Raises CannotStart."""
         try:
-            listeners = bind_listeners(self.config, self.clock)
+            listeners = self._bind()
         except CannotBind as error:
             self.offload.close()
             raise CannotStart(str(error)) from None
         try:
             # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
             self._node = await self.loop.run_in_executor(None, self._open_node)
+            self._check_ids(self._node)
             self._wire(self._node)
             await self._open(listeners)
         except BaseException as error:
@@ -138,6 +149,28 @@ class Broker:
                 raise CannotStart(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
             raise
 
+    def _rows(self) -> Mapping[int, Row]:
+        return discover(legacy=self.config.get_bool("pybroker.legacy.versions"))
+
+    def _bind(self) -> list[Listener]:
+        """Take the ports, of all workers. Raises CannotBind."""
+        listeners = bind_listeners(self.config, self.clock)
+        if self.config.num_workers > 1:
+            others: list[list[Listener]] = []
+            try:
+                for worker in range(1, self.config.num_workers):
+                    others.append(bind_listeners(self.config, self.clock, worker))
+            except CannotBind:
+                for listener in chain(listeners, *others):
+                    listener.close()
+                raise
+            from broker.cores.crew import Crew  # with one worker nothing of it is needed
+
+            alike = zip(listeners, *others, strict=True)
+            self.ports = {each[0].name: tuple(listener.port for listener in each) for each in alike}
+            self.crew = Crew(self, others)
+        return listeners
+
     def _open_node(self) -> Node:
         return open_node(
             self.config,
@@ -146,14 +179,16 @@ class Broker:
             on_failure=self._directory_failed,
         )
 
+    def _check_ids(self, node: Node) -> None:
+        """Raises CannotStart where another broker has an id under which a worker is to be seen."""
+        for node_id in node.image.brokers:
+            if node_id != self.config.node_id and self.config.is_own_id(node_id):
+                raise CannotStart(f"num.workers: the metadata has another broker {node_id}: clients would mistake them")
+
     def _wire(self, node: Node) -> None:
         """Make the rooms that stand on the node's data."""
         config, clock = self.config, self.clock
-        self.logs = node.logs
-        self.directory_ids = node.directory_ids
-        self.background = Background(node.logs, config, self.loop, self.timers, clock)
-        self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
-        self.partitions = Partitions(node.logs, config.node_id, clock, self.purgatory.check_soon, node.missing)
+        self._wire_data(node, config.node_id)
         self.controller = Controller(
             config,
             node.cluster_id,
@@ -169,13 +204,23 @@ class Broker:
         self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
-        slots = config.get_int("max.incremental.fetch.session.cache.slots")
-        self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
         self.share_states = ShareStates(self)
         self.share_partitions = SharePartitions(self)
         self.groups = Groups(self)
-        self.moves = ReplicaMoves(self)
         self.transactions = Transactions(self)
+
+    def _wire_data(self, node: Node, seen_id: int) -> None:
+        """Those that serve partitions; clients see them at the broker `seen_id`."""
+        config, clock = self.config, self.clock
+        self.logs = node.logs
+        self.directory_ids = node.directory_ids
+        self.missing = node.missing
+        self.background = Background(node.logs, config, self.loop, self.timers, clock)
+        self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
+        self.partitions = Partitions(node.logs, seen_id, clock, self.purgatory.check_soon, node.missing)
+        slots = config.get_int("max.incremental.fetch.session.cache.slots")
+        self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
+        self.moves = ReplicaMoves(self)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
 
     async def _open(self, listeners: list[Listener]) -> None:
@@ -186,15 +231,23 @@ class Broker:
         self.partitions.tell_offline()
         if len(offline) == len(self.logs.directories):
             self._on_fatal("all log directories are offline")
-        self.background.start()
-        self.cleaner.start()
-        self.moves.start()
+        self._start_data()
+        if self.crew is not None:
+            assert self._node is not None
+            await self.crew.start(self._node.deleted_topics)
         self.share_states.start()
         self.groups.start()
         self.transactions.start()
         await _done(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         self.server.open(listeners)
+        if self.crew is not None:
+            self.crew.open()
+
+    def _start_data(self) -> None:
+        self.background.start()
+        self.cleaner.start()
+        self.moves.start()
 
     def _sync_metadata(self) -> Deferred[None]:
         """Not by the background thread: it may have a thousand new partitions' files to force to the disk first."""
@@ -207,10 +260,12 @@ class Broker:
         """Close what a start that failed has opened."""
         for listener in listeners:
             listener.close()
+        if self.crew is not None:
+            self.crew.close()
         self.server.close()
         self.workers.close()
         if self._node is not None:
-            await self._close_data(self._node)
+            await self._close_data(self._node, mark_clean=self.crew is None)
         self.offload.close()
 
     # -- down ----------------------------------------------------------------------------------------------------------
@@ -219,9 +274,8 @@ class Broker:
         """Go down in good order: nobody new, last answers, everything on disk and marked clean."""
         self.server.stop_accepting()
         self.server.stop_receiving()
-        self.transactions.stop()
-        self.groups.stop()
-        self.share_states.stop()
+        crew = self.loop.create_task(self.crew.stop()) if self.crew is not None else None
+        self._stop_coordinators()
         self.moves.close()
         self.purgatory.expire_all()
         deadline_ms = self.clock.monotonic_ms() + _LAST_ANSWERS_MS
@@ -229,11 +283,20 @@ class Broker:
             await asyncio.sleep(0.002)
         self.server.close()
         self.workers.close()
+        are_clean = True
+        if self.crew is not None and crew is not None:
+            are_clean = await crew
+            self.crew.close()
         assert self._node is not None
-        await self._close_data(self._node)
+        await self._close_data(self._node, mark_clean=are_clean)
         self.offload.close()
 
-    async def _close_data(self, node: Node) -> None:
+    def _stop_coordinators(self) -> None:
+        self.transactions.stop()
+        self.groups.stop()
+        self.share_states.stop()
+
+    async def _close_data(self, node: Node, *, mark_clean: bool) -> None:
         self._stopping = True
         if hasattr(self, "background"):
             self.cleaner.close()
@@ -241,7 +304,7 @@ class Broker:
             self.background.stop()
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
         # In a thread: a flush may take its time, and a second signal is to be heard meanwhile.
-        await self.loop.run_in_executor(None, node.close, self.clock.now_ms())
+        await self.loop.run_in_executor(None, node.close, self.clock.now_ms(), mark_clean)
 
     # -- failures ------------------------------------------------------------------------------------------------------
 
@@ -261,6 +324,8 @@ class Broker:
             self.share_states.partition_lost(partition)
             self.transactions.partition_lost(partition)
         self.controller.directory_failed(directory.path)
+        if self.crew is not None:
+            self.crew.tell_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
 

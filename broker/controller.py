@@ -2,9 +2,9 @@
 
 A change is decided on the image (`metadata.*`, which changes nothing), appended to the metadata log as one batch,
 replayed into the image and carried out: partitions made or removed, configurations put in force. All that happens
-within one turn of the loop, but for partitions beyond the first few, which follow in the next turns. Whoever asked is
-answered when that is done and the batch is on the disk; the disk is waited for off the loop, one sync for all that came
-meanwhile.
+within one turn of the loop, but for partitions beyond the first few, which follow in the next turns
+(broker/hosting.py). Whoever asked is answered when that is done and the batch is on the disk; the disk is waited for
+off the loop, one sync for all that came meanwhile.
 
 Rules:
 1. What cannot be appended has not happened: image and partitions are as before; the caller gets the storage's error.
@@ -16,14 +16,14 @@ Rules:
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker.config import BrokerConfig, ConfigError
 from broker.deferred import Deferred, gather
 from broker.group_sync import GroupSync
+from broker.hosting import Hosting
 from broker.ids import random_id
 from broker.internal_topics import creatable_topic
 from broker.log_limit import LimitedLog
@@ -34,8 +34,8 @@ from metadata.decision import Decision
 from metadata.delete_topics import DeletedTopic, TopicReference
 from metadata.elections import ElectionType, PartitionResult
 from metadata.framing import MetadataRecord, new_record
-from metadata.image import MetadataImage, ResourceType, TopicImage
-from metadata.replay import Delta, replay_all
+from metadata.image import MetadataImage
+from metadata.replay import replay_all
 from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import ProducerIdsRecord
 
@@ -47,9 +47,6 @@ log = logging.getLogger(__name__)
 automatic_log = LimitedLog(log)  # a client may ask for a topic that cannot be made again and again
 
 T = TypeVar("T")
-
-# New partitions made in one turn of the loop. Each takes some 0.4 ms in system calls, 5 ms while the disk is busy.
-HOSTED_A_TURN = 4
 
 
 def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
@@ -63,7 +60,17 @@ def _log_automatic(created: Deferred[list[NewTopicResult]]) -> None:
             automatic_log.warning("Topic %s is not made automatically: %s", result.name, result.error_message)
 
 
-class Controller:
+class Followers(Protocol):
+    """Other processes that go by the same metadata."""
+
+    def follow(self, records: Sequence[MetadataRecord]) -> None:
+        """A batch was appended."""
+
+    def when_caught_up(self) -> Deferred[None]:
+        """Resolves once all have carried out what they were told so far, or have ended."""
+
+
+class Controller(Hosting):
     """Of a single node, which is always the active one.
 
     Args:
@@ -86,24 +93,13 @@ class Controller:
         directory_ids: Mapping[str, bytes] = MappingProxyType({}),
         call_soon: Callable[[Callable[[], None]], object] = lambda function: function(),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.image = image
-        self._config = config
+        super().__init__(config, cluster_id, image, partitions, directory_ids, call_soon)
+        #: Told of each batch, where there are any.
+        self.followers: Followers | None = None
         self._log = metadata_log
-        self._partitions = partitions
         self._sync = GroupSync(sync)
         self._now_ms = now_ms
-        self._directory_ids = directory_ids
-        self._call_soon = call_soon
-        self._failed_directories: set[bytes] = set()
-        self._unhosted: deque[tuple[bytes, int]] = deque()
-        self._await_hosting: list[Deferred[None]] = []
-        self._placements: list[tuple[bytes, int, bytes]] = []
         self._failure: Exception | None = None
-        self._deletion_listeners: list[Callable[[TopicImage], None]] = []
-        self._change_listeners: list[Callable[[Delta], None]] = []
-        self._config_listeners: list[Callable[[int, str], None]] = []
-        config.subscribe(config.topic_defaults_keys, lambda _: self.refresh_topics())
 
     @property
     def last_offset(self) -> int:
@@ -128,15 +124,18 @@ class Controller:
             raise self._failure
         if records:
             self._log.append(records, self._now_ms())
+            if self.followers is not None:
+                self.followers.follow(records)
             self._carry_out(replay_all(self.image, records))
 
     def _done(self) -> Deferred[None]:
         """Resolves once what was appended is on the disk and carried out."""
-        if not self._unhosted:
-            return self.sync_now()
-        hosted: Deferred[None] = Deferred()
-        self._await_hosting.append(hosted)
-        return gather([self.sync_now(), hosted]).then(lambda _: None)
+        waiting = [self.sync_now()]
+        if self._unhosted:
+            waiting.append(self.when_hosted())
+        if self.followers is not None:
+            waiting.append(self.followers.when_caught_up())
+        return waiting[0] if len(waiting) == 1 else gather(waiting).then(lambda _: None)
 
     def sync_now(self) -> Deferred[None]:
         """Resolves once all that was appended is on the disk."""
@@ -209,21 +208,7 @@ class Controller:
         """Give (topic, partition) other replicas."""
         return self._settle(elections.alter_reassignments(self.image, targets))
 
-    def ensure_topic(self, name: str) -> Deferred[bool]:
-        """Make a topic by the rules for internal and automatic ones, if it is not there. Whether it is there then."""
-        if self.image.topic(name) is None:
-            return self.auto_create([name]).then(lambda _: self.image.topic(name) is not None)
-        return Deferred.resolved(True) if self.partition_count(name) else self._done().then(lambda _: True)
-
-    def partition_count(self, name: str) -> int:
-        """How many partitions a topic has; 0 while it is not there, or not all of it: it takes several turns."""
-        topic = self.image.topic(name)
-        if topic is None or any(topic_id == topic.topic_id for topic_id, _ in self._unhosted):
-            return 0
-        return len(topic.partitions)
-
     def auto_create(self, names: Iterable[str]) -> Deferred[list[NewTopicResult]]:
-        """Make topics that somebody uses without having made them; what goes wrong is logged, as nobody asks."""
         wanted = [creatable_topic(self._config, name, len(self.image.brokers)) for name in names]
         created = self.create_topics(wanted)
         created.add_done_callback(_log_automatic)
@@ -261,107 +246,8 @@ class Controller:
         """Set, or with None take away, settings of a resource that were checked already."""
         return self.submit(configs.alter_config(self.image, resource_type, name, changes))
 
-    def on_config_changed(self, callback: Callable[[int, str], None]) -> None:
-        """Call `callback(resource_type, name)` after the configuration of a resource has changed."""
-        self._config_listeners.append(callback)
-
-    def on_topic_deleted(self, callback: Callable[[TopicImage], None]) -> None:
-        """Call `callback(topic)` after a topic was deleted: its partitions are hosted no more."""
-        self._deletion_listeners.append(callback)
-
-    def on_change(self, callback: Callable[[Delta], None]) -> None:
-        """Call `callback(delta)` after the image has changed, before anything follows from it."""
-        self._change_listeners.append(callback)
-
-    # ---- carrying out
-
-    def host_all(self) -> None:
-        """Host what the metadata has for this broker: at the start, before any client."""
-        for topic in self.image.topics_by_name.values():
-            for index in topic.partitions:
-                self._host(topic, index, is_new=False)
-        self._record_placements()
-
-    def _carry_out(self, delta: Delta) -> None:
-        for on_change in self._change_listeners:
-            on_change(delta)
-        for topic in delta.deleted_topics:
-            log.info("Topic %s is deleted", topic.name)
-            self._partitions.delete(topic.name)
-            for on_deleted in self._deletion_listeners:
-                on_deleted(topic)
-        hosting = bool(self._unhosted)
-        self._unhosted.extend((topic.topic_id, index) for topic, index in delta.created_partitions)
-        if not hosting:
-            self._host_some()
-        for name, count in Counter(topic.name for topic, _ in delta.created_partitions).items():
-            log.info("Topic %s has %d new partition%s", name, count, "" if count == 1 else "s")
-        for (_, index), topic in delta.changed_partitions.items():
-            self._follow(topic, index)
-        for resource_type, name in delta.changed_configs:
-            self._apply_config(resource_type, name)
-            for on_changed in self._config_listeners:
-                on_changed(resource_type, name)
-
-    def _host_some(self) -> None:
-        """Host new partitions, so many a turn of the loop: each is a directory with files to be made."""
-        for _ in range(min(HOSTED_A_TURN, len(self._unhosted))):
-            topic_id, index = self._unhosted.popleft()
-            topic = self.image.topic_by_id(topic_id)
-            if topic is None:
-                continue
-            try:
-                self._host(topic, index, is_new=True)
-            except Exception:  # the others, and who waits for them, are not to wait for ever
-                log.exception("Partition %s-%d cannot be hosted", topic.name, index)
-        if self._unhosted:
-            self._call_soon(self._host_some)
-            return
-        self._record_placements()
-        waiting, self._await_hosting = self._await_hosting, []
-        for deferred in waiting:
-            deferred.resolve(None)
-
-    def _host(self, topic: TopicImage, index: int, *, is_new: bool) -> None:
-        """Host a partition if its replica is here. It is offline if its disk does not work."""
-        registration = topic.partitions[index]
-        node_id = self._config.node_id
-        if node_id not in registration.replicas:
-            return
-        directory = registration.directory_of(node_id)
-        partition = self._partitions.create(
-            topic.name,
-            topic.topic_id,
-            index,
-            self._config.log_config(self.image.topic_config(topic.name)),
-            leader_epoch=registration.leader_epoch,
-            replicas=registration.replicas,
-            isr=registration.isr,
-            # What lies in a directory that works may be made anew there; else it may lie in one that does not.
-            is_new=is_new or directory in self._online_directories(),
-        )
-        if partition.online and registration.directories:
-            placed = self._directory_ids.get(partition.log.directory.path, directory)
-            if placed != directory:
-                self._placements.append((topic.topic_id, index, placed))
-
-    def _online_directories(self) -> list[bytes]:
-        registration = self.image.brokers.get(self._config.node_id)
-        registered = () if registration is None else registration.log_directories
-        return [each for each in registered if each not in self._failed_directories]
-
-    def _record_placements(self) -> None:
-        """Tell the metadata in which of several directories partitions were made."""
-        if self._placements:
-            placed, self._placements = self._placements, []
-            self.append(lifecycle.assign_directories(self.image, self._config.node_id, placed))
-
-    def _follow(self, topic: TopicImage, index: int) -> None:
-        """Take a partition's leader epoch over."""
-        partition = self._partitions.get(topic.name, index)
-        registration = topic.partitions.get(index)
-        if partition is not None and registration is not None and registration.leader == self._config.node_id:
-            self._partitions.lead(partition, registration.leader_epoch)
+    def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
+        self.append(lifecycle.assign_directories(self.image, self._config.node_id, placed))
 
     def directory_failed(self, path: str) -> None:
         """A log directory does not work any more: its partitions have no leader until it is back at some start.
@@ -373,25 +259,3 @@ class Controller:
             self._failed_directories.add(failed)
             if self._failure is None:
                 self.submit(lifecycle.lose_directories(self.image, self._config.node_id, self._online_directories()))
-
-    def _apply_config(self, resource_type: int, name: str) -> None:
-        if resource_type == ResourceType.TOPIC:
-            if name in self.image.topics_by_name:
-                self._refresh_topic(name)
-        elif resource_type == ResourceType.BROKER and name in ("", str(self._config.node_id)):
-            self.apply_broker_config()
-
-    def apply_broker_config(self) -> None:
-        """Put the dynamic configuration of this broker in force."""
-        image = self.image
-        self._config.apply_dynamic(
-            image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(self._config.node_id))
-        )
-
-    def refresh_topics(self) -> None:
-        """Give all topics their configuration anew: the broker's, from which they take defaults, has changed."""
-        for name in self.image.topics_by_name:
-            self._refresh_topic(name)
-
-    def _refresh_topic(self, name: str) -> None:
-        self._partitions.update_config(name, self._config.log_config(self.image.topic_config(name)))

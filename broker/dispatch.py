@@ -83,7 +83,7 @@ class Codec:
         self.version = version
         self.handler = row.handler
         self.shortcut = row.shortcut(broker, version) if row.shortcut is not None else None
-        self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.api.request.decoder(version)
+        self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.decoder(version)
         self.encode: Encode = row.encoder(version) if row.encoder is not None else response_encoder(row.api, version)
         self.tagged = row.api.request_header_version(version) == 2
 
@@ -109,6 +109,14 @@ class Row:
         self._shown = shown
         self.shortcut = shortcut
         self.encoder = encoder
+
+    def decoder(self, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
+        """What gives a handler its requests."""
+        return self.api.request.decoder(version)
+
+    def with_handler(self, handler: Handler) -> Row:
+        """The same versions with another handler, and no shortcut."""
+        return Row(self.api, handler, self.served, self._shown)
 
     def without_legacy(self) -> Row:
         """The same with the versions of Apache Kafka 4.3 alone."""

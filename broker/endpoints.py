@@ -29,14 +29,15 @@ class Node:
 def nodes(ctx: RequestContext, *, include_fenced: bool = False) -> Iterator[Node]:
     """The brokers that the client can reach by the listener it came in on; in ascending order.
 
-    This one is told as what it is now, unless it was unregistered.
+    This one is told as what it is now, unless it was unregistered: each worker as a broker.
     """
     config = ctx.broker.config
     brokers = ctx.broker.controller.image.brokers
     for broker_id in sorted(brokers):
         if broker_id == config.node_id:
-            host, port = _own_address(ctx)
-            yield Node(broker_id, host, port, config.rack, fenced=False)
+            for worker in range(config.num_workers):
+                host, port = _address(ctx, worker)
+                yield Node(broker_id + worker, host, port, config.rack, fenced=False)
             continue
         registration = brokers[broker_id]
         if registration.fenced and not include_fenced:
@@ -52,9 +53,15 @@ def controller_id(ctx: RequestContext) -> int:
     return node_id if node_id in ctx.broker.controller.image.brokers else -1
 
 
-def _own_address(ctx: RequestContext) -> tuple[str, int]:
+def _address(ctx: RequestContext, worker: int) -> tuple[str, int]:
+    """Where a worker of this broker is to be reached: the next ones on the ports after the first one's."""
     connection = ctx.connection
     advertised = ctx.broker.config.advertised(connection.listener_name)
-    if advertised is None:
-        return connection.local_host, connection.local_port
-    return advertised.host or connection.local_host, advertised.port or connection.local_port
+    host = advertised.host if advertised is not None else None
+    if advertised is not None and advertised.port:
+        port = advertised.port + worker
+    elif ctx.broker.config.num_workers == 1:
+        port = connection.local_port
+    else:
+        port = ctx.broker.ports[connection.listener_name][worker]
+    return host or connection.local_host, port

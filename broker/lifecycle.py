@@ -54,7 +54,7 @@ class _Run:
     def run(self) -> int:
         loop = self._loop
         asyncio.set_event_loop(loop)
-        loop.set_exception_handler(_on_loop_exception)
+        loop.set_exception_handler(on_loop_exception)
         threading.excepthook = self._on_thread_exception
         for number in _ENDING:
             if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
@@ -79,9 +79,7 @@ class _Run:
         except CannotStart as error:
             print(f"pybroker: {error}", file=sys.stderr)
             return 1
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
-        gc.enable()
+        collect_garbage_seldom()
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
         exit_code: int = await self._ended
         began = time.monotonic()
@@ -118,7 +116,15 @@ class _Run:
         self._loop.call_soon_threadsafe(self._end, 1)
 
 
-def _on_loop_exception(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+def collect_garbage_seldom() -> None:
+    """From now on, when what a start has made is there to stay."""
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.enable()
+
+
+def on_loop_exception(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    """What a callback of the loop did not handle goes to the log."""
     error = context.get("exception")
     log.error("%s", context.get("message"), exc_info=error if isinstance(error, BaseException) else None)
 

@@ -45,8 +45,9 @@ class _Text(logging.Formatter):
 
     converter = staticmethod(time.gmtime)
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    def __init__(self, process: str = "") -> None:
+        where = f"%(name)s [{process}]" if process else "%(name)s"
+        super().__init__(f"%(asctime)s %(levelname)s {where}: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
         record.message = one_line(record.message)
@@ -54,7 +55,11 @@ class _Text(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """One object a line: time (ISO 8601, UTC), level, logger, message, and exception where there is one."""
+    """One object a line: time (ISO 8601, UTC), level, logger, message, and process and exception where there are."""
+
+    def __init__(self, process: str = "") -> None:
+        super().__init__()
+        self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
         import json
@@ -66,6 +71,8 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if self._process:
+            entry["process"] = self._process
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry, ensure_ascii=False)
@@ -76,14 +83,17 @@ def one_line(text: str) -> str:
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = None) -> None:
-    """Log everything from `level` up to `stream` (standard error), instead of whatever was set up before."""
+def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = None, process: str = "") -> None:
+    """Log everything from `level` up to `stream` (standard error), instead of whatever was set up before.
+
+    `process`: named in each line, where several write to one stream.
+    """
     for name, number in LEVELS.items():
         logging.addLevelName(number, name)
     logging.raiseExceptions = False  # a log that can not be written must not stop the broker
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(_Json() if json else _Text())
+    handler.setFormatter(_Json(process) if json else _Text(process))
     root = logging.getLogger()
     for former in list(root.handlers):
         root.removeHandler(former)
@@ -91,6 +101,13 @@ def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = No
     root.setLevel(LEVELS[{"WARNING": "WARN", "CRITICAL": "FATAL"}.get(level.upper(), level.upper())])
     for name in ROOMS:
         logging.getLogger(name)
+
+
+def settings() -> tuple[str, bool]:
+    """The level of the root, and whether lines are JSON: what `setup` takes for another process."""
+    root = logging.getLogger()
+    as_json = any(isinstance(each.formatter, _Json) for each in root.handlers)
+    return _level_name(root.level), as_json
 
 
 def install_signals(loop: asyncio.AbstractEventLoop) -> None:

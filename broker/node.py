@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 
 from broker.config import BrokerConfig, Listener
+from broker.cores.placement import OWNER, worker_of
 from broker.formatting import METADATA_LOG, NodeData, formatted_with, id_text, inspect, make_ready
 from broker.ids import random_id
 from broker.metadata_log import TOPIC, TOPIC_ID, MetadataLog
@@ -57,6 +59,7 @@ class Node:
         metadata_log: MetadataLog,
         image: MetadataImage,
         missing: Missing,
+        deleted_topics: set[bytes],
     ) -> None:
         self.cluster_id = data.cluster_id
         self.directory_ids = data.directory_ids
@@ -64,12 +67,13 @@ class Node:
         self.metadata_log = metadata_log
         self.image = image
         self.missing = missing
+        self.deleted_topics = deleted_topics
         self._node_id = config.node_id
         #: The epoch of this start's registration.
         self.broker_epoch = image.brokers[config.node_id].broker_epoch
 
-    def close(self, now_ms: int) -> None:
-        """Leave the cluster in order: all on the disk, all directories that work marked as clean."""
+    def close(self, now_ms: int, mark_clean: bool = True) -> None:
+        """Leave the cluster in order: all on the disk, and all directories that work marked as clean, unless not."""
         metadata = self.metadata_log.partition_log
         if metadata.directory.is_online:
             records = lifecycle.leave(self.image, self._node_id)
@@ -77,7 +81,7 @@ class Node:
                 if records:
                     self.metadata_log.append(records, now_ms)
                     replay_all(self.image, records)
-        self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata])
+        self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata], mark_clean=mark_clean)
         metadata.directory.unlock()
 
 
@@ -96,7 +100,8 @@ def open_node(
     paths = [path.rstrip("/") for path in config.log_dirs]
     metadata_path = config.metadata_log_dir.rstrip("/")
     cluster_id = config.get_str("pybroker.cluster.id")
-    logs = LogManager(paths, fs=fs, max_open_files=max_open_files, on_failure=on_failure)
+    owns = partial(_is_owners, config.num_workers) if config.num_workers > 1 else None
+    logs = LogManager(paths, fs=fs, max_open_files=max_open_files, on_failure=on_failure, owns=owns)
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
     others = []
     if metadata_directory is None:
@@ -136,35 +141,54 @@ def open_node(
         metadata = metadata or _load_metadata(metadata_directory, config, now_ms)
         deleted_topics = metadata[1].deleted_topics
         metadata_log, image = _lead_metadata(config, *metadata, data, missing, now_ms)
-        config.apply_dynamic(
-            image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(config.node_id))
-        )
-        logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
-        logs.load(
-            lambda topic: config.log_config(image.topic_config(topic)),
-            now_ms,
-            _recovery(config) if fs is LOCAL else None,
-            _places(image, config.node_id, data),
-        )
-        for cut in logs.cuts:
-            log.warning("%s", cut)
-        for directory in logs.directories:
-            for remark in directory.remarks:
-                log.warning("%s", remark)
-        for refused in logs.refused.values():
-            log.error("A log is offline: %s", refused)
-        _take_out_strays(logs, image, config.node_id, deleted_topics, now_ms)
-        _adopt(logs, image)
-        return Node(config, data, logs, metadata_log, image, missing)
+        load_logs(config, logs, image, data.directory_ids, deleted_topics, now_ms, in_processes=fs is LOCAL)
+        return Node(config, data, logs, metadata_log, image, missing, deleted_topics)
     except BaseException:
         logs.unlock()
         metadata_directory.unlock()
         raise
 
 
-def _places(image: MetadataImage, node_id: int, data: NodeData) -> Callable[[str, int], str | None]:
+def _is_owners(workers: int, topic: str, partition: int) -> bool:
+    return worker_of(topic, partition, workers) == OWNER
+
+
+def load_logs(
+    config: BrokerConfig,
+    logs: LogManager,
+    image: MetadataImage,
+    directory_ids: Mapping[str, bytes],
+    deleted_topics: set[bytes],
+    now_ms: int,
+    *,
+    in_processes: bool = True,
+) -> None:
+    """Open the logs of topics, in agreement with the metadata: with their configuration, without strays.
+
+    `in_processes`: recovery may have some. Raises DirectoryRefused.
+    """
+    config.apply_dynamic(image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(config.node_id)))
+    logs.producer_expiration_ms = config.get_int("producer.id.expiration.ms")
+    logs.load(
+        lambda topic: config.log_config(image.topic_config(topic)),
+        now_ms,
+        _recovery(config) if in_processes else None,
+        _places(image, config.node_id, directory_ids),
+    )
+    for cut in logs.cuts:
+        log.warning("%s", cut)
+    for directory in logs.directories:
+        for remark in directory.remarks:
+            log.warning("%s", remark)
+    for refused in logs.refused.values():
+        log.error("A log is offline: %s", refused)
+    _take_out_strays(logs, image, config.node_id, deleted_topics, now_ms)
+    _adopt(logs, image)
+
+
+def _places(image: MetadataImage, node_id: int, directory_ids: Mapping[str, bytes]) -> Callable[[str, int], str | None]:
     """By topic and partition, the path of the log directory in which the metadata has this node's replica."""
-    paths = {directory_id: path for path, directory_id in data.directory_ids.items()}
+    paths = {directory_id: path for path, directory_id in directory_ids.items()}
 
     def place_of(name: str, index: int) -> str | None:
         topic = image.topic(name)

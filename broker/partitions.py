@@ -15,6 +15,7 @@ from typing import cast
 from broker.clock import Clock
 from broker.missing import Missing
 from broker.partition import OfflineLog, Partition
+from protocol.errors import ErrorCode
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
@@ -40,7 +41,7 @@ class Partitions:
         missing: what was in log directories that are not there.
     """
 
-    __slots__ = ("_by_name", "_clock", "_ids", "_logs", "_missing", "_names", "_node_id", "_wake")
+    __slots__ = ("_by_name", "_clock", "_elsewhere", "_ids", "_logs", "_missing", "_names", "_node_id", "_wake")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Partitions:
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
         self._ids: dict[str, bytes] = {}
+        self._elsewhere: dict[str, set[int]] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         for by_index in self._by_name.values():
@@ -81,6 +83,18 @@ class Partitions:
     def topic_id(self, topic: str) -> bytes | None:
         """The id of the topic with this name, None when there is none."""
         return self._ids.get(topic)
+
+    def is_elsewhere(self, topic: str, index: int) -> bool:
+        """Whether another worker of this broker has the partition."""
+        return index in self._elsewhere.get(topic, ())
+
+    def absence(self, topic: str | None, index: int) -> ErrorCode:
+        """What to say of a partition that is not hosted here; `topic` None: it was asked for by an unknown id."""
+        if topic is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if self.is_elsewhere(topic, index):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def of_topic(self, topic: str) -> dict[int, Partition]:
         """The hosted partitions of a topic by index; not to be changed. Empty for an unknown topic."""
@@ -114,6 +128,13 @@ class Partitions:
         self.lead(partition, leader_epoch)
         return partition
 
+    def note_elsewhere(self, topic: str, topic_id: bytes, index: int) -> None:
+        """Another worker has a partition."""
+        self._by_name.setdefault(topic, {})
+        self._elsewhere.setdefault(topic, set()).add(index)
+        self._names[topic_id] = topic
+        self._ids[topic] = topic_id
+
     def _log(self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool) -> PartitionLog:
         try:
             if (topic_id, index) in self._missing:
@@ -127,6 +148,7 @@ class Partitions:
         topic_id = self._ids.pop(topic, None)
         if topic_id is not None:
             self._names.pop(topic_id, None)
+            self._elsewhere.pop(topic, None)
         for index, partition in self._by_name.pop(topic, {}).items():
             self._logs.delete(topic, index, uuid.uuid4().hex, self._clock.now_ms())
             partition.hosted = False

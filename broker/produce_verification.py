@@ -63,14 +63,11 @@ class FirstBatch(NamedTuple):
     is_fenced: bool = False  # whether the log has had a later epoch of it
 
 
-class Answer(NamedTuple):
-    """What becomes of a request: the partitions that are refused, mostly none; whether the coordinator was asked."""
+class Found(NamedTuple):
+    """What the partitions of a request refuse, and their batches for which the coordinator has to be asked."""
 
     verdicts: Mapping[TopicPartition, Verdict]
-    asked: bool = False
-
-
-NOTHING_TO_ASK = Answer(NO_VERDICTS)
+    first: list[FirstBatch]
 
 
 def when_verified(
@@ -84,15 +81,33 @@ def when_verified(
 
     Whoever gave the records may be gone by then: as the partitions take part, they get them all the same.
     """
-    found = verify(ctx, request)
-    if not found.asked:
+    found = _look(ctx, request)
+    if not found.first:
         return serve(found.verdicts)
-    patience_ms = _patience_ms(ctx.broker) if is_too_early(ctx, found.verdicts) else 0
-    if patience_ms <= 0:
-        return _when_forced(ctx, request, found.verdicts, serve)
+    if ctx.broker.transactions.is_remote:
+        return _when_verified_elsewhere(ctx, request, found, serve)
+    verdicts = _ask_for(ctx, request, found)
+    most_ms = patience_ms(ctx.broker) if is_too_early(ctx, verdicts) else 0
+    if most_ms <= 0:
+        return _when_forced(ctx, request, verdicts, serve)
     _copy_records(request)
-    later = _ask_again(ctx, request, patience_ms)
+    later = _ask_again(ctx, request, most_ms)
     return after(later, lambda: _when_forced(ctx, request, later.result(), serve), even_if_cancelled=True)
+
+
+def _when_verified_elsewhere(
+    ctx: RequestContext,
+    request: Struct,
+    found: Found,
+    serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
+) -> Reply:
+    """The same in a worker, which has the partitions only: what has to be waited for, the coordinator's process does.
+
+    What it says comes before the marker by which it ends that transaction: both come by one link, in order.
+    """
+    _copy_records(request)
+    asked = ctx.broker.transactions.ask(request.transactional_id, found.first, ctx.api_version)
+    return after(asked, lambda: serve(_conclude(ctx, found, asked.result())), even_if_cancelled=True)
 
 
 def is_too_early(ctx: RequestContext, found: Mapping[TopicPartition, Verdict]) -> bool:
@@ -104,7 +119,8 @@ def is_too_early(ctx: RequestContext, found: Mapping[TopicPartition, Verdict]) -
     )
 
 
-def _patience_ms(broker: Broker) -> int:
+def patience_ms(broker: Broker) -> int:
+    """How long to ask again for a transaction whose predecessor is being ended."""
     get_int = broker.config.get_int
     return min(get_int("add.partitions.to.txn.retry.backoff.max.ms"), get_int("request.timeout.ms"))
 
@@ -118,7 +134,7 @@ def _ask_again(ctx: RequestContext, request: Struct, most_ms: int) -> Deferred[M
 
     def ask() -> None:
         try:
-            found = verify(ctx, request).verdicts
+            found = verify(ctx, request)
         except Exception as error:
             verified.fail(error)
             return
@@ -141,7 +157,7 @@ def _when_forced(
 
     def ask_again() -> Reply:
         """Somebody may have ended the transaction meanwhile."""
-        return serve(verify(ctx, request).verdicts)
+        return serve(verify(ctx, request))
 
     def refuse(code: ErrorCode) -> Reply:
         verdict = told(code, ctx.api_version)
@@ -163,30 +179,44 @@ def _copy_records(request: Struct) -> None:
                 data.records = memoryview(bytearray(data.records))
 
 
-def verify(ctx: RequestContext, request: Struct) -> Answer:
-    """Ask for the partitions of a Produce with a transactional id.
+def verify(ctx: RequestContext, request: Struct) -> Mapping[TopicPartition, Verdict]:
+    """Ask for the partitions of a Produce with a transactional id: those that are refused, mostly none.
 
     Records of more than one producer refuse all of them: INVALID_PRODUCER_ID_MAPPING.
     """
+    found = _look(ctx, request)
+    return _ask_for(ctx, request, found) if found.first else found.verdicts
+
+
+def _ask_for(ctx: RequestContext, request: Struct, found: Found) -> Mapping[TopicPartition, Verdict]:
+    codes = ask(ctx.broker, request.transactional_id, found.first, ctx.api_version)
+    return _conclude(ctx, found, codes)
+
+
+def _look(ctx: RequestContext, request: Struct) -> Found:
+    """What the partitions themselves say, and what the coordinator has to be asked for."""
     found = list(_batches(ctx, request))
-    if not found:
-        return NOTHING_TO_ASK
-    producers = {batch.producer for batch in found}
-    if len(producers) > 1:
+    if len({batch.producer for batch in found}) > 1:
         refused = Verdict(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        return Answer({batch.place: refused for batch in found})
+        return Found({batch.place: refused for batch in found}, [])
     fenced = Verdict(ErrorCode.INVALID_PRODUCER_EPOCH)
-    refusals = {batch.place: fenced for batch in found if batch.is_fenced}
-    first = [batch for batch in found if batch.sequence >= 0 and not batch.is_fenced]
-    if not first:
-        return Answer(refusals) if refusals else NOTHING_TO_ASK
-    codes = ask(ctx.broker, request.transactional_id, first, ctx.api_version)
+    return Found(
+        {batch.place: fenced for batch in found if batch.is_fenced},
+        [batch for batch in found if batch.sequence >= 0 and not batch.is_fenced],
+    )
+
+
+def _conclude(
+    ctx: RequestContext, found: Found, codes: Mapping[TopicPartition, ErrorCode]
+) -> Mapping[TopicPartition, Verdict]:
+    """All that is refused, given what the coordinator has said."""
+    refusals = dict(found.verdicts)
     refusals |= {place: told(code, ctx.api_version) for place, code in codes.items() if code is not ErrorCode.NONE}
     if ctx.api_version >= FIRST_VERSION_THAT_JOINS:
-        for batch in first:
+        for batch in found.first:
             if batch.sequence and not batch.is_known:
                 refusals.setdefault(batch.place, Verdict(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
-    return Answer(refusals, asked=True)
+    return refusals
 
 
 def ask(

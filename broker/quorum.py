@@ -17,6 +17,7 @@ from broker.node import endpoints
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate, update_features
 from metadata.features import KRAFT_VERSION
+from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
 from protocol.primitives import ZERO_UUID
 
@@ -43,6 +44,14 @@ class Voter:
     node_id: int
     directory_id: bytes
     listeners: tuple[tuple[str, str, int], ...]
+
+
+def features_of(image: MetadataImage, kraft_version: int, last_offset: int) -> Features:
+    """The features in force as of an offset of the metadata log."""
+    levels: Mapping[str, int] = image.features
+    if kraft_version:
+        levels = {KRAFT_VERSION: kraft_version, **levels}
+    return Features(last_offset, levels)
 
 
 class MetadataQuorum:
@@ -92,10 +101,7 @@ class MetadataQuorum:
 
     def features(self) -> Features:
         """The features in force."""
-        levels: Mapping[str, int] = self._controller.image.features
-        if self.kraft_version:
-            levels = {KRAFT_VERSION: self.kraft_version, **levels}
-        return Features(self.end_offset - 1, levels)
+        return features_of(self._controller.image, self.kraft_version, self.end_offset - 1)
 
     def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> Deferred[None]:
         """Raise and lower feature levels, all or none. Raises Refused."""

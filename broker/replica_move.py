@@ -20,7 +20,6 @@ from uuid import uuid4
 from broker.deferred import Deferred
 from broker.partition import Partition
 from broker.workers import WorkerDied
-from metadata.lifecycle import assign_directories
 from protocol.records.errors import RecordsError
 from storage.directory_names import future_name
 from storage.errors import SourceUnreadable, StorageError
@@ -267,6 +266,6 @@ class Move:
             return
         placed = [(partition.topic_id, partition.index, directory_id)]
         try:
-            broker.controller.append(assign_directories(broker.controller.image, broker.config.node_id, placed))
+            broker.controller.record_placements(placed)
         except (OSError, StorageError) as error:
             log.warning("The metadata cannot be told that %s has moved: %s", partition, error)

@@ -16,8 +16,13 @@ from protocol.schema import Struct
 
 
 def is_served(ctx: RequestContext) -> bool:
-    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
+    """Whether this broker has share groups: by the cluster's features, or by its configuration.
+
+    With several workers it has none: who holds a record is memory of its partition's leader, and its state the owner's.
+    """
     broker = ctx.broker
+    if broker.config.num_workers > 1:
+        return False
     return "share" in broker.groups.settings.protocols or broker.controller.image.features.get(SHARE_VERSION, 0) > 0
 
 

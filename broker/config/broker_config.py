@@ -100,6 +100,11 @@ class BrokerConfig:
         """All values in force, by key."""
         return self._values
 
+    @property
+    def static_values(self) -> Mapping[str, ConfigValue]:
+        """All values without the dynamic ones, by key."""
+        return self._static_values
+
     def is_set(self, key: str) -> bool:
         """Whether somebody gave a value, so that the one in force is no default."""
         return key in self.per_broker or key in self.cluster_default or key in self.static
@@ -114,6 +119,15 @@ class BrokerConfig:
     @property
     def node_id(self) -> int:
         return self.get_int("node.id")
+
+    @property
+    def num_workers(self) -> int:
+        """How many processes serve clients."""
+        return self.get_int("num.workers")
+
+    def is_own_id(self, node_id: int) -> bool:
+        """Whether clients see a process of this broker under that id."""
+        return 0 <= node_id - self.node_id < self.num_workers
 
     @property
     def rack(self) -> str | None:

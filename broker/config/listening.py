@@ -25,6 +25,7 @@ LISTENING_KEYS = frozenset(
         "inter.broker.listener.name",
         "listener.security.protocol.map",
         "listeners",
+        "num.workers",
         "process.roles",
         "security.inter.broker.protocol",
     )
@@ -79,6 +80,7 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue], *, to_
     inter_broker_name = _inter_broker_name(settings, values, protocols)
     check_advertised(advertised, opened, inter_broker_name)
     _check_early_start(values, listeners, controller_names)
+    _check_ports_of_workers(values, opened)
     return Listening(
         opened,
         tuple(_as_told(listener) for listener in advertised),
@@ -164,6 +166,18 @@ def _check_early_start(
     for name in _texts(values, "early.start.listeners"):
         if name.upper() not in known:
             raise ConfigError(Problem("early.start.listeners", name, "not a listener here", ", ".join(sorted(known))))
+
+
+def _check_ports_of_workers(values: Mapping[str, ConfigValue], opened: tuple[Listener, ...]) -> None:
+    """With several workers each listener takes as many ports, from its own on; a port of 0 takes any."""
+    count = values["num.workers"]
+    assert isinstance(count, int)
+    ports = sorted(listener.port for listener in opened if listener.port)
+    for port, following in zip(ports, (*ports[1:], 65536), strict=False):
+        if port + count > following != port:
+            taken = f"there is none beyond {following - 1}" if following > 65535 else f"{following} is a listener's"
+            sentence = f"num.workers={count} takes the ports {port} to {port + count - 1} for one listener; {taken}"
+            raise ConfigError(rule(sentence, "listeners"))
 
 
 def _texts(values: Mapping[str, ConfigValue], key: str) -> tuple[str, ...]:

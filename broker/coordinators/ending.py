@@ -83,7 +83,11 @@ class Ending:
         self._pending = 1  # this loop
         for place in list(self._missing):
             try:
-                answer = append_marker(self._broker, self._marker, *place)
+                if self._broker.partitions.is_elsewhere(*place):
+                    assert self._broker.crew is not None
+                    answer: ErrorCode | Deferred[ErrorCode] = self._broker.crew.mark(self._marker, *place)
+                else:
+                    answer = append_marker(self._broker, self._marker, *place)
             except Exception:  # the others, and the next attempt, are not to wait for ever
                 log.exception("Writing a marker of %s into %s-%d failed", self._name, *place)
                 continue

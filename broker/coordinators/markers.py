@@ -44,12 +44,13 @@ def append_marker(broker: Broker, marker: Marker, topic: str, index: int) -> Err
     """Write a marker into a partition, in its turn; where flush.messages asks for that, it is on the disk then.
 
     Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
-    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a
-    producer id or an epoch below 0. The Deferred may fail with LogOffline instead.
+    NOT_LEADER_OR_FOLLOWER while a partition of groups is being loaded, and where another worker has the partition,
+    KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR for a producer id or an epoch below 0. The Deferred may fail with
+    LogOffline instead.
     """
     partition = broker.partitions.get(topic, index)
     if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return broker.partitions.absence(topic, index)
     if min(marker.producer) < 0:
         return ErrorCode.UNKNOWN_SERVER_ERROR  # as Kafka, for want of a better error
     if topic == CONSUMER_OFFSETS:

@@ -84,7 +84,7 @@ def decide(
     """What is to be said of each partition."""
     hosted = ctx.broker.partitions
     places = frozenset(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions)
-    missing = {place for place in places if hosted.get(*place) is None}
+    missing = {place for place in places if hosted.get(*place) is None and not hosted.is_elsewhere(*place)}
     if missing:
         return {
             place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if place in missing else ErrorCode.OPERATION_NOT_ATTEMPTED

@@ -7,6 +7,7 @@ that.
 
 from __future__ import annotations
 
+from broker.cores.view import ids_meant
 from broker.dispatch import Reply, RequestContext, handles
 from metadata.elections import PartitionResult
 from protocol.errors import ErrorCode
@@ -22,8 +23,15 @@ from protocol.schema import Struct
 def alter_partition_reassignments(ctx: RequestContext, request: Struct) -> Reply:
     if not request.topics:
         return ALTER_PARTITION_REASSIGNMENTS.response(error_message="")
+    config = ctx.broker.config
     targets = [
-        (topic.name, partition.partition_index, None if partition.replicas is None else tuple(partition.replicas))
+        (
+            topic.name,
+            partition.partition_index,
+            None
+            if partition.replicas is None
+            else ids_meant(config, topic.name, partition.partition_index, partition.replicas),
+        )
         for topic in request.topics
         for partition in topic.partitions
     ]

@@ -42,7 +42,7 @@ def _delete(ctx: RequestContext, name: str, index: int, before_offset: int, wait
     answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=-1)
     partition = ctx.broker.partitions.get(name, index)
     if partition is None:
-        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_code = ctx.broker.partitions.absence(name, index)
     elif partition.internal:
         answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
     elif not partition.log.config.deletes:

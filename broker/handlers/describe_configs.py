@@ -8,6 +8,7 @@ defaults of all. Secrets, and values whose key nobody knows, are null.
 from __future__ import annotations
 
 from broker import logs
+from broker.config import BrokerConfig
 from broker.config.describe import (
     ConfigSource,
     Entry,
@@ -93,11 +94,11 @@ def _entries(ctx: RequestContext, kind: int, name: str) -> list[Entry]:
     if kind == ResourceType.BROKER:
         if not name:
             return cluster_default_entries(config)
-        _check_broker_id(config.node_id, name, f"{config.node_id} or empty string,")
+        _check_broker_id(config, name, f"{config.node_id} or empty string,")
         return broker_entries(config)
     if kind == ResourceType.BROKER_LOGGER:
         _refuse_empty(name, "Broker id")
-        _check_broker_id(config.node_id, name, str(config.node_id))
+        _check_broker_id(config, name, str(config.node_id))
         return logger_entries(logs.levels())
     if kind == ResourceType.CLIENT_METRICS:
         _refuse_empty(name, "Client metrics subscription name")
@@ -111,12 +112,12 @@ def _refuse_empty(name: str, what: str) -> None:
         raise _Refusal(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
 
 
-def _check_broker_id(node_id: int, name: str, expected: str) -> None:
+def _check_broker_id(config: BrokerConfig, name: str, expected: str) -> None:
     try:
         given = int(name)
     except ValueError:
         raise _Refusal(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if given != node_id:
+    if not config.is_own_id(given):
         message = f"Unexpected broker id, expected {expected} but received {name}"
         raise _Refusal(ErrorCode.INVALID_REQUEST, message)
 

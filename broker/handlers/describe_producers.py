@@ -31,7 +31,7 @@ def _describe(ctx: RequestContext, name: str, index: int) -> Struct:
         answer.error_code, answer.error_message = ErrorCode.INVALID_TOPIC_EXCEPTION, problem
         return answer
     if partition is None:
-        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_code = partitions.absence(name, index)
         if not partitions.of_topic(name):
             answer.error_message = "This server does not host this topic-partition."
         return answer

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from broker.authorized_operations import TOPIC_OPERATIONS
+from broker.cores.view import show_workers
 from broker.dispatch import Reply, RequestContext, handles
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition import NO_LEADER
@@ -51,6 +52,8 @@ def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
             topics.append(_unknown(name))
             continue
         found = list(islice(_partitions(image, topic, start), left + 1))
+        if ctx.broker.config.num_workers > 1:
+            show_workers(ctx.broker.config, name, found)
         topics.append(_described(topic, found[:left]))
         if len(found) > left:
             return _page(topics, name, found[left].partition_index)

@@ -143,7 +143,8 @@ class Attempt:
                 topic = self._name_of(wanted)
             partition = None if topic is None else get(topic, wanted.index)
             if partition is None:
-                code = ErrorCode.UNKNOWN_TOPIC_ID if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                code = self._broker.partitions.absence(topic, wanted.index)
+                ready = ready or code is ErrorCode.NOT_LEADER_OR_FOLLOWER
                 absent.append((wanted, _absent(wanted.index, code)))
                 continue
             found += 1

@@ -85,7 +85,7 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
     """Fill in one partition's answer."""
     partition = ctx.broker.partitions.get(name, asked.partition_index)
     if partition is None:
-        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_code = ctx.broker.partitions.absence(name, asked.partition_index)
         return
     answer.error_code = partition.check_exact_leader_epoch(asked.current_leader_epoch)
     if answer.error_code:
@@ -114,7 +114,7 @@ def _answer_segments(ctx: RequestContext, request: Struct, name: str, asked: Str
     """
     partition = ctx.broker.partitions.get(name, asked.partition_index)
     if partition is None:
-        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_code = ctx.broker.partitions.absence(name, asked.partition_index)
         return
     if asked.max_num_offsets < 0:
         answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from broker.controller import Controller
+from broker.cores.view import show_workers
 from broker.dispatch import Reply, RequestContext, handles
 from broker.endpoints import controller_id, nodes
 from metadata.image import MetadataImage, TopicImage
@@ -44,6 +45,9 @@ def metadata(ctx: RequestContext, request: Struct) -> Reply:
         topics = [_error(ErrorCode.INVALID_REQUEST, t.name or "", t.topic_id) for t in request.topics]
         return METADATA.response(topics=topics, error_code=ErrorCode.INVALID_REQUEST)
     topics = list(_topics(ctx, request))
+    if ctx.broker.config.num_workers > 1:
+        for topic in topics:
+            show_workers(ctx.broker.config, topic.name, topic.partitions)
     if request.include_topic_authorized_operations:
         for topic in topics:
             topic.topic_authorized_operations = TOPIC_OPERATIONS

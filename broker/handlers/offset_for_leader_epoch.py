@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from broker.dispatch import RequestContext, handles
 from broker.error_map import error_code_of
-from broker.partition import Partition
-from protocol.errors import ErrorCode
+from broker.partitions import Partitions
 from protocol.messages.offset_for_leader_epoch import (
     OFFSET_FOR_LEADER_EPOCH,
     EpochEndOffset,
@@ -20,22 +19,22 @@ from protocol.schema import Struct
 
 @handles(OFFSET_FOR_LEADER_EPOCH)
 def offset_for_leader_epoch(ctx: RequestContext, request: Struct) -> Struct:
-    get = ctx.broker.partitions.get
     return OFFSET_FOR_LEADER_EPOCH.response(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_answer(get(topic.topic, asked.partition), asked) for asked in topic.partitions],
+                partitions=[_answer(ctx.broker.partitions, topic.topic, asked) for asked in topic.partitions],
             )
             for topic in request.topics
         ]
     )
 
 
-def _answer(partition: Partition | None, asked: Struct) -> Struct:
+def _answer(partitions: Partitions, topic: str, asked: Struct) -> Struct:
     answer = EpochEndOffset(partition=asked.partition)
+    partition = partitions.get(topic, asked.partition)
     if partition is None:
-        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        answer.error_code = partitions.absence(topic, asked.partition)
         return answer
     answer.error_code = partition.check_exact_leader_epoch(asked.current_leader_epoch)
     if answer.error_code:

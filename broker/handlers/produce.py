@@ -117,7 +117,7 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
             answers.append(answer)
             partition = None if name is None else partitions.get(name, data.index)
             if partition is None:
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                answer.error_code = partitions.absence(name, data.index)
                 continue
             answer.error_code = _refuse(ctx, partition, data.records, acks)
             if answer.error_code:

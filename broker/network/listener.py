@@ -105,6 +105,11 @@ class Listener:
         return port
 
     @property
+    def handles(self) -> tuple[int, ...]:
+        """Its sockets' descriptors, for a process that is to have them, too."""
+        return tuple(sock.fileno() for sock in self._sockets)
+
+    @property
     def addresses(self) -> list[str]:
         """What it is bound to, for people."""
         names = [sock.getsockname()[:2] for sock in self._sockets]

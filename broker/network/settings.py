@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
 from broker.network.server import Server
+
+if TYPE_CHECKING:
+    from broker.cores.messages import GivenListener
 
 log = logging.getLogger(__name__)
 
@@ -31,8 +35,11 @@ _BACKLOG = 1024
 _RECEIVE_BUFFER_BYTES = -1
 
 
-def bind_listeners(config: BrokerConfig, clock: Clock) -> list[Listener]:
-    """Take the ports of all listeners, without letting anybody in yet. Raises CannotBind."""
+def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[Listener]:
+    """Take the ports of all listeners, without letting anybody in yet. Raises CannotBind.
+
+    Those of other workers are the next ones, or any, where any may be taken.
+    """
     listeners: list[Listener] = []
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
     try:
@@ -40,13 +47,24 @@ def bind_listeners(config: BrokerConfig, clock: Clock) -> list[Listener]:
             if each.security_protocol != "PLAINTEXT":
                 raise CannotBind(f"{each.name}: listeners of {each.security_protocol} are not served yet")
             receive_buffer_bytes = _or(_RECEIVE_BUFFER_BYTES, config, "socket.receive.buffer.bytes")
-            sockets = bind(each.host, each.port, receive_buffer_bytes)
+            sockets = bind(each.host, each.port and each.port + worker, receive_buffer_bytes)
             rates = (CreationRate(UNLIMITED, clock.monotonic_ms), rate_of_all)
             listeners.append(Listener(each.name, each.security_protocol, sockets, rates))
     except CannotBind:
         for listener in listeners:
             listener.close()
         raise
+    return listeners
+
+
+def inherited_listeners(given: Iterable[GivenListener], clock: Clock) -> list[Listener]:
+    """The same where another process has taken the ports."""
+    rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
+    listeners = []
+    for each in given:
+        sockets = [socket.socket(fileno=handle) for handle in each.handles]
+        rates = (CreationRate(UNLIMITED, clock.monotonic_ms), rate_of_all)
+        listeners.append(Listener(each.name, each.security_protocol, sockets, rates))
     return listeners
 
 

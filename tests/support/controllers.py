@@ -54,10 +54,11 @@ class HostedPartition:
 
 
 class MemoryPartitions:
-    """The hosted partitions by (topic, index). `refuse`: those whose disk does not work."""
+    """Hosted partitions by (topic, index); `elsewhere`: of other workers; `refuse`: those whose disk does not work."""
 
     def __init__(self) -> None:
         self.hosted: dict[tuple[str, int], HostedPartition] = {}
+        self.elsewhere: set[tuple[str, int]] = set()
         self.refuse: set[tuple[str, int]] = set()
 
     def get(self, topic: str, index: int) -> HostedPartition | None:
@@ -69,6 +70,9 @@ class MemoryPartitions:
         online = (topic, index) not in self.refuse
         self.hosted[topic, index] = HostedPartition(topic_id, config, leader_epoch, online)
         return self.hosted[topic, index]
+
+    def note_elsewhere(self, topic: str, topic_id: bytes, index: int) -> None:
+        self.elsewhere.add((topic, index))
 
     def lead(self, partition: HostedPartition, leader_epoch: int) -> None:
         partition.leader_epoch = leader_epoch

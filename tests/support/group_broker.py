@@ -194,6 +194,7 @@ class GroupBroker:
             get_str=get,
             subscribe=lambda keys, callback: None,
             node_id=1,
+            num_workers=1,
             rack=None,
             advertised=lambda name: None,
         )

@@ -54,6 +54,10 @@ class TxnClient(DataClient):
         """A producer id's name."""
         return self._names.setdefault(producer_id, f"P{len(self._names) - 1}")
 
+    def share_names(self, other: TxnClient) -> None:
+        """Call producers as another connection does, from now on."""
+        self._names = other._names
+
     def producer_id(self, name: str) -> int:
         return next(each for each, found in self._names.items() if found == name)
 

@@ -1,7 +1,7 @@
 """Keys that Kafka does not have. They are internal: DescribeConfigs shows them only where they are set."""
 
-from ..key import BOOLEAN, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
-from ..validators import OneOf
+from ..key import BOOLEAN, INT, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
+from ..validators import OneOf, Range
 
 # fmt: off
 OWN_KEYS = (
@@ -13,5 +13,7 @@ OWN_KEYS = (
         doc="Serve versions of APIs that Kafka 4 has dropped."),
     ConfigKey("pybroker.cluster.id", STRING, None, None, LOW, READ_ONLY, internal=True,
         doc="Id of the cluster: a new directory is formatted for it, one of another is refused; a random id if unset."),
+    ConfigKey("num.workers", INT, 1, Range(1, 256), MEDIUM, READ_ONLY, internal=True,
+        doc="Processes that serve clients, each with partitions of its own, seen as brokers node.id + k on ports + k."),
 )
 # fmt: on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.controller import HOSTED_A_TURN
+from broker.hosting import HOSTED_A_TURN
 from broker.ids import random_id
 from metadata.configs import alter_config
 from metadata.create_partitions import MorePartitions

@@ -182,3 +182,23 @@ def test_disk_that_fails_while_a_partition_is_led_takes_nobody_along(
     broker.partitions.lead(partition, 3)
     assert partition.leader_epoch == 3
     assert not directory.is_online
+
+
+def test_partitions_of_other_workers_are_known_and_not_here(broker: DataBroker) -> None:
+    """By name and by id, until the topic goes; what is absent for another reason is told by that."""
+    broker.topic("t", 1)
+    partitions = broker.partitions
+    partitions.note_elsewhere("t", TOPIC_ID, 1)
+    partitions.note_elsewhere("u", b"u" * 16, 0)
+
+    assert [partitions.is_elsewhere("t", index) for index in range(3)] == [False, True, False]
+    assert partitions.get("t", 1) is partitions.get("u", 0) is partitions.get_by_id(b"u" * 16, 0) is None
+    assert partitions.topic_name(b"u" * 16) == "u"
+    assert len(partitions) == 1
+    assert partitions.absence("t", 1) is partitions.absence("u", 0) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partitions.absence("t", 2) is partitions.absence("v", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert partitions.absence(None, 0) is ErrorCode.UNKNOWN_TOPIC_ID
+
+    partitions.delete("u")
+    assert partitions.absence("u", 0) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert partitions.topic_name(b"u" * 16) is None

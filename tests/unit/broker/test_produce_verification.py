@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from broker.coordinators.ending import RETRY_MS
+from broker.cores.messages import Verify
+from broker.cores.verifying import verified
 from broker.deferred import Deferred
+from broker.produce_verification import FirstBatch
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Struct
@@ -19,11 +23,29 @@ from tests.support.txn_client import TxnClient
 T0, T1 = ("t", 0), ("t", 1)
 
 
-@pytest.fixture
-def broker(tmp_path: Path) -> Iterator[TxnBroker]:
+class Elsewhere:
+    """The coordinator as a worker has it, to whom the owner is another process: here it is the same."""
+
+    is_remote = True
+
+    def __init__(self, broker: TxnBroker) -> None:
+        self._broker = broker
+        self._coordinator = broker.transactions
+
+    def ask(self, transactional_id: str, batches: list[FirstBatch], api_version: int) -> Deferred[Any]:
+        return verified(self._broker, Verify(transactional_id, tuple(batches), api_version))  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coordinator, name)
+
+
+@pytest.fixture(params=["here", "elsewhere"])
+def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TxnBroker]:
     made = TxnBroker(tmp_path)
     made.create("t", 2)
     assert made.client.init("x") == "NONE P0 0"
+    if request.param == "elsewhere":
+        made.transactions = Elsewhere(made)  # type: ignore[assignment]
     yield made
     made.close()
 

@@ -170,3 +170,33 @@ def test_listener_prints_as_in_the_file() -> None:
     """IPv6 hosts get their brackets back."""
     assert str(plaintext("::1", 9092)) == "PLAINTEXT://[::1]:9092"
     assert str(plaintext(None, 9092)) == "PLAINTEXT://:9092"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "workers", "problem"),
+    [
+        ("A://:9092,B://:9094", 2, None),
+        ("A://:0,B://:0", 200, None),
+        ("A://:9092,CONTROLLER://:9093", 2, None),  # the controller's is not opened
+        ("A://127.0.0.1:9092,B://[::1]:9092", 2, None),
+        ("A://:9092,B://:9093", 2, "takes the ports 9092 to 9093 for one listener; 9093 is a listener's"),
+        ("A://:9094,B://:9092", 3, "takes the ports 9092 to 9094 for one listener; 9094 is a listener's"),
+        ("A://:65534", 2, None),
+        ("A://:65535", 2, "takes the ports 65535 to 65536 for one listener; there is none beyond 65535"),
+    ],
+)
+def test_workers_take_the_ports_after_a_listeners(listeners: str, workers: int, problem: str | None) -> None:
+    """num.workers of them, from its own on."""
+    given = {**KRAFT, **MAP, "listeners": listeners, "inter.broker.listener.name": "A", "num.workers": str(workers)}
+    if problem is None:
+        assert load(overrides=given).num_workers == workers
+    else:
+        with pytest.raises(ConfigError, match=problem):
+            load(overrides=given)
+
+
+def test_ids_of_workers_are_the_brokers_own() -> None:
+    """From node.id on, as many as there are."""
+    config = load(overrides={"node.id": "5", "num.workers": "3"})
+
+    assert [each for each in range(10) if config.is_own_id(each)] == [5, 6, 7]

@@ -1,0 +1,108 @@
+"""The crew: the other workers, as the owner sees them (docs/decisions/more-than-one-core.md).
+
+All of it belongs to the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from broker.coordinators.markers import Marker
+from broker.cores.member import Member
+from broker.cores.messages import DirectoryFailed, Mark, Records
+from broker.cores.placement import worker_of
+from broker.deferred import Deferred, settled
+from metadata.framing import MetadataRecord, encode_record
+from metadata.image import TopicImage
+from protocol.errors import ErrorCode
+from storage.log.directory import LogDirectory
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.network.listener import Listener
+
+
+class Crew:
+    """Workers 1 to num.workers - 1.
+
+    Args:
+        listeners: bound for each of them; closed with the crew.
+    """
+
+    def __init__(self, broker: Broker, listeners: Sequence[Sequence[Listener]]) -> None:
+        self._broker = broker
+        self._listeners = listeners
+        self._deleted_topics: set[bytes] = set()
+        self._members = [Member(broker, number, each, self) for number, each in enumerate(listeners, 1)]
+
+    @property
+    def process_ids(self) -> list[int]:
+        """Of the processes that there are now."""
+        return [each.process_id for each in self._members if each.process_id is not None]
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """Those of all of them."""
+        return [each for listeners in self._listeners for each in listeners]
+
+    @property
+    def deleted_topics(self) -> frozenset[bytes]:
+        """Ids of topics that went while one of the workers may not have been there to see it."""
+        return frozenset(self._deleted_topics)
+
+    async def start(self, deleted_topics: set[bytes]) -> None:
+        """Have all of them open their logs. Raises CannotStart."""
+        controller = self._broker.controller
+        self._deleted_topics |= deleted_topics
+        for directory in self._broker.logs.directories:
+            if directory.is_online:
+                directory.share_lock()
+        controller.followers = self
+        controller.on_topic_deleted(self._on_topic_deleted)
+        await asyncio.gather(*(each.start() for each in self._members))
+
+    def open(self) -> None:
+        """Have them let clients in."""
+        for each in self._members:
+            each.open()
+
+    async def stop(self) -> bool:
+        """Have them go down in good order; whether all did, with all of their logs on the disk."""
+        return all(await asyncio.gather(*(each.stop() for each in self._members)))
+
+    def close(self) -> None:
+        """End those that are still there, at once, and close their listeners."""
+        for each in self._members:
+            each.kill()
+        for listener in self.listeners:
+            listener.close()
+
+    # -- metadata ------------------------------------------------------------------------------------------------------
+
+    def follow(self, records: Sequence[MetadataRecord]) -> None:
+        """Tell them of a batch of the metadata log."""
+        message = Records(self._broker.controller.last_offset, tuple(map(encode_record, records)))
+        for each in self._members:
+            each.follow(message)
+
+    def when_caught_up(self) -> Deferred[None]:
+        """Resolves once all have carried out what they were told, or have ended: then they begin with all of it."""
+        return settled([each.when_caught_up() for each in self._members])
+
+    def _on_topic_deleted(self, topic: TopicImage) -> None:
+        self._deleted_topics.add(topic.topic_id)
+
+    # -- partitions ----------------------------------------------------------------------------------------------------
+
+    def mark(self, marker: Marker, topic: str, partition: int) -> Deferred[ErrorCode]:
+        """Have a marker written. As `append_marker`; NOT_LEADER_OR_FOLLOWER where the worker is away."""
+        worker = worker_of(topic, partition, self._broker.config.num_workers)
+        return self._members[worker - 1].mark(Mark(marker, topic, partition))
+
+    def tell_failure(self, directory: LogDirectory) -> None:
+        """A log directory does not work."""
+        message = DirectoryFailed(directory.path, directory.failure or "")
+        for each in self._members:
+            each.tell(message)

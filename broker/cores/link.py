@@ -1,0 +1,218 @@
+"""A link: messages between owner and worker, each way in order, over one of two sockets that belong together.
+
+A message is its length and a pickle of (kind, number, value), as on the pipes of `storage/worker.py`. Some only tell;
+others ask, and are answered under their number, now or when a Deferred is resolved. Both ends are this broker's own
+processes: nobody else has the sockets. The loop never waits; what the other end does not take is kept here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import socket
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from broker.deferred import Deferred
+from storage.worker import LENGTH, pack
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+log = logging.getLogger(__name__)
+
+_READ_BYTES = 1 << 18
+
+
+class LinkEnded(Exception):
+    """The process at the other end is gone."""
+
+
+class Kind(IntEnum):
+    """What a message is."""
+
+    TELL = 0
+    ASK = 1
+    ANSWER = 2
+    FAILURE = 3
+
+
+def send_first(sock: socket.socket, message: object) -> None:
+    """Say something before there is a loop; waits."""
+    sock.setblocking(True)
+    sock.sendall(pack((Kind.TELL, 0, message)))
+
+
+def receive_first(sock: socket.socket) -> Any:
+    """Hear what is said first, before there is a loop; waits. EOFError."""
+    sock.setblocking(True)
+    (size,) = LENGTH.unpack(_receive(sock, LENGTH.size))
+    return pickle.loads(_receive(sock, size))[2]
+
+
+def _receive(sock: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        more = sock.recv(size - len(data))
+        if not more:
+            raise EOFError("the other end is gone")
+        data += more
+    return bytes(data)
+
+
+class Link:
+    """One end.
+
+    Args:
+        serve: gets each message; what it gives, or a Deferred of that, is the answer where one was asked for.
+        on_end: called once, when the other end is gone. What was asked has failed with LinkEnded by then.
+    """
+
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        sock: socket.socket,
+        serve: Callable[[Any], object],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._serve = serve
+        self._on_end = on_end
+        self._incoming = bytearray()
+        self._outgoing = bytearray()
+        self._flushes = False
+        self._number = 0
+        self._asked: dict[int, Deferred[Any]] = {}
+        self.ended = False
+        sock.setblocking(False)
+
+    def listen(self) -> None:
+        """Begin to receive."""
+        self._loop.add_reader(self._socket.fileno(), self._on_readable)
+
+    def tell(self, message: object) -> None:
+        """Say something; lost where nobody hears it."""
+        self._send(Kind.TELL, 0, message)
+
+    def ask(self, message: object) -> Deferred[Any]:
+        """Say something and get the answer. Fails as the other end does, or with LinkEnded."""
+        answered: Deferred[Any] = Deferred()
+        if self.ended:
+            answered.fail(LinkEnded())
+            return answered
+        self._number += 1
+        self._asked[self._number] = answered
+        self._send(Kind.ASK, self._number, message)
+        return answered
+
+    def close(self) -> None:
+        """Let go of it; what was asked fails."""
+        if self.ended:
+            return
+        self.ended = True
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.remove_writer(self._socket.fileno())
+        self._socket.close()
+        asked, self._asked = self._asked, {}
+        for each in asked.values():
+            if not each.done:
+                each.fail(LinkEnded())
+
+    async def drained(self) -> None:
+        """Wait until the other end has taken all that was said, or is gone."""
+        while self._outgoing and not self.ended:
+            await asyncio.sleep(0.001)
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def _send(self, kind: Kind, number: int, value: object) -> None:
+        if self.ended:
+            return
+        self._outgoing += pack((kind, number, value))
+        if not self._flushes:  # what is said in one turn goes out together
+            self._flushes = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self.ended:
+            return
+        try:
+            while self._outgoing:
+                del self._outgoing[: self._socket.send(self._outgoing)]
+        except BlockingIOError:
+            self._loop.add_writer(self._socket.fileno(), self._flush)
+            return
+        except OSError:
+            self._end()
+            return
+        self._flushes = False
+        self._loop.remove_writer(self._socket.fileno())
+
+    # -- receiving ---------------------------------------------------------------------------------------------------
+
+    def _on_readable(self) -> None:
+        try:
+            data = self._socket.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._end()
+            return
+        incoming = self._incoming
+        incoming += data
+        position = 0
+        while len(incoming) - position >= LENGTH.size:
+            end = position + LENGTH.size + LENGTH.unpack_from(incoming, position)[0]
+            if len(incoming) < end:
+                break
+            message = pickle.loads(memoryview(incoming)[position + LENGTH.size : end])
+            position = end
+            self._receive(*message)
+            if self.ended:
+                return
+        del incoming[:position]
+
+    def _receive(self, kind: Kind, number: int, value: Any) -> None:
+        if kind is Kind.ANSWER or kind is Kind.FAILURE:
+            asked = self._asked.pop(number)
+            if kind is Kind.ANSWER:
+                asked.resolve(value)
+            else:
+                asked.fail(value)
+            return
+        try:
+            answer = self._serve(value)
+        except Exception as error:
+            self._answer_failure(kind, number, value, error)
+            return
+        if kind is Kind.ASK:
+            if isinstance(answer, Deferred):
+                answer.add_done_callback(lambda done: self._answer_done(number, value, done))
+            else:
+                self._send(Kind.ANSWER, number, answer)
+
+    def _answer_done(self, number: int, asked: object, done: Deferred[Any]) -> None:
+        try:
+            self._send(Kind.ANSWER, number, done.result())
+        except Exception as error:
+            self._answer_failure(Kind.ASK, number, asked, error)
+
+    def _answer_failure(self, kind: Kind, number: int, value: object, error: Exception) -> None:
+        if kind is Kind.TELL:
+            log.error("%s could not be served", type(value).__name__, exc_info=error)
+            return
+        try:
+            pickle.loads(pickle.dumps(error))  # one that can be made here, but not over there, would be lost
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        self._send(Kind.FAILURE, number, error)
+
+    def _end(self) -> None:
+        if not self.ended:
+            self.close()
+            self._on_end()

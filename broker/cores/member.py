@@ -1,0 +1,289 @@
+"""A member of the crew: one worker, restarted when it dies, and what it asks of the owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from broker import logs
+from broker.broker import CannotStart
+from broker.cores import process
+from broker.cores.forwarded import serve_forwarded
+from broker.cores.link import Link, LinkEnded
+from broker.cores.messages import (
+    AutoCreate,
+    Begin,
+    DirectoryFailed,
+    Forward,
+    GivenConfig,
+    GivenDirectory,
+    GivenListener,
+    Mark,
+    Open,
+    Placed,
+    Ready,
+    Records,
+    Refused,
+    Stop,
+    Verify,
+)
+from broker.cores.verifying import verified
+from broker.deferred import Deferred, settled
+from metadata.framing import encode_record
+from metadata.snapshot import image_records
+from protocol.errors import ErrorCode
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.cores.crew import Crew
+    from broker.network.listener import Listener
+
+log = logging.getLogger(__name__)
+
+#: A worker that dies is started again at once, then after so many seconds, twice as many each time up to the most.
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
+#: One that has lived for so long has not died of its start.
+SOUND_AFTER_S = 60.0
+
+
+class Member:
+    """Worker `number`. `listeners`: bound for it, and inherited by each process that it is."""
+
+    def __init__(self, broker: Broker, number: int, listeners: Sequence[Listener], crew: Crew) -> None:
+        self._broker = broker
+        self._number = number
+        self._listeners = listeners
+        self._crew = crew
+        self._process: subprocess.Popen[bytes] | None = None
+        self._link: Link | None = None
+        self._began_s = 0.0
+        self._pause_s = 0.0
+        self._behind: dict[Deferred[Any], None] = {}
+        self._started: asyncio.Future[None] | None = None
+        self._is_open = False
+        self._stopping = False
+
+    def __str__(self) -> str:
+        return f"Worker {self._number}"
+
+    @property
+    def process_id(self) -> int | None:
+        """None while there is no process."""
+        return self._process.pid if self._process is not None else None
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Begin; done once its logs are open. Raises CannotStart."""
+        self._started = self._broker.loop.create_future()
+        self._begin()
+        await self._started
+
+    def open(self) -> None:
+        """Let clients in, now and after each restart."""
+        self._is_open = True
+        self.tell(Open())
+
+    async def stop(self) -> bool:
+        """Go down in good order; whether that was so."""
+        self._stopping = True
+        if self._link is None:
+            return False
+        stopped: asyncio.Future[None] = self._broker.loop.create_future()
+        answer = self._link.ask(Stop())
+        settled([answer]).add_done_callback(lambda _: stopped.set_result(None))
+        await stopped
+        try:
+            answer.result()
+        except Exception as error:
+            log.error("%s has not gone down in good order: %r", self, error)
+            return False
+        return True
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._stopping = True
+        if self._started is not None:
+            self._started.cancel()
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _begin(self) -> None:
+        if self._stopping:
+            return
+        loop = self._broker.loop
+        self._began_s = loop.time()
+        begin = self._what_to_begin_with()
+        try:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                handles = [handle for each in begin.listeners for handle in each.handles]
+                # A group of its own: what a terminal sends to the broker's group is the owner's business.
+                self._process = subprocess.Popen(
+                    process.command(theirs.fileno()),
+                    pass_fds=(theirs.fileno(), *handles),
+                    stdin=subprocess.DEVNULL,
+                    process_group=0,
+                )
+        except OSError as error:  # no descriptors, or no processes, left
+            self._ended(f"cannot be started: {error}")
+            return
+        self._link = Link(loop, ours, self._serve, self._on_end)
+        self._link.tell(begin)
+        self._link.listen()
+
+    def _what_to_begin_with(self) -> Begin:
+        broker = self._broker
+        config, controller = broker.config, broker.controller
+        return Begin(
+            self._number,
+            GivenConfig(config.path, dict(config.static), dict(config.static_values), config.listening),
+            controller.cluster_id,
+            broker.quorum.kraft_version,
+            controller.last_offset,
+            tuple(map(encode_record, image_records(controller.image))),
+            self._crew.deleted_topics,
+            tuple(
+                GivenDirectory(
+                    each.path,
+                    broker.directory_ids.get(each.path),
+                    bool(each.was_left_clean) and self._started is not None,
+                    each.failure,
+                )
+                for each in broker.logs.directories
+            ),
+            dict(broker.missing),
+            tuple(GivenListener(each.name, each.security_protocol, each.handles) for each in self._listeners),
+            broker.ports,
+            *logs.settings(),
+        )
+
+    def _on_ready(self) -> None:
+        if self._started is not None:
+            if not self._started.done():
+                self._started.set_result(None)
+            self._started = None  # from now on it is a restart, after a crash
+        else:
+            log.info("%s is back after %.1f s", self, self._broker.loop.time() - self._began_s)
+        if self._is_open:
+            self.tell(Open())
+
+    def _on_refused(self, reason: str) -> None:
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(CannotStart(reason))
+            self._stopping = True
+        else:
+            log.error("%s cannot start: %s", self, reason)
+
+    def _on_end(self) -> None:
+        """The link has ended, and so has the process, or is about to."""
+        self._link = None
+        ended, self._process = self._process, None
+        if ended is not None:
+            waited = self._broker.loop.run_in_executor(None, ended.wait)
+            waited.add_done_callback(lambda done: self._ended(_how(done.result())))
+
+    def _ended(self, how: str) -> None:
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(CannotStart(f"{self} {how} while it started"))
+            self._stopping = True
+        if self._stopping:
+            return
+        loop = self._broker.loop
+        if loop.time() - self._began_s >= SOUND_AFTER_S:
+            self._pause_s = 0.0
+        log.error("%s %s; it is started again in %.0f s", self, how, self._pause_s)
+        loop.call_later(self._pause_s, self._begin)
+        self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
+
+    # -- what it is told -----------------------------------------------------------------------------------------------
+
+    def tell(self, message: object) -> None:
+        """Say something, if it is there."""
+        if self._link is not None:
+            self._link.tell(message)
+
+    def follow(self, message: Records) -> None:
+        """Tell it of metadata. One that cannot carry it out begins anew, with all of it."""
+        if self._link is None:
+            return
+        process_then, done = self._process, self._link.ask(message)
+        self._behind[done] = None
+
+        def forget(_: Deferred[Any]) -> None:
+            self._behind.pop(done, None)
+            try:
+                done.result()
+            except LinkEnded:
+                return
+            except Exception as error:
+                if process_then is not None and process_then is self._process:
+                    log.error("%s could not carry out what has changed, and is ended: %r", self, error)
+                    process_then.kill()
+
+        done.add_done_callback(forget)
+
+    def when_caught_up(self) -> Deferred[None]:
+        """Resolves once it has carried out what it was told, or has ended."""
+        return settled(list(self._behind))
+
+    def mark(self, message: Mark) -> Deferred[ErrorCode]:
+        """Have a marker written; NOT_LEADER_OR_FOLLOWER where it is away."""
+        marked: Deferred[ErrorCode] = Deferred()
+        if self._link is None:
+            marked.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return marked
+
+        def pass_on(done: Deferred[ErrorCode]) -> None:
+            try:
+                marked.resolve(done.result())
+            except Exception:
+                marked.resolve(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+        self._link.ask(message).add_done_callback(pass_on)
+        return marked
+
+    # -- what it says --------------------------------------------------------------------------------------------------
+
+    def _serve(self, message: Any) -> object:
+        broker = self._broker
+        if isinstance(message, Forward):
+            return serve_forwarded(broker, message)
+        if isinstance(message, Verify):
+            return verified(broker, message)
+        if isinstance(message, AutoCreate):
+            return broker.controller.auto_create(message.names)
+        if isinstance(message, Placed):
+            self._place(message)
+        elif isinstance(message, DirectoryFailed):
+            for directory in broker.logs.directories:
+                if directory.path == message.path:
+                    directory.fail(message.reason)
+        elif isinstance(message, Ready):
+            self._on_ready()
+        elif isinstance(message, Refused):
+            self._on_refused(message.reason)
+        return None
+
+    def _place(self, message: Placed) -> None:
+        try:
+            self._broker.controller.record_placements(message.placed)
+        except (OSError, StorageError) as error:
+            log.warning("The metadata cannot be told where partitions of %s are: %s", self, error)
+
+
+def _how(code: int) -> str:
+    """How a process has ended, for people."""
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"has ended with code {code}"

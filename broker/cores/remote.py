@@ -1,0 +1,92 @@
+"""What a worker has in the place of the controller and the transaction coordinator, which are the owner's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from broker.cores.messages import AutoCreate, Placed, Records, Verify
+from broker.deferred import Deferred
+from broker.hosting import Hosting
+from broker.quorum import Features, features_of
+from metadata.create_topics import NewTopicResult
+from metadata.framing import decode_record
+from metadata.image import MetadataImage
+from metadata.replay import Delta, replay
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.cores.link import Link
+    from broker.partitions import Partitions
+    from broker.produce_verification import FirstBatch
+    from coordinator.transaction.transaction import TopicPartition
+    from protocol.errors import ErrorCode
+
+
+class FollowingController(Hosting):
+    """Carries out what the owner has recorded. It decides nothing; what it finds out goes to the owner."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        cluster_id: str,
+        image: MetadataImage,
+        partitions: Partitions,
+        directory_ids: Mapping[str, bytes],
+        call_soon: Callable[[Callable[[], None]], object],
+        worker: int,
+        last_offset: int,
+        link: Link,
+    ) -> None:
+        super().__init__(config, cluster_id, image, partitions, directory_ids, call_soon, worker)
+        #: The offset of the last record that the image holds.
+        self.last_offset = last_offset
+        self._link = link
+
+    def follow(self, batch: Records) -> Deferred[None]:
+        """Carry a batch of the metadata log out. Resolves once its partitions are hosted."""
+        delta = Delta()
+        self.last_offset = batch.last_offset
+        for each in batch.records:
+            replay(self.image, decode_record(each), delta)
+        self._carry_out(delta)
+        return self.when_hosted()
+
+    def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
+        self._link.tell(Placed(tuple(placed)))
+
+    def auto_create(self, names: Iterable[str]) -> Deferred[list[NewTopicResult]]:
+        return self._link.ask(AutoCreate(tuple(names)))
+
+    def directory_failed(self, path: str) -> None:
+        """A log directory does not work any more: nothing is made anew that may lie there."""
+        failed = self._directory_ids.get(path)
+        if failed is not None:
+            self._failed_directories.add(failed)
+
+
+class RemoteQuorum:
+    """The features in force."""
+
+    def __init__(self, controller: FollowingController, kraft_version: int) -> None:
+        self._controller = controller
+        self._kraft_version = kraft_version
+
+    def features(self) -> Features:
+        """As of what the worker has heard."""
+        return features_of(self._controller.image, self._kraft_version, self._controller.last_offset)
+
+
+class RemoteTransactions:
+    """The transaction coordinator as a worker knows it."""
+
+    is_remote = True
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def ask(
+        self, transactional_id: str, batches: Sequence[FirstBatch], api_version: int
+    ) -> Deferred[Mapping[TopicPartition, ErrorCode]]:
+        """What the coordinator says of partitions, joined now or before."""
+        return self._link.ask(Verify(transactional_id, tuple(batches), api_version))

@@ -1,0 +1,133 @@
+"""What a worker does with the requests of clients: most go to its own handlers, the others to the owner as they came.
+
+Served here is what partitions answer, and what the metadata does, which a worker follows. Of what belongs to
+coordinators NOT_COORDINATOR is said, as by any broker that has not the partition in question (AddPartitionsToTxn has
+no place for it in old versions, and goes to the owner). Lists for which clients ask all brokers are empty but for the
+owner's. All else is a decision of the owner's: an API that is new here goes there, unless it is named below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+from broker.cores.messages import Client, Forward
+from broker.deferred import Deferred
+from broker.dispatch import CloseConnection, Reply, RequestContext, Row
+from broker.error_reply import error_reply
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode, ProtocolError
+from protocol.schema import Chunk, ReadBuffer, Struct
+
+if TYPE_CHECKING:
+    from broker.cores.worker import Worker
+
+SERVED_HERE = frozenset(
+    {
+        ApiKey.PRODUCE,
+        ApiKey.FETCH,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.API_VERSIONS,
+        ApiKey.DELETE_RECORDS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.ALTER_REPLICA_LOG_DIRS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    }
+)
+OF_COORDINATORS = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.ADD_OFFSETS_TO_TXN,
+        ApiKey.END_TXN,
+        ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+    }
+)
+LISTS_OF_ALL_BROKERS = frozenset({ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS})
+
+
+def rows_of_a_worker(rows: Mapping[int, Row]) -> dict[int, Row]:
+    """The same APIs and versions as the owner's."""
+    return {key: _row(key, row) for key, row in rows.items()}
+
+
+def _row(key: int, row: Row) -> Row:
+    if key in SERVED_HERE:
+        return row
+    if key in OF_COORDINATORS:
+        return row.with_handler(_not_coordinator)
+    if key in LISTS_OF_ALL_BROKERS:
+        return row.with_handler(_nothing)
+    return ForwardedRow(row)
+
+
+def _not_coordinator(ctx: RequestContext, request: Struct) -> Reply:
+    reply = error_reply(ctx.api, ctx.api_version, request, ErrorCode.NOT_COORDINATOR)
+    if reply is None:
+        raise CloseConnection(f"{ctx.api.name}: another process is the coordinator")
+    return reply
+
+
+def _nothing(ctx: RequestContext, request: Struct) -> Reply:
+    return ctx.api.response()
+
+
+class ForwardedRow(Row):
+    """An API whose requests are not even decoded. A request is its frame here, and the answer one, too."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(
+            row.api, cast("Callable[[RequestContext, Struct], Reply]", forward), row.served, row.advertised
+        )
+
+    def decoder(self, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
+        def keep(frame: ReadBuffer, position: int) -> tuple[bytes, int]:
+            return bytes(frame), len(frame)
+
+        return cast("Callable[[ReadBuffer, int], tuple[Struct, int]]", keep)
+
+
+def forward(ctx: RequestContext, frame: bytes) -> Deferred[list[Chunk]]:
+    """Have the owner serve a request. Fails with what its dispatcher raises: then the connection ends."""
+    connection = ctx.connection
+    client = Client(
+        connection.listener_name,
+        connection.security_protocol,
+        connection.client_host,
+        connection.client_port,
+        connection.local_host,
+        connection.local_port,
+        connection.principal,
+        connection.client_software_name,
+        connection.client_software_version,
+    )
+    answered: Deferred[list[Chunk]] = Deferred()
+
+    def pass_on(done: Deferred[bytes]) -> None:
+        try:
+            answered.resolve([done.result()])
+        except (CloseConnection, ProtocolError) as error:
+            answered.fail(error)
+        except Exception as error:  # the owner answers errors of its handlers itself
+            answered.fail(CloseConnection(f"{ctx.api.name} could not be forwarded: {error!r}"))
+
+    cast("Worker", ctx.broker).link.ask(Forward(client, frame)).add_done_callback(pass_on)
+    return answered

@@ -1,0 +1,148 @@
+"""A worker: as much of a broker as serves partitions. What is decided anywhere is decided by the owner."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from broker.broker import Broker
+from broker.config import BrokerConfig
+from broker.controller import Controller
+from broker.coordinators.markers import append_marker
+from broker.cores.data import open_data
+from broker.cores.link import Link
+from broker.cores.messages import Begin, DirectoryFailed, Mark, Open, Ready, Records, Stop
+from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
+from broker.cores.requests import rows_of_a_worker
+from broker.deferred import Deferred
+from broker.dispatch import Row
+from broker.network.listener import CannotBind, Listener
+from broker.network.settings import configure, inherited_listeners
+from broker.node import Node
+from broker.quorum import MetadataQuorum
+from broker.transactions import Transactions
+from storage.log.directory import LogDirectory
+
+
+class Worker(Broker):
+    """Worker `begin.number`, in a process of its own. `link` leads to the owner.
+
+    Args:
+        sock: the worker's end of the link, on which `begin` has come.
+        end: ends the process, with an exit code.
+    """
+
+    def __init__(
+        self, begin: Begin, sock: socket.socket, loop: asyncio.AbstractEventLoop, end: Callable[[int], None]
+    ) -> None:
+        given = begin.config
+        config = BrokerConfig(given.path, dict(given.settings), given.values, given.listening)
+        super().__init__(config, loop)
+        self.ports = begin.ports
+        self.link = Link(loop, sock, self._serve, lambda: end(1))
+        self._begin = begin
+        self._end = end
+        self._listeners: list[Listener] = []
+
+    # -- up ------------------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> Mapping[int, Row]:
+        return rows_of_a_worker(super()._rows())
+
+    def _bind(self) -> list[Listener]:
+        self._listeners = inherited_listeners(self._begin.listeners, self.clock)
+        return self._listeners
+
+    def _open_node(self) -> Node:
+        data = open_data(
+            self.config,
+            self._begin,
+            self.clock.now_ms(),
+            max_open_files=self._descriptors.log_files,
+            on_failure=self._directory_failed,
+        )
+        return cast(Node, data)
+
+    def _wire(self, node: Node) -> None:
+        number = self._begin.number
+        self._wire_data(node, self.config.node_id + number)
+        self._follower = FollowingController(
+            self.config,
+            self._begin.cluster_id,
+            node.image,
+            self.partitions,
+            node.directory_ids,
+            self.loop.call_soon,
+            number,
+            self._begin.last_offset,
+            self.link,
+        )
+        self.controller = cast(Controller, self._follower)
+        self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
+        self.transactions = cast(Transactions, RemoteTransactions(self.link))
+
+    async def _open(self, listeners: list[Listener]) -> None:
+        for directory in self.logs.directories:
+            if not directory.is_online:
+                self._tell_failure(directory)
+        self.controller.host_all()
+        self.partitions.tell_offline()
+        self._start_data()
+        configure(self.server, self.config, listeners)
+        self.link.tell(Ready())
+        self.link.listen()
+
+    # -- down ----------------------------------------------------------------------------------------------------------
+
+    def _stop_coordinators(self) -> None:
+        """They are the owner's."""
+
+    def _stop_when_asked(self) -> Deferred[None]:
+        stopped: Deferred[None] = Deferred()
+
+        def tell(done: asyncio.Task[None]) -> None:
+            error = done.exception()
+            if error is None:
+                stopped.resolve(None)
+            else:
+                stopped.fail(error)
+            self._end(0 if error is None else 1)
+
+        stopping = self.loop.create_task(self.stop())
+        stopping.add_done_callback(tell)
+        return stopped
+
+    # -- failures ------------------------------------------------------------------------------------------------------
+
+    def _go_on_without(self, directory: LogDirectory) -> None:
+        self.partitions.take_offline(directory)
+        self._tell_failure(directory)
+
+    def _tell_failure(self, directory: LogDirectory) -> None:
+        self.controller.directory_failed(directory.path)
+        self.link.tell(DirectoryFailed(directory.path, directory.failure or ""))
+
+    # -- what the owner says -------------------------------------------------------------------------------------------
+
+    def _serve(self, message: Any) -> object:
+        if isinstance(message, Records):
+            return self._follower.follow(message)
+        if isinstance(message, Mark):
+            return append_marker(self, message.marker, message.topic, message.partition)
+        if isinstance(message, DirectoryFailed):
+            for directory in self.logs.directories:
+                if directory.path == message.path:
+                    directory.fail(message.reason)
+        elif isinstance(message, Open):
+            self._let_in()
+        elif isinstance(message, Stop):
+            return self._stop_when_asked()
+        return None
+
+    def _let_in(self) -> None:
+        try:
+            self.server.open(self._listeners)
+        except CannotBind:
+            self._end(1)

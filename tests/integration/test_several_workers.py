@@ -1,0 +1,198 @@
+"""num.workers=2: two processes, each with partitions of its own, seen as two brokers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
+from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
+from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
+from protocol.messages.find_coordinator import FIND_COORDINATOR
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.list_groups import LIST_GROUPS
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from tests.support.brokers import OurBroker
+from tests.support.data_client import Refused, batch
+from tests.support.several_workers import WorkersBroker, until
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[WorkersBroker]:
+    started = WorkersBroker(tmp_path)
+    yield started
+    started.stop()
+
+
+def write(broker: WorkersBroker, topic: str, partition: int, *values: bytes) -> int:
+    return broker.at(topic, partition).produce(topic, batch(*values), partition)
+
+
+def values(broker: WorkersBroker, topic: str, partitions: int) -> list[list[bytes]]:
+    return [broker.at(topic, index).values(topic, index) for index in range(partitions)]
+
+
+def test_clients_see_two_brokers_and_route_by_themselves(broker: WorkersBroker) -> None:
+    """Either tells the same; records are where they are told to be, and nowhere else."""
+    broker.client().create_topic("t", 4)
+
+    for worker in (0, 1):
+        answer = broker.client(worker).call(DESCRIBE_CLUSTER, 1)
+        assert [(each.broker_id, each.port) for each in answer.brokers] == [(1, broker.port), (2, broker.port + 1)]
+        assert answer.controller_id == 1
+        leaders = broker.leaders("t", worker)
+        assert sorted(leaders) == [1, 1, 2, 2]
+    for index, leader in enumerate(leaders):
+        with pytest.raises(Refused) as refused:
+            broker.client(2 - leader).produce("t", batch(b"lost"), index)
+        assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        with pytest.raises(Refused) as refused:
+            broker.client(2 - leader).fetch("t", 0, index)
+        assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        with pytest.raises(Refused) as refused:
+            broker.client(2 - leader).bounds("t", index)
+        assert refused.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert broker.client(leader - 1).produce("t", batch(b"%d" % index), index) == 0
+    assert values(broker, "t", 4) == [[b"0"], [b"1"], [b"2"], [b"3"]]
+
+
+def test_what_is_decided_by_the_owner_holds_everywhere(broker: WorkersBroker) -> None:
+    """Asked of either, known to both when it is answered: topics, their configurations, defaults of the cluster."""
+    for worker in (0, 1):
+        asked, other = broker.client(worker), broker.client(1 - worker)
+        asked.create_topic("made", 4)
+        assert other.topics()["made"] == 4
+        for index in range(4):
+            write(broker, "made", index, b"v")
+        asked.set_topic_config("made", "max.message.bytes", "100")
+        for index in range(4):
+            with pytest.raises(Refused) as refused:
+                write(broker, "made", index, b"v" * 1000)
+            assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        asked.delete_topic("made")
+        for index in range(4):
+            with pytest.raises(Refused) as refused:
+                write(broker, "made", index, b"v")
+            assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert "made" not in other.topics()
+    broker.client().create_topic("t", 2)
+    broker.client().set_cluster_config("message.max.bytes", "100")
+    for index in (0, 1):
+        with pytest.raises(Refused):
+            write(broker, "t", index, b"v" * 1000)
+
+
+def test_a_topic_that_a_client_uses_is_made_by_the_owner(broker: WorkersBroker) -> None:
+    """Metadata asked of a worker."""
+    topics = [MetadataRequestTopic(name="used")]
+    until_made = time.monotonic() + 60
+    while broker.client(1).call(METADATA, 9, topics=topics).topics[0].error_code:
+        assert time.monotonic() < until_made
+    assert "used" in broker.client().topics()
+
+
+def test_coordinators_are_the_owners(broker: WorkersBroker) -> None:
+    """A worker knows where they are, and is none; of groups it lists none."""
+    broker.client().commit("g", {})
+    found = broker.client(1).call(FIND_COORDINATOR, 3, key="g")
+    assert (found.error_code, found.node_id, found.port) == (ErrorCode.NONE, 1, broker.port)
+    answer = broker.client(1).call(HEARTBEAT, 3, group_id="g", generation_id=1, member_id="m")
+    assert answer.error_code == ErrorCode.NOT_COORDINATOR
+    assert broker.client(1).call(LIST_GROUPS, 3).groups == []
+    assert broker.client(1).new_producer_id() != broker.client().new_producer_id()
+
+
+def test_a_broker_tells_of_itself(broker: WorkersBroker) -> None:
+    """Its configuration under its own id, and the partitions that it has."""
+    broker.client().create_topic("t", 2)
+    for worker in (0, 1):
+        resource = DescribeConfigsResource(
+            resource_type=4, resource_name=str(worker + 1), configuration_keys=["num.workers"]
+        )
+        [result] = broker.client(worker).call(DESCRIBE_CONFIGS, 4, resources=[resource]).results
+        assert (result.error_code, [each.value for each in result.configs]) == (ErrorCode.NONE, ["2"])
+        [directory] = broker.client(worker).call(DESCRIBE_LOG_DIRS, 4, topics=None).results
+        found = [each.partition_index for topic in directory.topics if topic.name == "t" for each in topic.partitions]
+        assert found == [index for index in (0, 1) if broker.at("t", index) is broker.client(worker)]
+
+
+@pytest.mark.parametrize("version", [11, 12])
+def test_a_transaction_over_both_workers(broker: WorkersBroker, version: int) -> None:
+    """Partitions are looked for in it, or join by their first batch; in the end all have their markers."""
+    owner, count = broker.client(), 4
+    owner.create_topic("t", count)
+    owner.wait_for_coordinator("x")
+    broker.client(1).share_names(owner)
+    taking_part = range(count if version >= 12 else count - 1)
+    for number, commit in enumerate((True, False)):
+        producer = "P0", int(owner.init_patiently("x").split()[2])
+        if version < 12:
+            owner.add("x", producer, *(("t", index) for index in taking_part))
+            refused = broker.at("t", count - 1).write("x", producer, ("t", count - 1), 0, version=version)
+            assert refused.startswith("TRANSACTION_ABORTABLE")
+        for index in taking_part:
+            written = broker.at("t", index).write("x", producer, ("t", index), 0, b"%d" % number, version=version)
+            assert written == f"NONE {2 * number}"
+        assert owner.end("x", producer, commit, version=5 if version >= 12 else 4).startswith("NONE")
+        assert owner.settled("x").startswith("CompleteCommit" if commit else "CompleteAbort")
+    for index in taking_part:
+        client = broker.at("t", index)
+        assert client.committed_values("t", index) == [b"0"]
+        assert client.latest("t", index, committed=True) == client.latest("t", index, committed=False) == 4
+
+
+def test_a_worker_that_dies_is_restarted_and_the_others_go_on(broker: WorkersBroker) -> None:
+    """Its records are there again, its clients find it under its port, and what was decided meanwhile holds there."""
+    owner = broker.client()
+    owner.create_topic("t", 2)
+    for index in (0, 1):
+        write(broker, "t", index, b"before")
+    [process_id] = broker.worker_ids()
+
+    os.kill(process_id, signal.SIGKILL)
+    owner.set_topic_config("t", "max.message.bytes", "100000")
+    own = next(index for index in (0, 1) if broker.at("t", index) is owner)
+    owner.produce("t", batch(b"meanwhile"), own)
+    broker.forget_clients()
+
+    other = 1 - own
+    until(lambda: write(broker, "t", other, b"after"))
+    assert values(broker, "t", 2)[other] == [b"before", b"after"]
+    assert values(broker, "t", 2)[own] == [b"before", b"meanwhile"]
+    with pytest.raises(Refused):
+        write(broker, "t", other, b"v" * 200_000)
+    assert broker.worker_ids() not in ([process_id], [])
+
+
+def test_the_owners_death_is_that_of_all(tmp_path: Path) -> None:
+    """No orphan is left; what was acknowledged is there after the next start, with any number of workers."""
+    broker = WorkersBroker(tmp_path)
+    broker.client().create_topic("t", 6)
+    for index in range(6):
+        write(broker, "t", index, b"v%d" % index)
+    [process_id] = broker.worker_ids()
+    broker.kill()
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{process_id}").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+    for count in (3, 1, 2):
+        again = WorkersBroker(tmp_path, count)
+        assert len(again.worker_ids()) == count - 1
+        assert values(again, "t", 6) == [[b"v%d" % index] for index in range(6)]
+        assert again.stop() == 0
+        assert (tmp_path / "logs/.kafka_cleanshutdown").exists()
+
+
+def test_one_worker_is_one_process(tmp_path: Path) -> None:
+    """The default has nothing of all this."""
+    broker = OurBroker(tmp_path)
+    assert Path(f"/proc/{broker.pid}/task/{broker.pid}/children").read_text() == ""
+    assert broker.stop() == 0

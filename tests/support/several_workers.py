@@ -1,0 +1,91 @@
+"""A broker of several workers, each with a client of its own."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from broker.cores.placement import worker_of
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from tests.support.brokers import HOST, OurBroker
+from tests.support.data_client import Refused
+from tests.support.txn_client import TxnClient
+
+_PATIENCE_S = 60
+
+T = TypeVar("T")
+
+
+def free_ports(count: int) -> int:
+    """The first of so many ports in a row that nobody listens on at the moment."""
+    while True:
+        probes: list[socket.socket] = []
+        try:
+            for _ in range(count):
+                probes.append(socket.socket())
+                probes[-1].bind((HOST, probes[-2].getsockname()[1] + 1 if len(probes) > 1 else 0))
+            return int(probes[0].getsockname()[1])
+        except OSError:
+            continue
+        finally:
+            for each in probes:
+                each.close()
+
+
+class WorkersBroker(OurBroker):
+    """`count` workers; `client(k)` is connected to worker k."""
+
+    def __init__(self, directory: Path, count: int = 2, properties: Mapping[str, str] | None = None) -> None:
+        self.count = count
+        self._clients: dict[int, TxnClient] = {}
+        super().__init__(directory, {"num.workers": str(count), **(properties or {})}, port=free_ports(count))
+
+    def client(self, worker: int = 0) -> TxnClient:
+        if worker not in self._clients:
+            self._clients[worker] = TxnClient(HOST, self.port + worker)
+        return self._clients[worker]
+
+    def at(self, topic: str, partition: int) -> TxnClient:
+        """The client of the worker that has a partition."""
+        return self.client(worker_of(topic, partition, self.count))
+
+    def leaders(self, topic: str, asked: int = 0) -> list[int]:
+        """The leaders of a topic's partitions, as a worker tells them."""
+        answer = self.client(asked).call(
+            METADATA, 9, topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        partitions = sorted(answer.topics[0].partitions, key=lambda each: each.partition_index)
+        return [each.leader_id for each in partitions]
+
+    def worker_ids(self) -> list[int]:
+        """The processes of the other workers."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [int(each) for each in children if "cores/process.py" in Path(f"/proc/{each}/cmdline").read_text()]
+
+    def forget_clients(self) -> None:
+        """Close all connections; the next ones are new."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+    def stop(self, timeout_s: float = 90) -> int:
+        self.forget_clients()
+        return super().stop(timeout_s)
+
+    def kill(self) -> None:
+        self.forget_clients()
+        super().kill()
+
+
+def until(attempt: Callable[[], T]) -> T:
+    """What `attempt()` gives once it neither is refused nor loses its connection."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return attempt()
+        except (Refused, OSError, EOFError):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)

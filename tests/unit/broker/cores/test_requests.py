@@ -1,0 +1,137 @@
+"""What a worker does with requests."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.cores.forwarded import serve_forwarded
+from broker.cores.link import LinkEnded
+from broker.cores.messages import Client, Forward
+from broker.cores.requests import (
+    LISTS_OF_ALL_BROKERS,
+    OF_COORDINATORS,
+    SERVED_HERE,
+    ForwardedRow,
+    rows_of_a_worker,
+)
+from broker.deferred import Deferred
+from broker.dispatch import CloseConnection, Dispatcher, Waiting, discover
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import CREATE_TOPICS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.list_groups import LIST_GROUPS
+from tests.support.network import answers_in, dispatcher_of, request_frame
+
+ROWS = discover()
+CONNECTION: Any = SimpleNamespace(
+    listener_name="PLAINTEXT",
+    security_protocol="PLAINTEXT",
+    client_host="192.0.2.1",
+    client_port=1,
+    local_host="192.0.2.7",
+    local_port=9093,
+    principal="User:ANONYMOUS",
+    client_software_name="n",
+    client_software_version="v",
+)
+CLIENT = Client("PLAINTEXT", "PLAINTEXT", "192.0.2.1", 1, "192.0.2.7", 9093, "User:ANONYMOUS", "n", "v")
+
+
+class OwnersLink:
+    """Remembers what is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, Deferred[Any]]] = []
+
+    def ask(self, message: Any) -> Deferred[Any]:
+        self.asked.append((message, Deferred()))
+        return self.asked[-1][1]
+
+
+def worker(link: OwnersLink | None = None) -> Dispatcher:
+    return Dispatcher(SimpleNamespace(link=link), rows_of_a_worker(ROWS))  # type: ignore[arg-type]
+
+
+def frame_of(api: Any, version: int, **fields: Any) -> memoryview:
+    return memoryview(request_frame(api, version, 77, **fields))[4:]
+
+
+def test_the_same_apis_and_versions_are_told() -> None:
+    """Whoever asks which process."""
+    rows = rows_of_a_worker(ROWS)
+    assert list(rows) == list(ROWS)
+    for key, row in rows.items():
+        assert (row.served, row.advertised) == (ROWS[key].served, ROWS[key].advertised)
+    assert not SERVED_HERE & OF_COORDINATORS
+    assert not LISTS_OF_ALL_BROKERS & (SERVED_HERE | OF_COORDINATORS)
+    assert all(rows[key] is ROWS[key] for key in SERVED_HERE)
+
+
+@pytest.mark.parametrize("key", sorted(OF_COORDINATORS))
+def test_coordinators_are_elsewhere(key: int) -> None:
+    """In every version of the API, in its own form."""
+    api = ROWS[key].api
+    for version in ROWS[key].served:
+        answer = worker().dispatch(CONNECTION, frame_of(api, version), by_shortcut=True)
+        assert isinstance(answer, list)
+        ((_, decoded),) = answers_in(b"".join(answer), [(api, version)])
+        if api is HEARTBEAT:
+            assert decoded.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_list_for_which_all_are_asked_is_empty() -> None:
+    answer = worker().dispatch(CONNECTION, frame_of(LIST_GROUPS, 5))
+    ((_, decoded),) = answers_in(b"".join(answer), [(LIST_GROUPS, 5)])  # type: ignore[arg-type]
+    assert (decoded.error_code, decoded.groups) == (ErrorCode.NONE, [])
+
+
+def test_decisions_go_to_the_owner_as_they_came() -> None:
+    """And its frame is the answer; where the owner lets a client go, so does the worker."""
+    assert isinstance(rows_of_a_worker(ROWS)[CREATE_TOPICS.key], ForwardedRow)
+    link = OwnersLink()
+    dispatcher = worker(link)
+    frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)
+    waiting = dispatcher.dispatch(CONNECTION, frame)
+    assert isinstance(waiting, Waiting)
+    [(message, answered)] = link.asked
+    assert bytes(frame) == message.frame
+    assert message.client == Client(
+        "PLAINTEXT", "PLAINTEXT", "192.0.2.1", 1, "192.0.2.7", 9093, "User:ANONYMOUS", "n", "v"
+    )
+    answered.resolve(b"the frame")
+    assert dispatcher.finish(CONNECTION, waiting) == [b"the frame"]
+
+    for error in (CloseConnection("so"), LinkEnded()):
+        waiting = dispatcher.dispatch(CONNECTION, frame)
+        assert isinstance(waiting, Waiting)
+        link.asked[-1][1].fail(error)
+        with pytest.raises(CloseConnection):
+            dispatcher.finish(CONNECTION, waiting)
+
+
+def test_the_owner_serves_what_was_sent_elsewhere() -> None:
+    """Handlers see the client's own connection, and may answer later; errors are the client's, too."""
+    seen: list[Any] = []
+    later: Deferred[Any] = Deferred()
+
+    def handler(ctx: Any, request: Any) -> Any:
+        seen.append(
+            (ctx.connection.local_port, ctx.connection.principal, ctx.connection.is_closed, str(ctx.connection))
+        )
+        return later if len(seen) == 2 else HEARTBEAT.response(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+
+    broker: Any = SimpleNamespace(dispatcher=dispatcher_of({HEARTBEAT: handler}))
+    frame = bytes(frame_of(HEARTBEAT, 4))
+    now, then = (serve_forwarded(broker, Forward(CLIENT, frame)) for _ in range(2))
+    assert not then.done
+    later.resolve(HEARTBEAT.response())
+    assert seen == [(9093, "User:ANONYMOUS", False, "192.0.2.1:1 on PLAINTEXT")] * 2
+    for answered, code in ((now, ErrorCode.UNKNOWN_MEMBER_ID), (then, ErrorCode.NONE)):
+        ((correlation_id, answer),) = answers_in(answered.result(), [(HEARTBEAT, 4)])
+        assert (correlation_id, answer.error_code) == (77, code)
+
+    with pytest.raises(CloseConnection):
+        serve_forwarded(broker, Forward(CLIENT, bytes(frame_of(LIST_GROUPS, 5)))).result()
