@@ -52,6 +52,7 @@ from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from broker.cores.crew import Crew
+    from broker.cores.remote import RemoteTransactions
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,8 @@ class Broker:
         #: The other workers, and the ports of all by listener, where there are several.
         self.crew: Crew | None = None
         self.ports: Mapping[str, tuple[int, ...]] = {}
+        #: The transaction coordinator, where another process has it: then there are no `transactions` here.
+        self.remote_transactions: RemoteTransactions | None = None
         self._on_fatal = on_fatal
         self._node: Node | None = None
         self._stopping = False

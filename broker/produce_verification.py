@@ -26,6 +26,7 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.cores.remote import RemoteTransactions
 
 #: length, magic, attributes (the low byte), producer id, its epoch, first sequence.
 _peek = Layout(">8xi4xb5xB20xqhi").unpack_from
@@ -84,8 +85,9 @@ def when_verified(
     found = _look(ctx, request)
     if not found.first:
         return serve(found.verdicts)
-    if ctx.broker.transactions.is_remote:
-        return _when_verified_elsewhere(ctx, request, found, serve)
+    remote = ctx.broker.remote_transactions
+    if remote is not None:
+        return _when_verified_elsewhere(ctx, request, found, remote, serve)
     verdicts = _ask_for(ctx, request, found)
     most_ms = patience_ms(ctx.broker) if is_too_early(ctx, verdicts) else 0
     if most_ms <= 0:
@@ -99,6 +101,7 @@ def _when_verified_elsewhere(
     ctx: RequestContext,
     request: Struct,
     found: Found,
+    remote: RemoteTransactions,
     serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
 ) -> Reply:
     """The same in a worker, which has the partitions only: what has to be waited for, the coordinator's process does.
@@ -106,7 +109,7 @@ def _when_verified_elsewhere(
     What it says comes before the marker by which it ends that transaction: both come by one link, in order.
     """
     _copy_records(request)
-    asked = ctx.broker.transactions.ask(request.transactional_id, found.first, ctx.api_version)
+    asked = remote.ask(request.transactional_id, found.first, ctx.api_version)
     return after(asked, lambda: serve(_conclude(ctx, found, asked.result())), even_if_cancelled=True)
 
 

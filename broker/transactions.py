@@ -55,9 +55,6 @@ def read_settings(config: BrokerConfig) -> TransactionSettings:
 class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str]):
     """The coordinator. `at(transactional_id)` gives the shard to decide on, `run` carries a decision out."""
 
-    #: Whether the coordinator is in another process (broker/cores/remote.py).
-    is_remote = False
-
     def __init__(self, broker: Broker) -> None:
         config = broker.config
         super().__init__(

@@ -80,8 +80,6 @@ class RemoteQuorum:
 class RemoteTransactions:
     """The transaction coordinator as a worker knows it."""
 
-    is_remote = True
-
     def __init__(self, link: Link) -> None:
         self._link = link
 

@@ -22,7 +22,6 @@ from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.node import Node
 from broker.quorum import MetadataQuorum
-from broker.transactions import Transactions
 from storage.log.directory import LogDirectory
 
 
@@ -81,7 +80,7 @@ class Worker(Broker):
         )
         self.controller = cast(Controller, self._follower)
         self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
-        self.transactions = cast(Transactions, RemoteTransactions(self.link))
+        self.remote_transactions = RemoteTransactions(self.link)
 
     async def _open(self, listeners: list[Listener]) -> None:
         for directory in self.logs.directories:

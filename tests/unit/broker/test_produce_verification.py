@@ -26,17 +26,11 @@ T0, T1 = ("t", 0), ("t", 1)
 class Elsewhere:
     """The coordinator as a worker has it, to whom the owner is another process: here it is the same."""
 
-    is_remote = True
-
     def __init__(self, broker: TxnBroker) -> None:
         self._broker = broker
-        self._coordinator = broker.transactions
 
     def ask(self, transactional_id: str, batches: list[FirstBatch], api_version: int) -> Deferred[Any]:
         return verified(self._broker, Verify(transactional_id, tuple(batches), api_version))  # type: ignore[arg-type]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._coordinator, name)
 
 
 @pytest.fixture(params=["here", "elsewhere"])
@@ -45,7 +39,7 @@ def broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TxnBroker
     made.create("t", 2)
     assert made.client.init("x") == "NONE P0 0"
     if request.param == "elsewhere":
-        made.transactions = Elsewhere(made)  # type: ignore[assignment]
+        made.remote_transactions = Elsewhere(made)
     yield made
     made.close()
 
