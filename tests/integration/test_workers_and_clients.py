@@ -1,0 +1,204 @@
+"""num.workers=2 and clients as people use them: they find both workers by themselves."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.admin import NewTopic as PythonTopic
+from kafka.structs import TopicPartition as PythonPartition
+
+from tests.support.kafka_python import know_topics
+from tests.support.several_workers import WorkersBroker
+
+PARTITIONS = 4
+RECORDS = 200
+_PATIENCE_S = 60
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkersBroker]:
+    started = WorkersBroker(tmp_path_factory.mktemp("workers"))
+    yield started
+    assert started.stop() == 0
+    assert "Traceback" not in started.output
+
+
+@pytest.fixture
+def topic(broker: WorkersBroker, request: pytest.FixtureRequest) -> str:
+    """A topic that has partitions of both."""
+    name = request.node.name.replace("[", "-").replace("]", "")
+    broker.client().create_topic(name, PARTITIONS)
+    assert sorted(broker.leaders(name)) == [1, 1, 2, 2]
+    return str(name)
+
+
+def values(partition: int) -> list[bytes]:
+    return [b"%d-%d" % (partition, number) for number in range(RECORDS)]
+
+
+def written_with_librdkafka(broker: WorkersBroker, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    for partition in range(PARTITIONS):
+        for value in values(partition):
+            producer.produce(topic, value, partition=partition)
+    assert producer.flush(_PATIENCE_S) == 0
+
+
+def stored(broker: WorkersBroker, topic: str) -> list[list[bytes]]:
+    return [broker.at(topic, index).values(topic, index) for index in range(PARTITIONS)]
+
+
+@pytest.mark.parametrize("worker", [0, 1])
+def test_kafka_python_writes_and_reads(broker: WorkersBroker, topic: str, worker: int) -> None:
+    """Whichever of the two it asks first."""
+    bootstrap = f"127.0.0.1:{broker.port + worker}"
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    for partition in range(PARTITIONS):
+        for value in values(partition):
+            producer.send(topic, value, partition=partition)
+    producer.flush()
+    producer.close()
+    assert stored(broker, topic) == [values(partition) for partition in range(PARTITIONS)]
+
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+    consumer.assign([PythonPartition(topic, index) for index in range(PARTITIONS)])
+    found = [next(consumer) for _ in range(PARTITIONS * RECORDS)]
+    consumer.close()
+    for partition in range(PARTITIONS):
+        assert [each.value for each in found if each.partition == partition] == values(partition)
+
+
+def test_kafka_python_in_a_group(broker: WorkersBroker, topic: str) -> None:
+    """Two members share what both workers have, and their offsets are there for the next one."""
+    written_with_librdkafka(broker, topic)
+    members = [
+        KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=topic, auto_offset_reset="earliest")
+        for _ in range(2)
+    ]
+    read: Counter[bytes] = Counter()
+    deadline = time.monotonic() + _PATIENCE_S
+    for member in members:
+        member.subscribe([topic])
+        know_topics(member, topic)
+    while sum(read.values()) < PARTITIONS * RECORDS or not all(member.assignment() for member in members):
+        assert time.monotonic() < deadline
+        for member in members:
+            for records in member.poll(100).values():
+                read.update(record.value for record in records)
+                member.commit()
+    for member in members:
+        member.close()
+    assert set(read) == {value for partition in range(PARTITIONS) for value in values(partition)}
+    assert broker.client().committed(topic, topic, range(PARTITIONS)) == [RECORDS] * PARTITIONS
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_librdkafka_in_a_group(broker: WorkersBroker, topic: str, protocol: str) -> None:
+    """Both protocols of groups."""
+    written_with_librdkafka(broker, topic)
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": topic, "group.protocol": protocol}
+    consumer = Consumer({**settings, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer.subscribe([topic])
+    read: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
+    deadline = time.monotonic() + _PATIENCE_S
+    while sum(map(len, read)) < PARTITIONS * RECORDS:
+        assert time.monotonic() < deadline
+        for record in consumer.consume(500, timeout=1):
+            assert record.error() is None
+            read[record.partition()].append(record.value())
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    assert read == [values(partition) for partition in range(PARTITIONS)]
+    assert broker.client().committed(topic, topic, range(PARTITIONS)) == [RECORDS] * PARTITIONS
+
+
+def test_librdkafka_moves_records_and_their_offsets_as_one(broker: WorkersBroker, topic: str) -> None:
+    """Consume, transform, produce in transactions over both workers; each third one is aborted and done again."""
+    written_with_librdkafka(broker, topic)
+    output = f"{topic}-output"
+    broker.client().create_topic(output, PARTITIONS)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
+    producer.init_transactions(_PATIENCE_S)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([topic])
+    moved = turns = 0
+    deadline = time.monotonic() + _PATIENCE_S
+    while moved < PARTITIONS * RECORDS:
+        assert time.monotonic() < deadline
+        records = consumer.consume(50, timeout=1)
+        if not records:
+            continue
+        turns += 1
+        producer.begin_transaction()
+        for record in records:
+            producer.produce(output, record.value(), partition=record.partition())
+        places = consumer.position(consumer.assignment())
+        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata())
+        if turns % 3 == 1:
+            producer.abort_transaction()
+            for record in reversed(records):
+                consumer.seek(TopicPartition(topic, record.partition(), record.offset()))
+        else:
+            producer.commit_transaction()
+            moved += len(records)
+    consumer.close()
+    broker.client().settled(topic)
+    for partition in range(PARTITIONS):
+        found = broker.at(output, partition).committed_values(output, partition)
+        assert sorted(found) == sorted(values(partition))
+    assert broker.client().committed(topic, topic, range(PARTITIONS)) == [RECORDS] * PARTITIONS
+
+
+def test_librdkafka_administers(broker: WorkersBroker, topic: str) -> None:
+    """Topics, their partitions, configurations, records and offsets, by way of a worker that decides nothing."""
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{broker.port + 1}"})
+    made = f"{topic}-made"
+    admin.create_topics([NewTopic(made, 2)])[made].result(_PATIENCE_S)
+    admin.create_partitions([NewPartitions(made, PARTITIONS)])[made].result(_PATIENCE_S)
+    told = admin.list_topics(made, timeout=_PATIENCE_S)
+    assert sorted(told.brokers) == [1, 2]
+    assert sorted(each.leader for each in told.topics[made].partitions.values()) == [1, 1, 2, 2]
+
+    for worker in (0, 1):
+        resource = ConfigResource(ConfigResource.Type.BROKER, str(broker.node_id + worker))
+        described = admin.describe_configs([resource])[resource].result(_PATIENCE_S)
+        assert described["num.workers"].value == "2"
+
+    written_with_librdkafka(broker, topic)
+    deleted = admin.delete_records([TopicPartition(topic, index, 7) for index in range(PARTITIONS)])
+    assert [each.result(_PATIENCE_S).low_watermark for each in deleted.values()] == [7] * PARTITIONS
+    for index in range(PARTITIONS):
+        assert broker.at(topic, index).bounds(topic, index) == (7, RECORDS)
+
+    admin.delete_topics([made])[made].result(_PATIENCE_S)
+    with pytest.raises(KafkaException) as refused:
+        admin.delete_topics([made])[made].result(_PATIENCE_S)
+    assert refused.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def test_kafka_python_administers(broker: WorkersBroker, topic: str) -> None:
+    """Groups are listed once, although all brokers are asked for them."""
+    broker.client().commit(topic, {(topic, 0): 3})
+    admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{broker.port + 1}")
+    made = f"{topic}-made"
+    admin.create_topics([PythonTopic(made, 2, 1)])
+    assert made in admin.list_topics()
+    admin.delete_topics([made])
+    assert made not in admin.list_topics()
+    assert [each["group_id"] for each in admin.list_groups()].count(topic) == 1
+    assert admin.list_group_offsets([topic])[topic][PythonPartition(topic, 0)].offset == 3
+    admin.close()
