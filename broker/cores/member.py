@@ -32,6 +32,7 @@ from broker.cores.messages import (
     Stop,
     Verify,
 )
+from broker.cores.pulse import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
 from broker.cores.verifying import verified
 from broker.deferred import Deferred, settled
 from metadata.framing import encode_record
@@ -63,6 +64,7 @@ class Member:
         self._crew = crew
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
+        self._pulse: Pulse | None = None
         self._began_s = 0.0
         self._pause_s = 0.0
         self._behind: dict[Deferred[Any], None] = {}
@@ -112,13 +114,19 @@ class Member:
         self._stopping = True
         if self._started is not None:
             self._started.cancel()
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        self._let_go_of_link()
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def _let_go_of_link(self) -> None:
+        if self._pulse is not None:
+            self._pulse.stop()
+            self._pulse = None
+        if self._link is not None:
+            self._link.close()
+            self._link = None
 
     def _begin(self) -> None:
         if self._stopping:
@@ -171,6 +179,9 @@ class Member:
         )
 
     def _on_ready(self) -> None:
+        assert self._link is not None
+        self._pulse = Pulse(self._broker.loop, self._link, self._on_silence)  # before that recovery may take its time
+        self._pulse.start()
         if self._started is not None:
             if not self._started.done():
                 self._started.set_result(None)
@@ -179,6 +190,11 @@ class Member:
             log.info("%s is back after %.1f s", self, self._broker.loop.time() - self._began_s)
         if self._is_open:
             self.tell(Open())
+
+    def _on_silence(self) -> None:
+        if self._process is not None:
+            log.error("%s has not answered for %.0f s, and is ended", self, BEAT_S * BEATS_WITHOUT_ANSWER)
+            self._process.kill()
 
     def _on_refused(self, reason: str) -> None:
         if self._started is not None and not self._started.done():
@@ -189,7 +205,7 @@ class Member:
 
     def _on_end(self) -> None:
         """The link has ended, and so has the process, or is about to."""
-        self._link = None
+        self._let_go_of_link()
         ended, self._process = self._process, None
         if ended is not None:
             waited = self._broker.loop.run_in_executor(None, ended.wait)

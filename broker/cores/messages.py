@@ -93,6 +93,11 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Beat:
+    """Say that the loop turns: the answer is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Go down in good order. Answered when all is on the disk."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 
-from tests.support.several_workers import WorkersBroker
+from tests.support.data_client import batch
+from tests.support.several_workers import WorkersBroker, until
 
 PARTITIONS = 4
 KILLS = 3
@@ -203,3 +205,36 @@ def test_transactions_go_through_a_workers_death(broker: WorkersBroker) -> None:
     assert len(committed) >= 6
     assert broker.stop() == 0
     assert "Traceback" not in broker.output
+
+
+class ImpatientBroker(WorkersBroker):
+    """Its owner thinks of a worker that is silent for half a second that it hangs."""
+
+    _PROGRAM = """
+import sys
+from broker.cores import pulse
+from broker.main import main
+
+pulse.BEAT_S, pulse.BEATS_WITHOUT_ANSWER = 0.1, 5
+sys.exit(main())
+"""
+
+    def _command(self, config: Path) -> list[str]:
+        return [sys.executable, "-c", self._PROGRAM, str(config)]
+
+
+def test_a_worker_that_hangs_is_ended_and_another_comes(tmp_path: Path) -> None:
+    """Its connections end, too, so that clients do not wait for it."""
+    broker = ImpatientBroker(tmp_path)
+    broker.client().create_topic("t", PARTITIONS)
+    theirs = broker.leaders("t").index(2)
+    broker.at("t", theirs).produce("t", batch(b"before"), theirs)
+    [worker] = broker.worker_ids()
+    os.kill(worker, signal.SIGSTOP)
+    wait_for_another(broker, worker)
+    broker.forget_clients()
+    until(lambda: broker.at("t", theirs).produce("t", batch(b"after"), theirs))
+    assert broker.at("t", theirs).values("t", theirs) == [b"before", b"after"]
+    assert broker.stop() == 0
+    assert "has not answered for" in broker.output
+    assert "was killed by SIGKILL" in broker.output
