@@ -11,7 +11,7 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -103,11 +103,9 @@ def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = No
         logging.getLogger(name)
 
 
-def settings() -> tuple[str, bool]:
-    """The level of the root, and whether lines are JSON: what `setup` takes for another process."""
-    root = logging.getLogger()
-    as_json = any(isinstance(each.formatter, _Json) for each in root.handlers)
-    return _level_name(root.level), as_json
+def writes_json() -> bool:
+    """Whether `setup` was told so."""
+    return any(isinstance(each.formatter, _Json) for each in logging.getLogger().handlers)
 
 
 def install_signals(loop: asyncio.AbstractEventLoop) -> None:
@@ -123,14 +121,14 @@ def step_level(step: int) -> None:
     nearest = min(range(len(order)), key=lambda index: abs(order[index] - root.level))
     root.setLevel(order[max(0, min(nearest + step, len(order) - 1))])
     logging.getLogger(__name__).log(root.level, "log level is %s now", _NAMES[root.level])
+    _tell_subscribers()
 
 
 def levels() -> Mapping[str, str]:
     """All loggers by name, in order, with the level that each goes by: ours, Kafka's, and `root`."""
     from broker.kafka_loggers import KAFKA_LOGGERS
 
-    ours = (name for name, logger in logging.root.manager.loggerDict.items() if isinstance(logger, logging.Logger))
-    names = {name for name in ours if name.partition(".")[0] in _ROOM_NAMES} | KAFKA_LOGGERS | {ROOT}
+    names = {logger.name for logger in _ours()} | KAFKA_LOGGERS | {ROOT}
     return {name: _level_name(_logger(name).getEffectiveLevel()) for name in sorted(names)}
 
 
@@ -149,9 +147,44 @@ def set_level(name: str, level: str | None) -> None:
     """Give a logger a level, or with None take its own away, so that it goes by the one above. Raises LoggerError."""
     check_level(name, level)
     _logger(name).setLevel(LEVELS[level] if level is not None else logging.NOTSET)
+    _tell_subscribers()
+
+
+def own_levels() -> dict[str, str]:
+    """The levels that were set, by logger, `root` among them; all other loggers go by the one above."""
+    own = {logger.name: _level_name(logger.level) for logger in _ours() if logger.level != logging.NOTSET}
+    return {ROOT: _level_name(logging.getLogger().level), **own}
+
+
+def take_over(levels: Mapping[str, str]) -> None:
+    """Have the levels that another process has told as `own_levels`, and no others."""
+    for logger in _ours():
+        if logger.name not in levels:
+            logger.setLevel(logging.NOTSET)
+    for name, level in levels.items():
+        _logger(name).setLevel(LEVELS[level])
+
+
+_subscribers: list[Callable[[], None]] = []
+
+
+def subscribe(callback: Callable[[], None]) -> None:
+    """Call `callback()` after a level was set."""
+    _subscribers.append(callback)
+
+
+def _tell_subscribers() -> None:
+    for callback in _subscribers:
+        callback()
 
 
 _ROOM_NAMES = frozenset(name.partition(".")[0] for name in ROOMS)
+
+
+def _ours() -> list[logging.Logger]:
+    """The loggers of rooms that there are."""
+    found = (each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger))
+    return [each for each in found if each.name.partition(".")[0] in _ROOM_NAMES]
 
 
 def _logger(name: str) -> logging.Logger:

@@ -123,7 +123,7 @@ def plan_replacement(
 def plan_levels(config: BrokerConfig, name: str, alterations: Collection[Alteration]) -> Changes:
     """Which levels of loggers would change (KIP-412); they are no part of the metadata."""
     _check_request(alterations, values_optional=True)
-    if _node_id(name) != config.node_id:
+    if not config.is_own_id(_node_id(name)):  # each worker's: one process's levels are those of all
         raise _invalid_request(f"Unexpected node id. Expected {config.node_id}, but received {name}")
     changes: Changes = {}
     for each in alterations:
@@ -215,8 +215,9 @@ def _node_id(name: str) -> int:
 
 
 def _check_broker_name(config: BrokerConfig, name: str) -> None:
-    if name and _node_id(name) != config.node_id:
-        raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}")
+    if name and (node_id := _node_id(name)) != config.node_id:
+        why = ", a worker that has the configuration of the first one" if config.is_own_id(node_id) else ""
+        raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}{why}")
 
 
 def _check_broker(config: BrokerConfig, name: str, texts: Mapping[str, str]) -> None:

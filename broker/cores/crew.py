@@ -6,12 +6,14 @@ All of it belongs to the event loop's thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from broker import logs
 from broker.coordinators.markers import Marker
 from broker.cores.member import Member
-from broker.cores.messages import DirectoryFailed, Mark, Records
+from broker.cores.messages import DirectoryFailed, LogLevels, Mark, Records
 from broker.cores.placement import worker_of
 from broker.deferred import Deferred, settled
 from metadata.framing import MetadataRecord, encode_record
@@ -22,6 +24,9 @@ from storage.log.directory import LogDirectory
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.network.listener import Listener
+
+
+log = logging.getLogger(__name__)
 
 
 class Crew:
@@ -54,6 +59,10 @@ class Crew:
 
     async def start(self, deleted_topics: set[bytes]) -> None:
         """Have all of them open their logs. Raises CannotStart."""
+        log.warning(
+            "num.workers is %d: there are no share groups; their requests are answered with UNSUPPORTED_VERSION",
+            self._broker.config.num_workers,
+        )
         controller = self._broker.controller
         self._deleted_topics |= deleted_topics
         for directory in self._broker.logs.directories:
@@ -61,6 +70,7 @@ class Crew:
                 directory.share_lock()
         controller.followers = self
         controller.on_topic_deleted(self._on_topic_deleted)
+        logs.subscribe(self._tell_log_levels)
         await asyncio.gather(*(each.start() for each in self._members))
 
     def open(self) -> None:
@@ -93,6 +103,13 @@ class Crew:
 
     def _on_topic_deleted(self, topic: TopicImage) -> None:
         self._deleted_topics.add(topic.topic_id)
+
+    # -- logging -------------------------------------------------------------------------------------------------------
+
+    def _tell_log_levels(self) -> None:
+        message = LogLevels(logs.own_levels())
+        for each in self._members:
+            each.tell(message)
 
     # -- partitions ----------------------------------------------------------------------------------------------------
 

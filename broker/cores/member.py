@@ -175,7 +175,8 @@ class Member:
             dict(broker.missing),
             tuple(GivenListener(each.name, each.security_protocol, each.handles) for each in self._listeners),
             broker.ports,
-            *logs.settings(),
+            logs.own_levels(),
+            logs.writes_json(),
         )
 
     def _on_ready(self) -> None:

@@ -63,7 +63,7 @@ class Begin:
     missing: Missing
     listeners: tuple[GivenListener, ...]
     ports: Mapping[str, tuple[int, ...]]
-    log_level: str
+    log_levels: Mapping[str, str]
     log_as_json: bool
 
 
@@ -90,6 +90,13 @@ class Mark:
     marker: Marker
     topic: str
     partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogLevels:
+    """The levels that were set, by logger."""
+
+    levels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

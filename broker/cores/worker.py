@@ -7,13 +7,14 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from broker import logs
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.controller import Controller
 from broker.coordinators.markers import append_marker
 from broker.cores.data import open_data
 from broker.cores.link import Link
-from broker.cores.messages import Begin, DirectoryFailed, Mark, Open, Ready, Records, Stop
+from broker.cores.messages import Begin, DirectoryFailed, LogLevels, Mark, Open, Ready, Records, Stop
 from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
 from broker.cores.requests import rows_of_a_worker
 from broker.deferred import Deferred
@@ -134,6 +135,8 @@ class Worker(Broker):
             for directory in self.logs.directories:
                 if directory.path == message.path:
                     directory.fail(message.reason)
+        elif isinstance(message, LogLevels):
+            logs.take_over(message.levels)
         elif isinstance(message, Open):
             self._let_in()
         elif isinstance(message, Stop):

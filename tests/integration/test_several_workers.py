@@ -16,11 +16,19 @@ from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigs
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.incremental_alter_configs import (
+    INCREMENTAL_ALTER_CONFIGS,
+    AlterableConfig,
+    AlterConfigsResource,
+)
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
-from tests.support.brokers import OurBroker
+from protocol.messages.share_fetch import SHARE_FETCH
+from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import Refused, batch
 from tests.support.several_workers import WorkersBroker, until
+from tests.support.txn_client import TxnClient
 
 
 @pytest.fixture
@@ -120,6 +128,44 @@ def test_a_broker_tells_of_itself(broker: WorkersBroker) -> None:
         [directory] = broker.client(worker).call(DESCRIBE_LOG_DIRS, 4, topics=None).results
         found = [each.partition_index for topic in directory.topics if topic.name == "t" for each in topic.partitions]
         assert found == [index for index in (0, 1) if broker.at("t", index) is broker.client(worker)]
+
+
+def test_share_groups_are_refused(broker: WorkersBroker) -> None:
+    """As by an Apache Kafka that has them switched off, whomever a member asks; the start has said so."""
+    assert "there are no share groups" in broker.output
+    for worker in (0, 1):
+        for api in (SHARE_GROUP_HEARTBEAT, SHARE_FETCH):
+            answer = broker.client(worker).call(api, 1, group_id="g", member_id="m" * 22)
+            assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_levels_of_loggers_are_those_of_all(broker: WorkersBroker) -> None:
+    """Set under any worker's id, and by signals; a worker that comes anew has them, too."""
+
+    def tells_of_connections(worker: int) -> bool:
+        port = broker.port + worker
+        before = len(broker.output)
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            with TxnClient(HOST, port):
+                pass
+            told = broker.output[before:].splitlines()
+            if any("DEBUG broker.network" in line and ("[worker 1]" in line) == bool(worker) for line in told):
+                return True
+        return False
+
+    assert not tells_of_connections(1)
+    level = AlterableConfig(name="broker.network", config_operation=0, value="DEBUG")
+    resource = AlterConfigsResource(resource_type=8, resource_name="2", configs=[level])
+    answer = broker.client(1).call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource])
+    assert answer.responses[0].error_code == ErrorCode.NONE
+    assert tells_of_connections(0)
+    assert tells_of_connections(1)
+    [process_id] = broker.worker_ids()
+    os.kill(process_id, signal.SIGKILL)
+    broker.forget_clients()
+    until(lambda: broker.client(1).topics())
+    assert tells_of_connections(1)
 
 
 @pytest.mark.parametrize("version", [11, 12])

@@ -20,11 +20,13 @@ def restored() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     levels = {name: logging.getLogger(name).level for name in (*logs.ROOMS, *MEANINGS.values())}
+    subscribers = list(logs._subscribers)
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
     for name, number in levels.items():
         logging.getLogger(name).setLevel(number)
+    logs._subscribers[:] = subscribers
 
 
 @pytest.fixture
@@ -95,6 +97,26 @@ def test_signals_step_through_the_levels(stream: io.StringIO) -> None:
     for _ in range(9):
         logs.step_level(+1)
     assert root.level == logs.LEVELS["FATAL"]
+
+
+def test_another_process_takes_levels_over() -> None:
+    """Those that were set, by whichever name, and no others; whoever asked for it is told of each change."""
+    logs.setup("WARN")
+    logs.set_level("kafka.network.Processor", "TRACE")
+    told = logs.own_levels()
+    assert told == {"root": "WARN", "broker.network": "TRACE"}
+
+    logs.setup("INFO")
+    logs.set_level("broker.network", None)
+    logs.set_level("storage", "DEBUG")
+    seen: list[dict[str, str]] = []
+    logs.subscribe(lambda: seen.append(logs.own_levels()))
+    logs.take_over(told)
+    assert logs.own_levels() == told
+    assert seen == []
+    logs.set_level("storage", "ERROR")
+    logs.step_level(+1)
+    assert seen == [{**told, "storage": "ERROR"}, {**told, "storage": "ERROR", "root": "ERROR"}]
 
 
 def test_every_logger_of_kafka_is_listed_with_its_level() -> None:
