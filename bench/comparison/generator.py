@@ -74,18 +74,40 @@ def language() -> str:
     return "Go" if command()[0] == str(_PROGRAM) else "Python"
 
 
+class Generator:
+    """One that has connected its clients to a broker at `address`, and waits. Raises SystemExit where it fails."""
+
+    def __init__(self, address: str, seconds: float, clients: Sequence[Client], folder: Path) -> None:
+        plan = Plan(address, seconds, clients).write(folder)
+        self._process = subprocess.Popen(
+            [*command(), str(plan)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
+        )
+        assert self._process.stdout
+        self._process.stdout.readline()
+
+    def go(self) -> None:
+        """Begin."""
+        assert self._process.stdin
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def outcome(self) -> dict[str, Outcome]:
+        """What each group has done, when the time is over."""
+        answer, _ = self._process.communicate()
+        if self._process.returncode:
+            raise SystemExit(f"the load generator ended with {self._process.returncode}")
+        return {group: Outcome(**found) for group, found in json.loads(answer).items()}
+
+
 def run(broker: RunningBroker, seconds: float, clients: Sequence[Client]) -> Outcomes:
     """Put so many clients on a broker for so long. Raises SystemExit with what the generator has to say."""
     with tempfile.TemporaryDirectory(prefix="plan-") as scratch:
-        plan = Plan(broker.bootstrap, seconds, clients).write(Path(scratch))
-        with subprocess.Popen(
-            [*command(), str(plan)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
-        ) as process:
-            assert process.stdout
-            process.stdout.readline()
-            before = cpu_seconds(broker.pid)
-            answer, _ = process.communicate("go\n")
-            used = cpu_seconds(broker.pid) - before
-    if process.returncode:
-        raise SystemExit(f"the load generator ended with {process.returncode}; the broker:\n{broker.output[-2000:]}")
-    return Outcomes(used, {group: Outcome(**found) for group, found in json.loads(answer).items()})
+        generator = Generator(broker.bootstrap, seconds, clients, Path(scratch))
+        before = cpu_seconds(broker.pid)
+        generator.go()
+        try:
+            groups = generator.outcome()
+        except SystemExit as end:
+            raise SystemExit(f"{end}; the broker:\n{broker.output[-2000:]}") from None
+        used = cpu_seconds(broker.pid) - before
+    return Outcomes(used, groups)

@@ -1,4 +1,4 @@
-"""What a process uses, as /proc tells."""
+"""What a process uses, and what the machine does, as /proc tells."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ def cpu_seconds(pid: int) -> float:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     own = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
     return own + sum(cpu_seconds(int(child)) for child in children)
+
+
+def machine_seconds() -> float:
+    """Processor time of all processes on all cores, since the machine was started."""
+    user, nice, system, _idle, _waiting, *interrupts = map(int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mb(pid: int) -> float:
