@@ -203,6 +203,7 @@ def test_a_worker_that_dies_is_restarted_and_the_others_go_on(broker: WorkersBro
 
     os.kill(process_id, signal.SIGKILL)
     owner.set_topic_config("t", "max.message.bytes", "100000")
+    owner.create_topic("meanwhile", 2)
     own = next(index for index in (0, 1) if broker.at("t", index) is owner)
     owner.produce("t", batch(b"meanwhile"), own)
     broker.forget_clients()
@@ -214,6 +215,9 @@ def test_a_worker_that_dies_is_restarted_and_the_others_go_on(broker: WorkersBro
     with pytest.raises(Refused):
         write(broker, "t", other, b"v" * 200_000)
     assert broker.worker_ids() not in ([process_id], [])
+    for index in (0, 1):
+        write(broker, "meanwhile", index, b"new")
+    assert values(broker, "meanwhile", 2) == [[b"new"], [b"new"]]
 
 
 def test_the_owners_death_is_that_of_all(tmp_path: Path) -> None:
