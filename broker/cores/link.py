@@ -166,16 +166,16 @@ class Link:
         incoming = self._incoming
         incoming += data
         position = 0
-        while len(incoming) - position >= LENGTH.size:
-            end = position + LENGTH.size + LENGTH.unpack_from(incoming, position)[0]
-            if len(incoming) < end:
-                break
-            message = pickle.loads(memoryview(incoming)[position + LENGTH.size : end])
-            position = end
-            self._receive(*message)
-            if self.ended:
-                return
-        del incoming[:position]
+        try:
+            while not self.ended and len(incoming) - position >= LENGTH.size:
+                end = position + LENGTH.size + LENGTH.unpack_from(incoming, position)[0]
+                if len(incoming) < end:
+                    break
+                message = pickle.loads(memoryview(incoming)[position + LENGTH.size : end])
+                position = end
+                self._receive(*message)
+        finally:  # whatever goes wrong, no message is served twice
+            del incoming[:position]
 
     def _receive(self, kind: Kind, number: int, value: Any) -> None:
         if kind is Kind.ANSWER or kind is Kind.FAILURE:
@@ -191,10 +191,8 @@ class Link:
             self._answer_failure(kind, number, value, error)
             return
         if kind is Kind.ASK:
-            if isinstance(answer, Deferred):
-                answer.add_done_callback(lambda done: self._answer_done(number, value, done))
-            else:
-                self._send(Kind.ANSWER, number, answer)
+            answered = answer if isinstance(answer, Deferred) else Deferred.resolved(answer)
+            answered.add_done_callback(lambda done: self._answer_done(number, value, done))
 
     def _answer_done(self, number: int, asked: object, done: Deferred[Any]) -> None:
         try:

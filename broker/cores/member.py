@@ -50,6 +50,8 @@ log = logging.getLogger(__name__)
 #: A worker that dies is started again at once, then after so many seconds, twice as many each time up to the most.
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
+#: A process whose link has ended has so long to end, too.
+LAST_WORDS_S = 10.0
 #: One that has lived for so long has not died of its start.
 SOUND_AFTER_S = 60.0
 
@@ -69,6 +71,7 @@ class Member:
         self._pause_s = 0.0
         self._behind: dict[Deferred[Any], None] = {}
         self._started: asyncio.Future[None] | None = None
+        self._is_ready = False
         self._is_open = False
         self._stopping = False
 
@@ -121,6 +124,7 @@ class Member:
             self._process = None
 
     def _let_go_of_link(self) -> None:
+        self._is_ready = False
         if self._pulse is not None:
             self._pulse.stop()
             self._pulse = None
@@ -181,6 +185,7 @@ class Member:
 
     def _on_ready(self) -> None:
         assert self._link is not None
+        self._is_ready = True
         self._pulse = Pulse(self._broker.loop, self._link, self._on_silence)  # before that recovery may take its time
         self._pulse.start()
         if self._started is not None:
@@ -209,7 +214,7 @@ class Member:
         self._let_go_of_link()
         ended, self._process = self._process, None
         if ended is not None:
-            waited = self._broker.loop.run_in_executor(None, ended.wait)
+            waited = self._broker.loop.run_in_executor(None, _wait, ended)
             waited.add_done_callback(lambda done: self._ended(_how(done.result())))
 
     def _ended(self, how: str) -> None:
@@ -253,8 +258,11 @@ class Member:
         done.add_done_callback(forget)
 
     def when_caught_up(self) -> Deferred[None]:
-        """Resolves once it has carried out what it was told, or has ended."""
-        return settled(list(self._behind))
+        """Resolves once it has carried out what it was told, or has ended.
+
+        One that opens its logs is not waited for, as that may take long: it lets clients in after it was told all.
+        """
+        return settled(list(self._behind) if self._is_ready else [])
 
     def mark(self, message: Mark) -> Deferred[ErrorCode]:
         """Have a marker written; NOT_LEADER_OR_FOLLOWER where it is away."""
@@ -299,6 +307,15 @@ class Member:
             self._broker.controller.record_placements(message.placed)
         except (OSError, StorageError) as error:
             log.warning("The metadata cannot be told where partitions of %s are: %s", self, error)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process that is about to end, and has to."""
+    try:
+        return process.wait(LAST_WORDS_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
 
 
 def _how(code: int) -> str:

@@ -46,6 +46,7 @@ def _fail(error: Exception) -> object:
 answers: dict[str, Callable[[], object]] = {
     "one": lambda: 1,
     "later": lambda: later,
+    "unpicklable": lambda: lambda: None,
     "fails": lambda: _fail(ValueError("so")),
     "fails badly": lambda: _fail(Unpicklable("so", "not")),
 }
@@ -99,6 +100,11 @@ def test_what_is_asked_is_answered_under_its_number() -> None:
             fails.result()
         with pytest.raises(RuntimeError, match="Unpicklable: so"):
             badly.result()
+        unpicklable = one.link.ask("unpicklable")
+        await until(lambda: unpicklable.done)
+        assert other.heard == ["later", "one", "fails", "fails badly", "unpicklable"]
+        with pytest.raises(Exception, match="pickle"):
+            unpicklable.result()
         later.resolve("at last")
         await until(lambda: slow.done)
         assert slow.result() == "at last"

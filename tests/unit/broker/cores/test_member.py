@@ -1,0 +1,77 @@
+"""A worker as the owner sees it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.cores.link import LinkEnded
+from broker.cores.member import Member
+from broker.cores.messages import Open, Ready, Records
+from broker.deferred import Deferred
+from tests.support.fake_loop import FakeLoop
+
+
+class WorkersLink:
+    """Remembers what is said, and answers when the test does."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.asked: list[Deferred[None]] = []
+
+    def tell(self, message: Any) -> None:
+        self.told.append(message)
+
+    def ask(self, message: Any) -> Deferred[None]:
+        self.asked.append(Deferred())
+        return self.asked[-1]
+
+    def close(self) -> None:
+        for each in self.asked:
+            if not each.done:
+                each.fail(LinkEnded())
+
+
+@pytest.fixture
+def link() -> WorkersLink:
+    return WorkersLink()
+
+
+@pytest.fixture
+def member(link: WorkersLink) -> Member:
+    loop: Any = FakeLoop()
+    loop.time = lambda: 0.0
+    broker: Any = SimpleNamespace(loop=loop)
+    made = Member(broker, 1, [], SimpleNamespace())  # type: ignore[arg-type]
+    made._link = link  # type: ignore[assignment]
+    return made
+
+
+def test_one_that_opens_its_logs_is_not_waited_for(member: Member, link: WorkersLink) -> None:
+    """It hears all that was recorded meanwhile before it lets clients in; from then on it is."""
+    member.open()
+    link.told.clear()
+    member.follow(Records(1, ()))
+    assert member.when_caught_up().done
+    assert link.told == []
+
+    member._serve(Ready())
+    assert link.told == [Open()]
+    caught_up = member.when_caught_up()
+    assert not caught_up.done
+    link.asked[0].resolve(None)
+    assert caught_up.done
+
+
+def test_one_that_has_ended_is_not_waited_for(member: Member, link: WorkersLink) -> None:
+    """It begins anew with all of it."""
+    member._serve(Ready())
+    member.follow(Records(1, ()))
+    caught_up = member.when_caught_up()
+    member.kill()
+    assert caught_up.done
+    member.follow(Records(2, ()))
+    assert member.when_caught_up().done
+    assert len(link.asked) == 1
