@@ -81,6 +81,8 @@ class InstantBackground(Background):
 class DataBroker:
     """The broker. `call` is a request of a client, answered as far as it can be at this moment."""
 
+    remote_transactions: Any = None
+
     def __init__(
         self,
         directory: Path,

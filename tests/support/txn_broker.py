@@ -40,8 +40,6 @@ class TxnBroker(DataBroker):
     is in the log, is the last thing that happens.
     """
 
-    remote_transactions: Any = None
-
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
         super().__init__(directory)
         self.crash_after: int | None = None
