@@ -208,14 +208,14 @@ def test_transactions_go_through_a_workers_death(broker: WorkersBroker) -> None:
 
 
 class ImpatientBroker(WorkersBroker):
-    """Its owner thinks of a worker that is silent for half a second that it hangs."""
+    """Its owner thinks of a worker that is silent for three seconds that it hangs."""
 
     _PROGRAM = """
 import sys
 from broker.cores import pulse
 from broker.main import main
 
-pulse.BEAT_S, pulse.BEATS_WITHOUT_ANSWER = 0.1, 5
+pulse.BEAT_S, pulse.BEATS_WITHOUT_ANSWER = 0.2, 15
 sys.exit(main())
 """
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -161,6 +163,53 @@ def test_librdkafka_moves_records_and_their_offsets_as_one(broker: WorkersBroker
         found = broker.at(output, partition).committed_values(output, partition)
         assert sorted(found) == sorted(values(partition))
     assert broker.client().committed(topic, topic, range(PARTITIONS)) == [RECORDS] * PARTITIONS
+
+
+def check_every_third_is_missing(broker: WorkersBroker, topic: str) -> None:
+    """Of what was written in transactions with a record for each partition."""
+    broker.client().settled(topic)
+    for partition in range(PARTITIONS):
+        client = broker.at(topic, partition)
+        assert client.committed_values(topic, partition) == [b"%d" % number for number in range(9) if number % 3]
+        assert client.latest(topic, partition, committed=True) == client.latest(topic, partition, committed=False) == 18
+
+
+def test_kafka_python_commits_and_aborts(broker: WorkersBroker, topic: str) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=topic)
+    producer.init_transactions()
+    for number in range(9):
+        producer.begin_transaction()
+        for partition in range(PARTITIONS):
+            producer.send(topic, b"%d" % number, partition=partition)
+        producer.flush()
+        if number % 3:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+    producer.close()
+    check_every_third_is_missing(broker, topic)
+
+
+def test_aiokafka_commits_aborts_and_reads(broker: WorkersBroker, topic: str) -> None:
+    """In a group."""
+
+    async def scenario() -> Counter[bytes]:
+        async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=topic) as producer:
+            for number in range(9):
+                await producer.begin_transaction()
+                for partition in range(PARTITIONS):
+                    await producer.send_and_wait(topic, b"%d" % number, partition=partition)
+                if number % 3:
+                    await producer.commit_transaction()
+                else:
+                    await producer.abort_transaction()
+        settings = {"bootstrap_servers": broker.bootstrap, "group_id": topic, "auto_offset_reset": "earliest"}
+        async with AIOKafkaConsumer(topic, isolation_level="read_committed", **settings) as consumer:
+            return Counter([(await consumer.getone()).value for _ in range(6 * PARTITIONS)])
+
+    seen = asyncio.run(asyncio.wait_for(scenario(), _PATIENCE_S))
+    assert seen == {b"%d" % number: PARTITIONS for number in range(9) if number % 3}
+    check_every_third_is_missing(broker, topic)
 
 
 def test_librdkafka_administers(broker: WorkersBroker, topic: str) -> None:

@@ -63,7 +63,7 @@ class WorkersBroker(OurBroker):
     def worker_ids(self) -> list[int]:
         """The processes of the other workers."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [int(each) for each in children if "cores/process.py" in Path(f"/proc/{each}/cmdline").read_text()]
+        return [int(each) for each in children if "cores/process.py" in _command_line(each)]
 
     def forget_clients(self) -> None:
         """Close all connections; the next ones are new."""
@@ -78,6 +78,14 @@ class WorkersBroker(OurBroker):
     def kill(self) -> None:
         self.forget_clients()
         super().kill()
+
+
+def _command_line(process_id: str) -> str:
+    """Empty where the process has just gone."""
+    try:
+        return Path(f"/proc/{process_id}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 def until(attempt: Callable[[], T]) -> T:
