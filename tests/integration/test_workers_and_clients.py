@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -251,3 +252,33 @@ def test_kafka_python_administers(broker: WorkersBroker, topic: str) -> None:
     assert [each["group_id"] for each in admin.list_groups()].count(topic) == 1
     assert admin.list_group_offsets([topic])[topic][PythonPartition(topic, 0)].offset == 3
     admin.close()
+
+
+def test_clients_go_on_with_another_number_of_workers(tmp_path: Path) -> None:
+    """Partitions have another leader then, in the same epoch perhaps; a producer and a consumer live through that."""
+    broker = WorkersBroker(tmp_path, most=3)
+    broker.client().create_topic("t", PARTITIONS)
+    quick = {"bootstrap.servers": broker.bootstrap, "reconnect.backoff.max.ms": 100, "log_level": 0}
+    producer = Producer({**quick, "enable.idempotence": True})
+    consumer = Consumer({**quick, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["t"])
+    sent, read = 0, [[] for _ in range(PARTITIONS)]  # type: ignore[var-annotated]
+    for count in (2, 3, 1, 2):
+        if count != broker.count:
+            assert broker.stop() == 0
+            broker.count = count
+            broker.start()
+        for _ in range(RECORDS):
+            for partition in range(PARTITIONS):
+                producer.produce("t", b"%d" % sent, partition=partition)
+            sent += 1
+        assert producer.flush(_PATIENCE_S) == 0
+        deadline = time.monotonic() + _PATIENCE_S
+        while sum(map(len, read)) < sent * PARTITIONS:
+            assert time.monotonic() < deadline
+            for record in consumer.consume(1000, timeout=0.5):
+                if record.error() is None:
+                    read[record.partition()].append(record.value())
+    consumer.close()
+    assert read == [[b"%d" % number for number in range(sent)]] * PARTITIONS
+    assert broker.stop() == 0

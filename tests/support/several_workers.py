@@ -36,12 +36,17 @@ def free_ports(count: int) -> int:
 
 
 class WorkersBroker(OurBroker):
-    """`count` workers; `client(k)` is connected to worker k."""
+    """`count` workers, at most `most`; `client(k)` is connected to worker k."""
 
-    def __init__(self, directory: Path, count: int = 2, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, count: int = 2, properties: Mapping[str, str] | None = None, *, most: int = 0
+    ) -> None:
         self.count = count
         self._clients: dict[int, TxnClient] = {}
-        super().__init__(directory, {"num.workers": str(count), **(properties or {})}, port=free_ports(count))
+        super().__init__(directory, properties, port=free_ports(max(count, most)))
+
+    def _own_properties(self) -> dict[str, str]:
+        return {**super()._own_properties(), "num.workers": str(self.count)}
 
     def client(self, worker: int = 0) -> TxnClient:
         if worker not in self._clients:
