@@ -14,6 +14,7 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
                                                            start the broker with a server.properties
        pybroker --help-broker                              what the options of the broker do
        pybroker pipeline SPEC.yaml [...]                   run a data pipeline on Spark
+       pybroker produce --topic T [--follow] [FILE...]     send lines of files, or of standard input, into a topic
        pybroker dump-log --files FILE,... [...]            print what is in files of a log directory
        pybroker format -c CONFIG [-t CLUSTER_ID] [...]     make log directories ready (else done at the first start)
        pybroker verify DIR... [--deep] [--repair] [...]    check (and repair) the log directories of a stopped broker
@@ -48,6 +49,10 @@ def main() -> NoReturn:
             from pybroker.pipeline.main import main as pipeline
 
             sys.exit(pipeline(arguments))
+        case ["produce", *arguments]:
+            from pybroker.cli.produce import main as produce
+
+            sys.exit(produce(arguments))
         case [command, *arguments] if command in OFFLINE:
             _become(OFFLINE[command], arguments)
         case [word, *_] if _is_no_file(word):
@@ -65,7 +70,7 @@ def _is_no_file(word: str) -> bool:
 def _hint(word: str) -> str:
     from difflib import get_close_matches
 
-    commands = sorted([*OFFLINE, "pipeline"])
+    commands = sorted([*OFFLINE, "pipeline", "produce"])
     near = get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
 

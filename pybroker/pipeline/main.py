@@ -6,7 +6,6 @@ a specification that is not right.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -14,8 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
+from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.jars import JarsUnavailableError
 from pybroker.pipeline.java import JavaNotFoundError
 from pybroker.pipeline.spec import Pipeline, SpecError, load
@@ -26,16 +26,9 @@ if TYPE_CHECKING:
 _POLL_S = 0.5
 
 
-class _Parser(argparse.ArgumentParser):
-    """Tells a mistake in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (--help shows the options)\n")
-
-
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    parser = _Parser(prog="pybroker pipeline", description="Run a data pipeline on Spark.")
+    parser = OneLineParser(prog="pybroker pipeline", description="Run a data pipeline on Spark.")
     parser.add_argument("spec", type=Path, help="the specification, a YAML file")
     parser.add_argument(
         "--once", action="store_true", help="read what is there now, whatever the triggers say, and end"

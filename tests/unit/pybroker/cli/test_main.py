@@ -68,7 +68,7 @@ def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]
     [
         ("verfy", "did you mean verify?"),
         ("dumplog", "did you mean dump-log?"),
-        ("start", "there are dump-log, format, pipeline, random-uuid, verify"),
+        ("start", "there are dump-log, format, pipeline, produce, random-uuid, verify"),
     ],
 )
 def test_word_that_is_no_command(

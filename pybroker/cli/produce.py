@@ -1,0 +1,158 @@
+"""`pybroker produce --topic T [FILE...]`: the lines of files or of standard input into a topic, once or for ever.
+
+Exit codes: 0 all is acknowledged, or told to stop while following; 1 a file, the position file, the client library or
+the broker are not to be had; 2 a bad command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.cli.parser import OneLineParser
+
+if TYPE_CHECKING:
+    from pybroker.ship.sender import Target
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_STANDARD_INPUT = Path("-")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    options = _options(arguments)
+    if find_spec("confluent_kafka") is None:
+        return _refuse("it needs a client: pip install '.[client]' in the folder of pybroker's sources", 1)
+    from pybroker.ship.positions import PositionFileError
+    from pybroker.ship.sender import DeliveryError, PropertyError, Target
+
+    target = Target(
+        options.bootstrap_server, options.topic, options.max_line_bytes, options.key_regex, dict(options.property)
+    )
+    try:
+        if options.follow:
+            _follow(options, target)
+        else:
+            _send_once(options, target)
+    except PropertyError as error:
+        return _refuse(f"--property: {error}", 2)
+    except (DeliveryError, PositionFileError) as error:
+        return _refuse(str(error), 1)
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}", 1)
+    except KeyboardInterrupt:
+        return _refuse("interrupted: not all is acknowledged", 1)
+    return 0
+
+
+def _follow(options: argparse.Namespace, target: Target) -> None:
+    from pybroker.ship.positions import PositionFile
+    from pybroker.ship.shipment import Stop, begin, follow
+
+    stop = Stop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop.request)
+    logs = [Path(os.path.abspath(file)) for file in options.files]  # a link stays one: it may point elsewhere later
+    path = options.position or default_position(options.topic, options.bootstrap_server, os.environ)
+    with PositionFile(path, options.topic) as positions:
+        begin(logs, positions, options.max_line_bytes, from_beginning=options.from_beginning)
+        for log in logs:
+            position = positions.positions[str(log)]
+            _tell(f"{log}: " + ("is not there yet" if position is None else f"from byte {position.offset}"))
+        follow(logs, target, positions, stop, _tell)
+
+
+def _send_once(options: argparse.Namespace, target: Target) -> None:
+    from pybroker.ship.shipment import send_once
+
+    inputs: dict[Path, int] = {}
+    for file in options.files or [_STANDARD_INPUT]:
+        inputs[file] = sys.stdin.fileno() if file == _STANDARD_INPUT else os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        if file != _STANDARD_INPUT and file.is_dir():
+            raise IsADirectoryError(0, "Is a directory", str(file))
+    count = send_once(inputs, target, options.timeout, _tell)
+    _tell(f"{count} lines are in {target.topic}")
+
+
+def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> Path:
+    """Return the position file of a topic where none is named."""
+    state = Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    return state / "pybroker" / f"{topic}@{re.sub(r'[^A-Za-z0-9.-]', '_', bootstrap)}.json"
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = OneLineParser(prog="pybroker produce", description="Send the lines of files into a topic.")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="- or none: standard input")
+    parser.add_argument("--topic", required=True, type=_topic)
+    parser.add_argument("--bootstrap-server", default="localhost:9092", metavar="HOST:PORT,...")
+    parser.add_argument("--follow", action="store_true", help="go on as the files grow and are rotated, until SIGTERM")
+    parser.add_argument("--from-beginning", action="store_true", help="of files that have no position yet")
+    parser.add_argument("--position", type=Path, metavar="FILE", help="where --follow keeps how far it has come")
+    parser.add_argument("--key-regex", type=_regex, metavar="REGEX", help="its first group, or all of it, is the key")
+    parser.add_argument("--max-line-bytes", type=_line_bytes, default=1_000_000, help="longer lines are cut")
+    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="without --follow: for a line (30)")
+    parser.add_argument(
+        "--property", type=_property, action="append", default=[], metavar="KEY=VALUE", help="one of librdkafka's own"
+    )
+    options = parser.parse_args(arguments)
+    if options.follow and (not options.files or _STANDARD_INPUT in options.files):
+        parser.error("--follow needs files")
+    if options.follow and options.timeout is not None:
+        parser.error("--timeout is for sending once: --follow waits as long as it takes")
+    for name, value in (("--position", options.position), ("--from-beginning", options.from_beginning)):
+        if value and not options.follow:
+            parser.error(f"{name} is for --follow")
+    options.timeout = options.timeout or 30.0
+    return options
+
+
+def _topic(text: str) -> str:
+    if not _TOPIC.fullmatch(text) or text in {".", ".."}:
+        raise argparse.ArgumentTypeError(f"{text!r} is no topic's name: letters, digits, '.', '_' and '-', 249 at most")
+    return text
+
+
+def _regex(text: str) -> re.Pattern[bytes]:
+    try:
+        return re.compile(os.fsencode(text))
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def _line_bytes(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 100_000_000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 1 and 100000000")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds between 0 and 86400")
+    return seconds
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value
+
+
+def _tell(line: str) -> None:
+    print(f"pybroker produce: {line}", file=sys.stderr, flush=True)
+
+
+def _refuse(line: str, code: int) -> int:
+    _tell(line)
+    return code

@@ -1,0 +1,102 @@
+"""One file of a log, open, whatever its name has become: its lines, and how it is known again."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from pybroker.ship.lines import Line, LineSplitter
+from pybroker.ship.positions import Position
+
+_HEAD_BYTES = 4096
+_CHUNK_BYTES = 256 * 1024
+
+
+class LogFile:
+    """Reads on where it has come to. Its first bytes are remembered: they tell when it is truncated.
+
+    Errors: OSError where it cannot be opened, and for what is no regular file.
+    """
+
+    def __init__(self, path: Path, max_line_bytes: int, offset: int = 0) -> None:
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.status = os.fstat(self.fd)
+        if not stat.S_ISREG(self.status.st_mode):
+            os.close(self.fd)
+            raise OSError(0, "is no regular file", str(path))
+        self.is_cut_off = False
+        """It was truncated, and no copy found: what was not read is gone."""
+        self._lines = LineSplitter(max_line_bytes, offset)
+        self._head = os.pread(self.fd, _HEAD_BYTES, 0)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    @property
+    def line_start(self) -> int:
+        """Behind the last line that was returned."""
+        return self._lines.line_start
+
+    def position_at(self, offset: int) -> Position:
+        """Return the place behind a line that was returned, as a restart needs it; the file may be closed."""
+        return Position.of(self.status, offset, self._head)
+
+    def is_inode(self, status: os.stat_result) -> bool:
+        return (self.status.st_dev, self.status.st_ino) == (status.st_dev, status.st_ino)
+
+    @property
+    def has_head(self) -> bool:
+        """Whether anything was seen of it by which it can be known."""
+        return bool(self._head)
+
+    def begins_as(self, path: Path) -> bool:
+        """Whether the file at `path` begins with the bytes that this one begins with."""
+        try:
+            with path.open("rb") as other:
+                return other.read(len(self._head)) == self._head
+        except OSError:
+            return False
+
+    def is_truncated(self) -> bool:
+        """Whether bytes that were seen are there no more; also when the file has grown again since."""
+        head = os.pread(self.fd, _HEAD_BYTES, 0)
+        if os.fstat(self.fd).st_size < self._lines.offset or not head.startswith(self._head):
+            return True
+        self._head = head
+        return False
+
+    def read(self) -> list[Line]:
+        """Return the lines that end in the next 256 KiB; none where a file was truncated."""
+        if self.is_cut_off:
+            return []
+        data = os.pread(self.fd, _CHUNK_BYTES, self._lines.offset)
+        if not data or self.is_truncated():  # looked at behind the read, or it might happen in between
+            return []
+        return self._lines.feed(data)
+
+    def rest(self) -> Line | None:
+        """Return the last line, of a file that is finished without a newline."""
+        return self._lines.rest()
+
+    def is_read(self) -> bool:
+        return self.is_cut_off or os.fstat(self.fd).st_size <= self._lines.offset
+
+    def was_written(self) -> bool:
+        """Whether anything has been written, and truncated perhaps, since it was opened."""
+        return os.fstat(self.fd).st_mtime_ns != self.status.st_mtime_ns
+
+    def is_empty(self) -> bool:
+        return os.fstat(self.fd).st_size == 0
+
+    def modified_ns(self) -> int:
+        return os.fstat(self.fd).st_mtime_ns
+
+
+def last_line_start(path: Path, max_line_bytes: int) -> int:
+    """Return where the last line begins that has no newline yet: the file's end, where it has none."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        first = file.seek(max(0, size - max_line_bytes))
+        newline = file.read(size - first).rfind(b"\n")
+    return first + newline + 1 if newline >= 0 or first == 0 else size

@@ -1,0 +1,51 @@
+"""What of a log has been sent, and how far it is acknowledged without a gap."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from pybroker.ship.log_file import LogFile
+from pybroker.ship.positions import Position
+
+
+@dataclass(slots=True)
+class Sent:
+    """A line on its way."""
+
+    file: LogFile
+    end: int
+    is_acknowledged: bool = False
+
+
+class Progress:
+    """Lines of one log in the order in which they were sent; acknowledgements come in any."""
+
+    def __init__(self, start: Position | None) -> None:
+        self._position = start
+        self._reached: Sent | None = None
+        self._on_their_way: deque[Sent] = deque()
+
+    def sending(self, file: LogFile, end: int) -> Sent:
+        """Note a line that is handed to the producer now."""
+        sent = Sent(file, end)
+        self._on_their_way.append(sent)
+        return sent
+
+    def take_back(self, sent: Sent) -> None:
+        """Forget the last line: the producer has not taken it."""
+        assert self._on_their_way.pop() is sent
+
+    def acknowledged(self, sent: Sent) -> None:
+        """Note that a line is in the topic, or never will be."""
+        sent.is_acknowledged = True
+        while self._on_their_way and self._on_their_way[0].is_acknowledged:
+            self._reached = self._on_their_way.popleft()
+
+    @property
+    def position(self) -> Position | None:
+        """Before the first line that is not acknowledged."""
+        if self._reached is not None:
+            self._position = self._reached.file.position_at(self._reached.end)
+            self._reached = None
+        return self._position

@@ -1,0 +1,76 @@
+"""Where a log's earlier files are: renamed, or copied before the log was truncated.
+
+Whatever their names, they lie in the log's folder. Compressed ones are out of reach.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pybroker.ship.log_file import LogFile
+from pybroker.ship.positions import Position
+
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z")
+
+
+def locate(path: Path, position: Position) -> Path | None:
+    """Return the file that a position is of: it has its inode and its beginning, or else is a copy of it."""
+    entries = list(_regular_files(path.parent))
+    same = [entry for entry, status in entries if position.is_inode(status) and _is_in(position, entry)]
+    if not same and position.head_bytes:
+        same = [entry for entry, _ in entries if _is_rotated(path, entry) and _is_in(position, entry)]
+    return same[0] if same else None
+
+
+def copy_of(path: Path, truncated: LogFile) -> Path | None:
+    """Return the copy that was made of a log before it was truncated."""
+    for entry, status in _regular_files(path.parent) if truncated.has_head else ():
+        if _is_rotated(path, entry) and status.st_size >= truncated.line_start and truncated.begins_as(entry):
+            return entry
+    return None
+
+
+def rotated_since(path: Path, since_ns: int, known: Iterable[LogFile]) -> list[Path]:
+    """Return the log's earlier files that were written to since then, oldest first, without the known ones."""
+    found = [
+        (status.st_mtime_ns, entry)
+        for entry, status in _regular_files(path.parent)
+        if _is_rotated(path, entry)
+        and status.st_mtime_ns >= since_ns
+        and not any(file.is_inode(status) and file.begins_as(entry) for file in known)
+    ]
+    return [entry for _, entry in sorted(found)]
+
+
+def _is_rotated(path: Path, entry: Path) -> bool:
+    """access.log.1, access.log-20260101 and their like."""
+    name = entry.name
+    return name[: len(path.name) + 1] in {path.name + mark for mark in ".-_"} and not name.endswith(_COMPRESSED)
+
+
+def _regular_files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:  # it may be passed through but not listed: then a log is followed by its name alone
+        return
+    for entry in entries:
+        try:
+            status = entry.stat()
+        except OSError:  # renamed or removed meanwhile
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield entry, status
+
+
+def _is_in(position: Position, entry: Path) -> bool:
+    try:
+        fd = os.open(entry, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return position.is_in(fd)
+    finally:
+        os.close(fd)

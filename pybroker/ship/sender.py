@@ -1,0 +1,154 @@
+"""Lines into a topic, by librdkafka's idempotent producer: in order within a partition, bounded in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from pybroker.ship.lines import Line
+
+_QUEUE_KBYTES = 16 * 1024
+_QUEUE_LINES = 20_000
+_BESIDE_LINE_BYTES = 40_000  # key, headers of record and batch; with the default bound what a topic takes by default
+
+Tell = Callable[[str], None]
+
+
+class PropertyError(Exception):
+    """What librdkafka says against a property."""
+
+
+class DeliveryError(Exception):
+    """Why lines did not get into the topic. `is_size`: the topic takes no batch of that size."""
+
+    def __init__(self, problem: str, *, is_size: bool = False) -> None:
+        super().__init__(problem)
+        self.is_size = is_size
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where lines go, and as what."""
+
+    bootstrap: str
+    topic: str
+    max_line_bytes: int
+    key_regex: re.Pattern[bytes] | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def key(self, value: bytes) -> bytes | None:
+        """Return the first group of the regular expression, or all that it matches; None where it does not."""
+        found = self.key_regex and self.key_regex.search(value)
+        return found[found.re.groups and 1] if found else None
+
+
+class Sender:
+    """One producer. Without a broker it keeps what it has taken, 16 MiB or 20,000 lines at most, and waits.
+
+    timeout_ms: when a line that is not acknowledged has failed; 0: never.
+    one_by_one: batches of one line, so that one which is too large for the topic stands in nobody's way.
+    Errors: PropertyError.
+    """
+
+    def __init__(self, target: Target, tell: Tell, *, timeout_ms: int = 0, one_by_one: bool = False) -> None:
+        self._target = target
+        self._tell = tell
+        self._one_by_one = one_by_one
+        self._is_patient = not timeout_ms
+        self.left_out = 0
+        """Lines that the topic does not take, as they are too large."""
+        self.failure: DeliveryError | None = None
+        self.trouble = ""
+        """What is wrong between here and the broker at the moment, in librdkafka's words."""
+        largest = target.max_line_bytes + _BESIDE_LINE_BYTES
+        properties: dict[str, object] = {
+            "bootstrap.servers": target.bootstrap,
+            "client.id": "pybroker-produce",
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",  # a key's partition is the one that Java clients choose
+            "linger.ms": 20,
+            "message.timeout.ms": timeout_ms,
+            "message.max.bytes": largest,
+            "queue.buffering.max.kbytes": max(_QUEUE_KBYTES, 2 * largest // 1024),
+            "queue.buffering.max.messages": _QUEUE_LINES,
+            "reconnect.backoff.max.ms": 2000,
+            **target.properties,
+            **({"batch.num.messages": 1} if one_by_one else {}),
+            "log_level": 0,
+            "error_cb": self._on_error,
+        }
+        try:
+            self._producer = Producer(properties)
+        except KafkaException as error:
+            raise PropertyError(error.args[0].str()) from None
+
+    def offer(self, path: Path, line: Line, on_settled: Callable[[], None]) -> bool:
+        """Take a line, or return False where no more fit in now; `on_settled` when it is acknowledged.
+
+        Also when it never will be as it is too large, which is told.
+        """
+        on_delivery = partial(self._on_delivery, path, line.start, len(line.value), on_settled)
+        try:
+            key = self._target.key(line.value)
+            self._producer.produce(self._target.topic, line.value, key, on_delivery=on_delivery)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.MSG_SIZE_TOO_LARGE:
+                self._fail(error.args[0])
+                return False
+            self._leave_out(path, line.start, len(line.value), on_settled)
+        if line.cut_bytes:
+            whole = len(line.value) + line.cut_bytes
+            self._tell(
+                f"{path}: the line at byte {line.start} has {whole} bytes: sent without its last {line.cut_bytes}"
+            )
+        return True
+
+    def wait(self, seconds: float) -> None:
+        """Let acknowledgements in; return after the first ones, at the latest after so long."""
+        self._producer.poll(seconds)
+
+    def flush(self, seconds: float) -> int:
+        """Wait until all is acknowledged, so long at most; return how many lines are not."""
+        return self._producer.flush(seconds)
+
+    def abandon(self) -> None:
+        """Drop what is not acknowledged."""
+        self._producer.purge()
+
+    def _on_delivery(
+        self, path: Path, start: int, size: int, on_settled: Callable[[], None], error: KafkaError | None, _: Message
+    ) -> None:
+        if error is None:
+            self.trouble = ""
+            on_settled()
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE and self._one_by_one:
+            self._leave_out(path, start, size, on_settled)
+        else:
+            self._fail(error)
+
+    def _leave_out(self, path: Path, start: int, size: int, on_settled: Callable[[], None]) -> None:
+        self.left_out += 1
+        self._tell(f"{path}: the line at byte {start} is left out: {size} bytes are too many for {self._target.topic}")
+        on_settled()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fail(error)
+        elif error.code() == KafkaError._ALL_BROKERS_DOWN and not self.trouble:
+            self.trouble = f"no broker at {self._target.bootstrap} answers"
+            if self._is_patient:
+                self._tell(f"{self.trouble}: waiting")
+
+    def _fail(self, error: KafkaError) -> None:
+        if self.failure is None:
+            problem = f"{self._target.topic}: {error.str()}"
+            if error.code() == KafkaError._MSG_TIMED_OUT and self.trouble:
+                problem = self.trouble
+            self.failure = DeliveryError(problem, is_size=error.code() == KafkaError.MSG_SIZE_TOO_LARGE)

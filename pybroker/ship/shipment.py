@@ -1,0 +1,190 @@
+"""Lines on their way: of logs that are followed until somebody says stop, or of files and standard input once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from pybroker.ship.follower import Follower
+from pybroker.ship.lines import Line, LineSplitter
+from pybroker.ship.log_file import LogFile
+from pybroker.ship.positions import Position, PositionFile
+from pybroker.ship.progress import Progress
+from pybroker.ship.sender import DeliveryError, Sender, Target, Tell
+
+_POLL_S = 0.2
+_POSITION_EVERY_S = 1.0
+_FLUSH_S = 10.0
+_LONGEST_PAUSE_S = 30
+_CHUNK_BYTES = 256 * 1024
+
+
+class Stop:
+    """Whether the process was told to stop. What a signal's handler may set, as it takes no lock."""
+
+    is_requested = False
+
+    def request(self, *_: object) -> None:
+        self.is_requested = True
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until it is requested."""
+        until = time.monotonic() + seconds
+        while not self.is_requested and time.monotonic() < until:
+            time.sleep(min(_POLL_S, seconds))
+
+
+def follow(logs: Sequence[Path], target: Target, positions: PositionFile, stop: Stop, tell: Tell) -> None:
+    """Send what comes into the logs until told to stop.
+
+    Where the producer fails for good, another begins at the positions, as a restart would.
+    Errors: OSError where a log that is there cannot be read at the start.
+    """
+    pause_s, one_by_one = 1, False
+    while not stop.is_requested:
+        before = dict(positions.positions)
+        shipment = _Shipment(Sender(target, tell, one_by_one=one_by_one), positions, tell)
+        try:
+            shipment.open(logs, target.max_line_bytes)
+            shipment.run(stop)
+        except DeliveryError as failed:
+            one_by_one = one_by_one or failed.is_size
+            pause_s = 1 if positions.positions != before else min(2 * pause_s, _LONGEST_PAUSE_S)
+            tell(f"{failed}: trying again in {pause_s} s")
+            stop.wait(pause_s)
+        finally:
+            shipment.close()
+
+
+def begin(logs: Sequence[Path], positions: PositionFile, max_line_bytes: int, *, from_beginning: bool) -> None:
+    """Write where logs begin that have no position yet, so that a kill forgets nothing from now on. Errors: OSError."""
+    new: dict[str, Position | None] = {}
+    for log in logs:
+        if str(log) not in positions.positions:
+            follower = Follower(log, max_line_bytes)
+            new[str(log)] = follower.start(from_beginning=from_beginning)
+            follower.close()
+    if new:
+        positions.begin(new)
+
+
+class _Shipment:
+    """Followed logs and one producer."""
+
+    def __init__(self, sender: Sender, positions: PositionFile, tell: Tell) -> None:
+        self._sender = sender
+        self._positions = positions
+        self._tell = tell
+        self._logs: dict[Follower, Progress] = {}
+        self._written_s = time.monotonic()
+        self._cannot_write = ""
+
+    def open(self, logs: Sequence[Path], max_line_bytes: int) -> None:
+        """Go on at the positions. Errors: OSError."""
+        for log in logs:
+            position = self._positions.positions[str(log)]
+            follower = Follower(log, max_line_bytes, self._tell)
+            self._logs[follower] = Progress(position)
+            follower.resume(position, self._positions.written_ns)
+
+    def run(self, stop: Stop) -> None:
+        """Send until told to stop. Errors: DeliveryError."""
+        while not stop.is_requested:
+            sent = 0
+            for follower, progress in self._logs.items():
+                follower.watch()
+                for file, line in follower.read():
+                    if not self._send(follower, progress, file, line, stop):
+                        break
+                    sent += 1
+            self._turn(0 if sent else _POLL_S)
+        left = self._sender.flush(_FLUSH_S)
+        if left:
+            self._tell(f"{_lines(left)} not acknowledged yet: the next start sends them again")
+
+    def close(self) -> None:
+        """Write the positions; what is not acknowledged is dropped."""
+        self._write_positions()
+        self._sender.abandon()
+        for follower in self._logs:
+            follower.close()
+
+    def _send(self, follower: Follower, progress: Progress, file: LogFile, line: Line, stop: Stop) -> bool:
+        """Hand a line to the producer, once it has room; return False where told to stop before."""
+        sent = progress.sending(file, line.end)
+        while not self._sender.offer(follower.path, line, partial(progress.acknowledged, sent)):
+            self._turn(_POLL_S)
+            for each in self._logs:  # however long it takes: what is rotated meanwhile is kept open
+                each.watch()
+            if stop.is_requested:
+                progress.take_back(sent)
+                return False
+        return True
+
+    def _turn(self, seconds: float) -> None:
+        self._sender.wait(seconds)
+        if time.monotonic() >= self._written_s + _POSITION_EVERY_S:
+            self._write_positions()
+        if self._sender.failure is not None:
+            raise self._sender.failure
+
+    def _write_positions(self) -> None:
+        reached = {str(follower.path): progress.position for follower, progress in self._logs.items()}
+        self._written_s = time.monotonic()
+        if all(self._positions.positions.get(path) == position for path, position in reached.items()):
+            return
+        try:
+            self._positions.write(reached)
+            self._cannot_write = ""
+        except OSError as error:  # the one that is there stays true: more is sent again
+            if self._cannot_write != str(error):
+                self._tell(f"{self._positions.path}: {error.strerror}: positions are not kept")
+            self._cannot_write = str(error)
+
+
+def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell: Tell) -> int:
+    """Send all lines of open files or pipes; return how many, once all are acknowledged.
+
+    Errors: DeliveryError, after which some may be in the topic; OSError.
+    """
+    sender = Sender(target, tell, timeout_ms=max(1, round(timeout_s * 1000)))
+    count = acknowledged = 0
+
+    def settled() -> None:
+        nonlocal acknowledged
+        acknowledged += 1
+
+    def send(path: Path, line: Line) -> None:
+        nonlocal count
+        while not sender.offer(path, line, settled):
+            sender.wait(_POLL_S)
+            check()
+        count += 1
+
+    def check() -> None:
+        if sender.failure is not None:
+            sender.abandon()
+            raise DeliveryError(f"{sender.failure}: {_lines(acknowledged)} acknowledged, not the others")
+
+    for path, fd in inputs.items():
+        lines = LineSplitter(target.max_line_bytes)
+        while data := os.read(fd, _CHUNK_BYTES):
+            for line in lines.feed(data):
+                send(path, line)
+            sender.wait(0)
+            check()
+        if (rest := lines.rest()) is not None:
+            send(path, rest)
+    while sender.flush(_POLL_S):
+        check()
+    check()
+    if sender.left_out:
+        raise DeliveryError(f"{target.topic}: {_lines(sender.left_out)} left out")
+    return count
+
+
+def _lines(count: int) -> str:
+    return "1 line is" if count == 1 else f"{count} lines are"

@@ -1,0 +1,101 @@
+"""`pybroker produce` against a broker: files and pipes once, keys, bytes as they are, what is too large."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.brokers import HOST, OurBroker
+from tests.support.data_client import DataClient
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    running = OurBroker(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+def command(broker: OurBroker, topic: str, *arguments: object) -> list[str]:
+    options = ["--topic", topic, "--bootstrap-server", broker.bootstrap, *map(str, arguments)]
+    return [sys.executable, "-m", "pybroker", "produce", *options]
+
+
+def produce(
+    broker: OurBroker, topic: str, *arguments: object, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command(broker, topic, *arguments), input=stdin, capture_output=True, timeout=120)
+
+
+def test_bytes_of_standard_input_are_sent_as_they_are(broker: OurBroker) -> None:
+    """Empty lines, bytes that are no text, a last line without a newline."""
+    done = produce(broker, "stdin", stdin=b"one\n\n\xff\xfe\x00\r\nlast")
+
+    assert (done.returncode, done.stderr) == (0, b"pybroker produce: 4 lines are in stdin\n")
+    with DataClient(HOST, broker.port) as client:
+        assert client.values("stdin") == [b"one", b"", b"\xff\xfe\x00\r", b"last"]
+        assert [record.key for record in client.read_all("stdin")] == [None] * 4
+
+
+def test_files_are_sent_with_keys(broker: OurBroker, tmp_path: Path) -> None:
+    """The first group of the regular expression; null where it matches nothing."""
+    (tmp_path / "one").write_bytes(b"user=7 a\nnobody\n")
+    (tmp_path / "two").write_bytes(b"user=8 b\n")
+    done = produce(broker, "keys", tmp_path / "one", tmp_path / "two", "--key-regex", r"user=(\d+)")
+
+    assert done.returncode == 0
+    with DataClient(HOST, broker.port) as client:
+        found = [(record.key and bytes(record.key), bytes(record.value or b"")) for record in client.read_all("keys")]
+    assert found == [(b"7", b"user=7 a"), (None, b"nobody"), (b"8", b"user=8 b")]
+
+
+def test_line_that_is_too_long_is_cut_and_named(broker: OurBroker, tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.write_bytes(b"short\n" + b"y" * 3_000_000 + b"\nend\n")
+    done = produce(broker, "long", path)
+
+    assert done.returncode == 0
+    told = f"{path}: the line at byte 6 has 3000000 bytes: sent without its last 2000000\n"
+    assert told.encode() in done.stderr
+    with DataClient(HOST, broker.port) as client:
+        assert [len(value) for value in client.values("long")] == [5, 1_000_000, 3]
+
+
+def test_follower_leaves_out_only_the_lines_that_the_topic_does_not_take(broker: OurBroker, tmp_path: Path) -> None:
+    """Many small lines are too much at once: they are sent one by one."""
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("small", configs={"max.message.bytes": 2000})
+        lines = [b"%d" % number + b"x" * 100 for number in range(300)]
+        path = tmp_path / "log"
+        path.write_bytes(b"\n".join([*lines[:150], b"z" * 5000, *lines[150:]]) + b"\n")
+        follow = ["--follow", path, "--from-beginning", "--position", tmp_path / "position"]
+        with (tmp_path / "output").open("wb") as output:
+            process = subprocess.Popen(command(broker, "small", *follow), stderr=output)
+        try:
+            deadline = time.monotonic() + 60
+            while lines[-1] not in client.values("small"):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            process.terminate()
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+        assert list(dict.fromkeys(client.values("small"))) == lines
+    start = sum(len(line) + 1 for line in lines[:150])
+    told = (tmp_path / "output").read_text()
+    assert f"{path}: the line at byte {start} is left out: 5000 bytes are too many for small\n" in told
+
+
+def test_sent_once_a_topic_that_does_not_take_it_is_a_failure(broker: OurBroker) -> None:
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("tiny", configs={"max.message.bytes": 200})
+    done = produce(broker, "tiny", stdin=b"z" * 1000 + b"\n")
+
+    assert done.returncode == 1
+    assert done.stderr.count(b"\n") == 1
+    assert done.stderr.startswith(b"pybroker produce: tiny: ")

@@ -1,0 +1,116 @@
+"""`pybroker produce`: what is refused, each in one line with its exit code."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pybroker.cli import produce
+from pybroker.cli.produce import default_position
+from tests.support.launch import obey_permissions
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    """Exit code and what it says; permissions count."""
+    command = [sys.executable, "-m", "pybroker", "produce", *map(str, arguments)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, preexec_fn=obey_permissions
+    )
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.returncode, done.stderr.removeprefix("pybroker produce: ").rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "the following arguments are required: --topic"),
+        (["--topic", "a b"], "argument --topic: 'a b' is no topic's name"),
+        (["--topic", "t", "--follow"], "--follow needs files"),
+        (["--topic", "t", "--follow", "-"], "--follow needs files"),
+        (["--topic", "t", "--follow", "x", "--timeout", "3"], "--timeout is for sending once"),
+        (["--topic", "t", "--from-beginning"], "--from-beginning is for --follow"),
+        (["--topic", "t", "--position", "p"], "--position is for --follow"),
+        (["--topic", "t", "--key-regex", "("], "argument --key-regex: '(': missing )"),
+        (["--topic", "t", "--max-line-bytes", "0"], "argument --max-line-bytes: '0' is not between 1 and 100000000"),
+        (["--topic", "t", "--timeout", "-1"], "argument --timeout: '-1' is no number of seconds"),
+        (["--topic", "t", "--property", "x"], "argument --property: 'x' is not KEY=VALUE"),
+        (["--topic", "t", "--what"], "unrecognized arguments: --what"),
+    ],
+)
+def test_bad_command_line_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        produce.main(arguments)
+    assert ended.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"pybroker produce: {problem}")
+    assert told.count("\n") == 1
+
+
+def test_property_that_librdkafka_does_not_know(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert produce.main(["--topic", "t", "--property", "nonsense=1", str(tmp_path / "file")]) == 2
+    assert capsys.readouterr().err == ('pybroker produce: --property: No such configuration property: "nonsense"\n')
+
+
+def test_without_the_client_library_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(produce, "find_spec", lambda name: None)
+    assert produce.main(["--topic", "t"]) == 1
+    assert "pip install '.[client]'" in capsys.readouterr().err
+
+
+def test_broker_that_is_not_there(tmp_path: Path) -> None:
+    """Sent once it fails after the time-out, with what is known."""
+    (tmp_path / "file").write_text("one\ntwo\n")
+    with socket.socket() as taken:  # bound, but it does not listen
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, told = run("--topic", "t", "--bootstrap-server", address, "--timeout", 1, tmp_path / "file")
+    assert (code, told) == (1, f"no broker at {address} answers: 0 lines are acknowledged, not the others")
+
+
+@pytest.mark.parametrize("follow", [[], ["--follow", "--from-beginning"]], ids=["once", "follow"])
+@pytest.mark.parametrize("kind", ["unreadable", "folder"])
+def test_file_that_cannot_be_read(tmp_path: Path, follow: list[str], kind: str) -> None:
+    path = tmp_path / kind
+    position = ["--position", tmp_path / "position"] if follow else []
+    if kind == "folder":
+        path.mkdir()
+        problem = "is no regular file" if follow else "Is a directory"
+    else:
+        path.touch(0o000)
+        problem = "Permission denied"
+    assert run("--topic", "t", *follow, *position, path) == (1, f"{path}: {problem}")
+
+
+def test_file_that_is_not_there_is_refused_when_sent_once(tmp_path: Path) -> None:
+    """A follower waits for it."""
+    assert run("--topic", "t", tmp_path / "none") == (1, f"{tmp_path}/none: No such file or directory")
+
+
+def test_bad_position_file(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    (tmp_path / "position").write_text("{")
+    code, told = run("--topic", "t", "--follow", tmp_path / "log", "--position", tmp_path / "position")
+    assert code == 1
+    assert told.startswith(f"{tmp_path}/position: is no file of positions: remove it")
+
+
+def test_position_file_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "log").touch()
+    (tmp_path / "locked").mkdir(0o500)
+    position = tmp_path / "locked" / "position"
+    code, told = run("--topic", "t", "--follow", tmp_path / "log", "--position", position)
+    assert (code, told) == (1, f"{position}.lock: Permission denied")
+
+
+def test_each_topic_and_broker_has_a_position_file_of_its_own() -> None:
+    environ = {"XDG_STATE_HOME": "/state"}
+    assert default_position("t", "[::1]:9092,b:1", environ) == Path("/state/pybroker/t@___1__9092_b_1.json")
+    assert default_position("t", "b:1", {}) == Path.home() / ".local/state/pybroker/t@b_1.json"

@@ -1,0 +1,226 @@
+"""A log that grows, is renamed, is truncated: each line once and in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.ship.follower import Follower
+from tests.support.written_logs import Reader, WrittenLog, from_beginning
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> WrittenLog:
+    return WrittenLog(tmp_path)
+
+
+def test_line_is_given_when_its_newline_comes(log: WrittenLog) -> None:
+    log.write("one\ntw")
+    reader = from_beginning(log)
+    assert reader.lines() == ["one"]
+
+    log.write("o\n")
+    assert reader.lines() == ["two"]
+    assert reader.lines() == []
+
+
+def test_without_from_beginning_it_starts_with_the_line_that_is_being_written(log: WrittenLog) -> None:
+    log.write("one\ntw")
+    reader = Reader(log)
+    position = reader.follower.start(from_beginning=False)
+    assert position is not None
+    assert position.offset == 4
+
+    log.write("o\n")
+    assert reader.lines() == ["two"]
+
+
+def test_log_that_comes_later_is_read_from_its_beginning(log: WrittenLog) -> None:
+    reader = Reader(log)
+    assert reader.follower.start(from_beginning=False) is None
+    assert reader.lines() == []
+
+    log.write("one\n")
+    assert reader.lines() == ["one"]
+
+
+def test_renamed_file_is_read_to_its_end_before_the_new_one(log: WrittenLog) -> None:
+    log.write("one\n")
+    reader = from_beginning(log)
+    log.write("two\n")
+    log.rename()
+    log.write("three\n")
+
+    assert reader.lines() == ["one", "two", "three"]
+
+
+def test_renamed_file_is_read_on_until_its_successor_is_written(log: WrittenLog) -> None:
+    """Its writer goes on with it until it is told."""
+    log.write("one\n")
+    reader = from_beginning(log)
+    reader.lines()
+    log.rename()
+    log.path.touch()
+    assert reader.lines() == []
+
+    with log.rotated().open("a") as still:
+        still.write("two\n")
+    log.write("three\n")
+    assert reader.lines() == ["two", "three"]
+
+
+def test_renamed_file_is_read_on_until_it_is_quiet(log: WrittenLog) -> None:
+    """Of several processes that write it, one may be the first with the new file."""
+    log.write("one\n")
+    reader = from_beginning(log)
+    reader.lines()
+    log.rename()
+    log.write("three\n")
+    reader.now_ns = log.rotated().stat().st_mtime_ns + 1_999_000_000
+    assert reader.lines() == []
+
+    with log.rotated().open("a") as still:
+        still.write("two\n")
+    assert reader.lines() == ["two"]
+    reader.now_ns = log.rotated().stat().st_mtime_ns + 2_000_000_000
+    assert reader.lines() == ["three"]
+
+
+def test_last_line_without_a_newline_is_given_when_its_file_is_finished(log: WrittenLog) -> None:
+    log.write("one\ntw")
+    reader = from_beginning(log)
+    log.rename()
+    log.write("three\n")
+
+    assert reader.lines() == ["one", "tw", "three"]
+
+
+def test_several_rotations_between_two_looks(log: WrittenLog) -> None:
+    """The files in between are found by their names and times."""
+    log.write("one\n")
+    reader = from_beginning(log)
+    for number, text in ((3, "two\n"), (2, "three\n"), (1, "four\n")):
+        log.rename(number)
+        log.write(text)
+
+    assert reader.lines() == ["one", "two", "three", "four"]
+
+
+def test_file_that_is_removed_after_its_rename_is_read_to_its_end(log: WrittenLog) -> None:
+    """As a compression does: it was open already."""
+    log.write("one\n")
+    reader = from_beginning(log)
+    reader.lines()
+    log.write("two\n")
+    log.rename()
+    log.rotated().unlink()
+    log.write("three\n")
+
+    assert reader.lines() == ["two", "three"]
+
+
+def test_other_files_of_the_folder_are_none_of_the_log(log: WrittenLog) -> None:
+    log.write("one\n")
+    reader = from_beginning(log)
+    reader.lines()
+    log.rename()
+    for name in ("access.log.2.gz", "error.log", "access.logs", "error.log.1"):
+        (log.path.parent / name).write_text("not this\n")
+    log.write("two\n")
+
+    assert reader.lines() == ["two"]
+    assert not reader.told
+
+
+def test_truncated_log_is_read_from_its_beginning(log: WrittenLog) -> None:
+    log.write("a first line\n")
+    reader = from_beginning(log)
+    reader.lines()
+    log.truncate()
+    log.write("two\n")
+
+    assert reader.lines() == ["two"]
+    assert reader.told == [f"{log.path}: was truncated, no copy is beside it: what it had behind byte 13 is gone"]
+
+
+def test_truncation_is_noticed_when_the_log_has_grown_again(log: WrittenLog) -> None:
+    """By its first bytes: it is longer than it was."""
+    log.write("one\n")
+    reader = from_beginning(log)
+    reader.lines()
+    log.truncate()
+    log.write("another line that is longer\n")
+
+    assert reader.lines() == ["another line that is longer"]
+
+
+@pytest.mark.parametrize("seen", ["", "one\n", "one\ntw"], ids=["none", "all", "part of a line"])
+def test_what_was_not_read_before_a_truncation_is_in_the_copy(log: WrittenLog, seen: str) -> None:
+    log.write(seen)
+    reader = from_beginning(log)
+    found = reader.lines()
+    log.write("one\ntwo\nthree\n"[len(seen) :])
+    log.copy_and_truncate()
+    log.write("four\n")
+
+    assert [*found, *reader.lines()] == ["one", "two", "three", "four"]
+    assert not reader.told
+
+
+def test_several_truncations_between_two_looks(log: WrittenLog) -> None:
+    log.write("one\n")
+    reader = from_beginning(log)
+    reader.lines()
+    for number, text in ((3, "two\n"), (2, "three\n"), (1, "four\n")):
+        log.write(text)
+        log.copy_and_truncate(number)
+
+    assert reader.lines() == ["two", "three", "four"]
+
+
+def test_part_of_a_line_that_was_cut_off_is_given(log: WrittenLog) -> None:
+    """What was seen is not dropped."""
+    log.write("one\ntw")
+    reader = from_beginning(log)
+    reader.lines()
+    log.truncate()
+    log.write("three\n")
+
+    assert reader.lines() == ["tw", "three"]
+
+
+def test_truncation_while_a_chunk_is_read_gives_nothing_of_the_new_beginning(
+    log: WrittenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies now where the old file went on is the middle of a line, perhaps."""
+    log.write("one\n")
+    reader = from_beginning(log)
+    reader.lines()
+    watch = Follower.watch
+
+    def before_the_read(follower: Follower) -> None:
+        watch(follower)
+        monkeypatch.undo()
+        log.truncate()
+        log.write("another line\n")
+
+    monkeypatch.setattr(Follower, "watch", before_the_read)
+    assert reader.lines() == []
+    assert reader.lines() == ["another line"]
+
+
+def test_new_file_that_cannot_be_read_is_told_once_and_tried_again(
+    log: WrittenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.write("one\n")
+    reader = from_beginning(log)
+    log.rename()
+    log.path.mkdir()
+    assert reader.lines() == ["one"]
+    assert reader.lines() == []
+    assert reader.told == [f"{log.path}: is no regular file: trying on"]
+
+    log.path.rmdir()
+    log.write("two\n")
+    assert reader.lines() == ["two"]

@@ -1,0 +1,213 @@
+"""A restart goes on where acknowledgements had come to, whatever the file is called by then."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from pybroker.ship.log_file import LogFile
+from pybroker.ship.positions import Position, PositionFile, PositionFileError
+from pybroker.ship.progress import Progress
+from tests.support.written_logs import WrittenLog, from_beginning, resumed
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> WrittenLog:
+    log = WrittenLog(tmp_path)
+    log.write("one\ntwo\n")
+    return log
+
+
+def position(log: WrittenLog) -> Position:
+    """Behind what is there."""
+    reader = from_beginning(log)
+    reader.lines()
+    reader.follower.close()
+    return reader.position()
+
+
+def test_restart_goes_on_behind_the_position(log: WrittenLog) -> None:
+    reached = position(log)
+    log.write("three\n")
+
+    assert resumed(log, reached).lines() == ["three"]
+
+
+def test_restart_finishes_a_file_that_was_renamed_and_then_all_that_followed(log: WrittenLog) -> None:
+    reached = position(log)
+    log.write("three\n")
+    log.rename(2)
+    log.write("four\n")
+    log.rename(1)
+    log.write("five\n")
+
+    assert resumed(log, reached).lines() == ["three", "four", "five"]
+
+
+def test_restart_finds_copies_of_a_log_that_was_empty(log: WrittenLog) -> None:
+    log.truncate()
+    empty = from_beginning(log).follower._files[0].position_at(0)
+    since_ns = log.path.stat().st_mtime_ns
+    for number, text in ((2, "three\n"), (1, "four\n")):
+        log.write(text)
+        log.copy_and_truncate(number)
+
+    assert resumed(log, empty, since_ns).lines() == ["three", "four"]
+
+
+def test_restart_finds_later_files_while_there_is_none_of_the_logs_name(log: WrittenLog) -> None:
+    reached = position(log)
+    log.rename(2)
+    log.write("three\n")
+    log.rename(1)
+
+    assert resumed(log, reached).lines() == ["three"]
+
+
+def test_restart_finds_the_rest_of_a_truncated_log_in_its_copy(log: WrittenLog) -> None:
+    reached = position(log)
+    log.write("three\n")
+    log.copy_and_truncate()
+    log.write("four\n")
+
+    assert resumed(log, reached).lines() == ["three", "four"]
+
+
+def test_file_that_got_the_inode_of_another_is_read_from_its_beginning(log: WrittenLog) -> None:
+    """Its first bytes are others. It is as a file system does that gives an inode again at once."""
+    reached = position(log)
+    log.truncate()
+    log.write("other first bytes\nnew\n")
+    reader = resumed(log, reached, since_ns=time.time_ns())
+
+    assert reader.lines() == ["other first bytes", "new"]
+    assert reader.told == [f"{log.path}: the file that was sent to byte 8 is gone or compressed"]
+
+
+def test_file_shorter_than_the_position_is_another(log: WrittenLog) -> None:
+    reached = position(log)
+    log.truncate()
+    log.write("one\n")
+
+    assert resumed(log, reached, since_ns=time.time_ns()).lines() == ["one"]
+
+
+def test_where_the_file_is_gone_those_written_since_are_sent(log: WrittenLog) -> None:
+    """Not those from before."""
+    reached = position(log)
+    log.rotated(9).write_text("old\n")
+    os.utime(log.rotated(9), ns=(0, 0))
+    since_ns = log.path.stat().st_mtime_ns
+    log.path.unlink()
+    log.write("three\n")
+    log.rename(1)
+    log.write("four\n")
+
+    assert resumed(log, reached, since_ns).lines() == ["three", "four"]
+
+
+def test_log_that_was_not_there_at_the_start_is_read_from_its_beginning(log: WrittenLog) -> None:
+    assert resumed(log, None).lines() == ["one", "two"]
+
+
+def test_crash_between_acknowledgement_and_writing_sends_again_and_loses_nothing(
+    log: WrittenLog, tmp_path: Path
+) -> None:
+    path = tmp_path / "state" / "positions.json"
+    reader = from_beginning(log)
+    with PositionFile(path, "t") as positions:
+        positions.write({str(log.path): reader.follower._files[0].position_at(0)})
+        assert reader.lines() == ["one", "two"]
+
+    with PositionFile(path, "t") as positions:
+        assert resumed(log, positions.positions[str(log.path)]).lines() == ["one", "two"]
+
+
+def test_position_stays_before_the_first_line_that_is_not_acknowledged(log: WrittenLog) -> None:
+    """Whatever comes behind it: acknowledgements of several partitions come in any order."""
+    file = LogFile(log.path, 100)
+    progress = Progress(file.position_at(0))
+    first, second, third = (progress.sending(file, end) for end in (4, 8, 12))
+    file.read()
+
+    progress.acknowledged(second)
+    assert progress.position == file.position_at(0)
+    progress.acknowledged(first)
+    assert progress.position == file.position_at(8)
+    progress.take_back(third)
+    assert progress.position == file.position_at(8)
+
+
+def test_positions_are_kept_and_read_again(tmp_path: Path) -> None:
+    """Beside those of logs that this call does not follow."""
+    path = tmp_path / "p.json"
+    one, two = Position(1, 2, 30, 4, "ab"), Position(1, 3, 0, 0, "cd")
+    with PositionFile(path, "t") as positions:
+        positions.begin({"/a": None, "/b": one})
+    with PositionFile(path, "t") as positions:
+        assert positions.written_ns == path.stat().st_mtime_ns
+        positions.write({"/b": two})
+    with PositionFile(path, "t") as positions:
+        assert positions.positions == {"/a": None, "/b": two}
+
+
+def test_another_log_does_not_change_when_the_others_were_true(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    with PositionFile(path, "t") as positions:
+        positions.begin({"/a": None})
+    os.utime(path, ns=(5, 5))
+    with PositionFile(path, "t") as positions:
+        positions.begin({"/b": None})
+        assert positions.written_ns == 5
+
+
+def test_position_file_that_cannot_be_written_stays_what_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.json"
+    with PositionFile(path, "t") as positions:
+        positions.begin({"/a": None})
+        monkeypatch.setattr(os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(OSError, match="No space"):
+            positions.write({"/b": None})
+    assert json.loads(path.read_text())["files"] == {"/a": None}
+
+
+def text(version: int = 1, topic: str = "t", **position: object) -> str:
+    whole = {"device": 1, "inode": 2, "offset": 9, "head_bytes": 4, "head_sha256": "ab", **position}
+    return json.dumps({"version": version, "topic": topic, "files": {"/a": whole}})
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("", "is no file of positions"),
+        ("[]", "is no file of positions"),
+        ('{"version": 1}', "is no file of positions"),
+        (text(offset="9"), "is no file of positions"),
+        (text(offset=-3), "is no file of positions"),
+        (text(more=1), "is no file of positions"),
+        (text(version=2), "has version 2, and only 1 is known"),
+        (text(topic="other"), "is of the topic other"),
+    ],
+)
+def test_bad_position_file_is_refused_in_one_line(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(content)
+
+    with pytest.raises(PositionFileError, match=problem) as refused:
+        PositionFile(path, "t")
+    assert str(refused.value).startswith(f"{path}: ")
+    assert "\n" not in str(refused.value)
+    assert path.read_text() == content
+
+
+def test_position_file_is_for_one_process_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    with PositionFile(path, "t"), pytest.raises(PositionFileError, match="another pybroker produce is using it"):
+        PositionFile(path, "t")
+    PositionFile(path, "t").close()
