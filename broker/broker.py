@@ -317,6 +317,12 @@ class Broker:
         if hasattr(self, "controller") and not self._stopping:  # else the start comes back to it once all is wired
             self.loop.call_soon(self._go_on_without, directory)
 
+    def fail_directory(self, path: str, reason: str) -> None:
+        """Take a log directory offline that has failed for another process of this broker."""
+        for directory in self.logs.directories:
+            if directory.path == path:
+                directory.fail(reason)
+
     def _go_on_without(self, directory: LogDirectory) -> None:
         """Serve the others; end when it was the last one, as Apache Kafka does.
 

@@ -97,7 +97,7 @@ class Member:
         self.tell(Open())
 
     async def stop(self) -> bool:
-        """Go down in good order; whether that was so."""
+        """Go down in good order; whether that was so. A log directory that failed for it has then failed here, too."""
         self._stopping = True
         if self._link is None:
             return False
@@ -106,10 +106,12 @@ class Member:
         settled([answer]).add_done_callback(lambda _: stopped.set_result(None))
         await stopped
         try:
-            answer.result()
+            failures: dict[str, str] = answer.result()
         except Exception as error:
             log.error("%s has not gone down in good order: %r", self, error)
             return False
+        for path, reason in failures.items():
+            self._broker.fail_directory(path, reason)
         return True
 
     def kill(self) -> None:
@@ -293,9 +295,7 @@ class Member:
         if isinstance(message, Placed):
             self._place(message)
         elif isinstance(message, DirectoryFailed):
-            for directory in broker.logs.directories:
-                if directory.path == message.path:
-                    directory.fail(message.reason)
+            broker.fail_directory(message.path, message.reason)
         elif isinstance(message, Ready):
             self._on_ready()
         elif isinstance(message, Refused):

@@ -106,7 +106,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Go down in good order. Answered when all is on the disk."""
+    """Go down in good order. Answered when all is on the disk, with why by path for directories where it is not."""
 
 
 # ---- from a worker

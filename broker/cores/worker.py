@@ -99,13 +99,15 @@ class Worker(Broker):
     def _stop_coordinators(self) -> None:
         """They are the owner's."""
 
-    def _stop_when_asked(self) -> Deferred[None]:
-        stopped: Deferred[None] = Deferred()
+    def _stop_when_asked(self) -> Deferred[dict[str, str]]:
+        stopped: Deferred[dict[str, str]] = Deferred()
 
         def tell(done: asyncio.Task[None]) -> None:
             error = done.exception()
             if error is None:
-                stopped.resolve(None)
+                # Also those that failed while the logs were closed, which nobody has told the owner.
+                directories = self.logs.directories
+                stopped.resolve({each.path: each.failure for each in directories if each.failure is not None})
             else:
                 stopped.fail(error)
             self._end(0 if error is None else 1)
@@ -132,9 +134,7 @@ class Worker(Broker):
         if isinstance(message, Mark):
             return append_marker(self, message.marker, message.topic, message.partition)
         if isinstance(message, DirectoryFailed):
-            for directory in self.logs.directories:
-                if directory.path == message.path:
-                    directory.fail(message.reason)
+            self.fail_directory(message.path, message.reason)
         elif isinstance(message, LogLevels):
             logs.take_over(message.levels)
         elif isinstance(message, Open):

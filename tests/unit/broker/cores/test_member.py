@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,3 +76,21 @@ def test_one_that_has_ended_is_not_waited_for(member: Member, link: WorkersLink)
     member.follow(Records(2, ()))
     assert member.when_caught_up().done
     assert len(link.asked) == 1
+
+
+def test_what_failed_in_a_stop_fails_for_the_owner(member: Member, link: WorkersLink) -> None:
+    """Then it does not mark those directories as left cleanly; the stop itself was in good order."""
+    failed: list[tuple[str, str]] = []
+
+    async def life() -> None:
+        broker: Any = SimpleNamespace(
+            loop=asyncio.get_running_loop(), fail_directory=lambda *failure: failed.append(failure)
+        )
+        member._broker = broker
+        stopping = asyncio.ensure_future(member.stop())
+        await asyncio.sleep(0)
+        link.asked[-1].resolve({"/logs": "Input/output error"})
+        assert await stopping
+
+    asyncio.run(life())
+    assert failed == [("/logs", "Input/output error")]
