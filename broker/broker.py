@@ -66,6 +66,10 @@ class CannotStart(Exception):
     """Why a broker can not start, in one line for people. Nothing of it is left open."""
 
 
+class StartInterrupted(CannotStart):
+    """Nobody wants it to start any more."""
+
+
 class Broker:
     """One broker. Everything in it belongs to the event loop's thread.
 
@@ -151,6 +155,11 @@ class Broker:
             if isinstance(error, OSError):
                 raise CannotStart(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
             raise
+
+    def interrupt(self) -> None:
+        """Have a start that waits for other workers raise StartInterrupted; nothing where none is waited for."""
+        if self.crew is not None:
+            self.crew.interrupt()
 
     def _rows(self) -> Mapping[int, Row]:
         return discover(legacy=self.config.get_bool("pybroker.legacy.versions"))

@@ -13,7 +13,7 @@ import time
 from typing import NoReturn
 
 from broker import logs
-from broker.broker import Broker, CannotStart
+from broker.broker import Broker, CannotStart, StartInterrupted
 from broker.config import BrokerConfig
 from broker.descriptors import lack
 from broker.event_loop import new_event_loop
@@ -48,7 +48,7 @@ class _Run:
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
         self._loop = new_event_loop()
-        self._ended = self._loop.create_future()
+        self._ended: asyncio.Future[int] = self._loop.create_future()
         self._signalled_at: float | None = None
 
     def run(self) -> int:
@@ -75,13 +75,17 @@ class _Run:
     async def _serve(self) -> int:
         try:
             broker = Broker(self._config, self._loop, on_fatal=self._on_fatal)
+            self._ended.add_done_callback(lambda _: broker.interrupt())
             await broker.start()
+        except StartInterrupted:
+            log.info("The start was interrupted")
+            return await self._ended
         except CannotStart as error:
             print(f"pybroker: {error}", file=sys.stderr)
             return 1
         collect_garbage_seldom()
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
-        exit_code: int = await self._ended
+        exit_code = await self._ended
         began = time.monotonic()
         await broker.stop()
         log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker import logs
+from broker.broker import StartInterrupted
 from broker.coordinators.markers import Marker
 from broker.cores.member import Member
 from broker.cores.messages import DirectoryFailed, LogLevels, Mark, Records
@@ -39,6 +40,7 @@ class Crew:
     def __init__(self, broker: Broker, listeners: Sequence[Sequence[Listener]]) -> None:
         self._broker = broker
         self._listeners = listeners
+        self._interrupted = False
         self._deleted_topics: set[bytes] = set()
         self._members = [Member(broker, number, each, self) for number, each in enumerate(listeners, 1)]
 
@@ -59,6 +61,8 @@ class Crew:
 
     async def start(self, deleted_topics: set[bytes]) -> None:
         """Have all of them open their logs. Raises CannotStart."""
+        if self._interrupted:
+            raise StartInterrupted("the start was interrupted before that of the workers")
         log.warning(
             "num.workers is %d: there are no share groups; their requests are answered with UNSUPPORTED_VERSION",
             self._broker.config.num_workers,
@@ -72,6 +76,12 @@ class Crew:
         controller.on_topic_deleted(self._on_topic_deleted)
         logs.subscribe(self._tell_log_levels)
         await asyncio.gather(*(each.start() for each in self._members))
+
+    def interrupt(self) -> None:
+        """Have a start, under way or to come, raise StartInterrupted."""
+        self._interrupted = True
+        for each in self._members:
+            each.interrupt()
 
     def open(self) -> None:
         """Have them let clients in."""

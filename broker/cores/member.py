@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker import logs
-from broker.broker import CannotStart
+from broker.broker import CannotStart, StartInterrupted
 from broker.cores import process
 from broker.cores.forwarded import serve_forwarded
 from broker.cores.link import Link, LinkEnded
@@ -52,6 +52,8 @@ FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
 #: A process whose link has ended has so long to end, too.
 LAST_WORDS_S = 10.0
+#: So long one may write what it has to the disk when all stop. What is left then, the next start recovers.
+LONGEST_STOP_S = 120.0
 #: One that has lived for so long has not died of its start.
 SOUND_AFTER_S = 60.0
 
@@ -91,6 +93,12 @@ class Member:
         self._begin()
         await self._started
 
+    def interrupt(self) -> None:
+        """Wait no longer for it to open its logs: a start that is under way raises StartInterrupted."""
+        if self._started is not None and not self._started.done():
+            self._started.set_exception(StartInterrupted(f"{self} was interrupted while it started"))
+            self._stopping = True
+
     def open(self) -> None:
         """Let clients in, now and after each restart."""
         self._is_open = True
@@ -99,13 +107,14 @@ class Member:
     async def stop(self) -> bool:
         """Go down in good order; whether that was so. A log directory that failed for it has then failed here, too."""
         self._stopping = True
-        if self._link is None:
+        if self._link is None or not self._is_ready:  # one that opens its logs hears nothing, for as long as that takes
+            self.kill()
             return False
         stopped: asyncio.Future[None] = self._broker.loop.create_future()
         answer = self._link.ask(Stop())
-        settled([answer]).add_done_callback(lambda _: stopped.set_result(None))
-        await stopped
+        answer.add_done_callback(lambda _: None if stopped.done() else stopped.set_result(None))
         try:
+            await asyncio.wait_for(stopped, LONGEST_STOP_S)
             failures: dict[str, str] = answer.result()
         except Exception as error:
             log.error("%s has not gone down in good order: %r", self, error)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from signal import SIGKILL
+from subprocess import Popen
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from broker.broker import StartInterrupted
 from broker.cores.link import LinkEnded
 from broker.cores.member import Member
 from broker.cores.messages import Open, Ready, Records
@@ -87,6 +90,7 @@ def test_what_failed_in_a_stop_fails_for_the_owner(member: Member, link: Workers
             loop=asyncio.get_running_loop(), fail_directory=lambda *failure: failed.append(failure)
         )
         member._broker = broker
+        member._is_ready = True
         stopping = asyncio.ensure_future(member.stop())
         await asyncio.sleep(0)
         link.asked[-1].resolve({"/logs": "Input/output error"})
@@ -94,3 +98,49 @@ def test_what_failed_in_a_stop_fails_for_the_owner(member: Member, link: Workers
 
     asyncio.run(life())
     assert failed == [("/logs", "Input/output error")]
+
+
+def test_one_that_opens_its_logs_is_ended_by_a_stop(member: Member, link: WorkersLink) -> None:
+    """It would hear of it once they are open, however long that takes."""
+    process = member._process = Popen(["sleep", "60"])
+    assert not asyncio.run(member.stop())
+    assert link.asked == []
+    assert process.returncode == -SIGKILL
+
+
+def test_a_stop_is_waited_for_so_long(
+    member: Member, link: WorkersLink, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("broker.cores.member.LONGEST_STOP_S", 0.01)
+    member._serve(Ready())
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        assert not await member.stop()
+        link.close()  # an answer, or the end, that comes later
+
+    asyncio.run(life())
+    assert "Worker 1 has not gone down in good order: TimeoutError()" in caplog.text
+
+
+def test_a_start_can_be_interrupted(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once; one that is up is not."""
+    monkeypatch.setattr(member, "_begin", lambda: None)
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        starting = asyncio.ensure_future(member.start())
+        await asyncio.sleep(0)
+        member.interrupt()
+        member.interrupt()
+        with pytest.raises(StartInterrupted):
+            await starting
+
+        starting = asyncio.ensure_future(member.start())
+        await asyncio.sleep(0)
+        member._serve(Ready())
+        member.interrupt()
+        await starting
+        member.kill()
+
+    asyncio.run(life())
