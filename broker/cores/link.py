@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 18
+#: No message has as many: the longest is a request of a client, of less than 2^31.
+MOST_BYTES = 1 << 32
 
 
 class LinkEnded(Exception):
@@ -163,24 +165,33 @@ class Link:
         if not data:
             self._end()
             return
-        incoming = self._incoming
-        incoming += data
-        position = 0
+        self._incoming += data
         try:
-            while not self.ended and len(incoming) - position >= LENGTH.size:
-                end = position + LENGTH.size + LENGTH.unpack_from(incoming, position)[0]
-                if len(incoming) < end:
-                    break
-                message = pickle.loads(memoryview(incoming)[position + LENGTH.size : end])
-                position = end
-                self._receive(*message)
-        finally:  # whatever goes wrong, no message is served twice
-            del incoming[:position]
+            self._receive_whole()
+        except Exception:  # who has missed a message knows less than who begins anew
+            log.exception("What came from the other process cannot be understood: it is let go")
+            self._end()
+
+    def _receive_whole(self) -> None:
+        """Serve the messages that are there as a whole."""
+        incoming, position = self._incoming, 0
+        while not self.ended and len(incoming) - position >= LENGTH.size:
+            (size,) = LENGTH.unpack_from(incoming, position)
+            if size > MOST_BYTES:
+                raise ValueError(f"a message of {size} bytes")
+            start = position + LENGTH.size
+            if len(incoming) < start + size:
+                break
+            position = start + size
+            self._receive(*pickle.loads(memoryview(incoming)[start:position]))
+        del incoming[:position]
 
     def _receive(self, kind: Kind, number: int, value: Any) -> None:
         if kind is Kind.ANSWER or kind is Kind.FAILURE:
-            asked = self._asked.pop(number)
-            if kind is Kind.ANSWER:
+            asked = self._asked.pop(number, None)
+            if asked is None:
+                log.error("An answer came that nobody has asked for: %r", value)
+            elif kind is Kind.ANSWER:
                 asked.resolve(value)
             else:
                 asked.fail(value)

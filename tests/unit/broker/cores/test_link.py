@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from broker.cores.link import Link, LinkEnded, receive_first, send_first
+from broker.cores.link import MOST_BYTES, Kind, Link, LinkEnded, receive_first, send_first
 from broker.deferred import Deferred
+from storage.worker import LENGTH, pack
 
 
 class End:
@@ -129,6 +130,54 @@ def test_who_is_gone_answers_nothing_any_more() -> None:
         later.resolve("nobody hears it")
         await asyncio.sleep(0)
         assert (one.ended, other.ended) == (1, 0)
+
+    run(life)
+
+
+class NotToBeMade:
+    """Pickles, but cannot be made from that."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return _fail, (ValueError("so"),)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pack((Kind.TELL, 0, NotToBeMade())),
+        pack("no message"),
+        pack((Kind.TELL, 0)),
+        LENGTH.pack(3) + b"...",
+        LENGTH.pack(MOST_BYTES + 1),
+    ],
+)
+def test_what_cannot_be_understood_ends_the_link(bad: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    """What was asked fails, and both ends know: the worker begins anew. What came before it is served."""
+    global later
+    later = Deferred()
+
+    async def life(one: End, other: End) -> None:
+        asked = other.link.ask("later")
+        one.link.tell("before")
+        await until(lambda: one.heard == ["later"])
+        one.link._outgoing += bad
+        one.link.tell("behind")
+        await until(lambda: bool(one.ended and other.ended))
+        assert other.heard == ["before"]
+        with pytest.raises(LinkEnded):
+            asked.result()
+        assert "it is let go" in caplog.text
+
+    run(life)
+
+
+def test_an_answer_that_nobody_waits_for_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def life(one: End, other: End) -> None:
+        one.link._outgoing += pack((Kind.ANSWER, 7, "what?")) + pack((Kind.FAILURE, 8, ValueError()))
+        one.link.tell("then")
+        await until(lambda: bool(other.heard))
+        assert other.heard == ["then"]
+        assert "nobody has asked for: 'what?'" in caplog.text
 
     run(life)
 
