@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 _READ_BYTES = 1 << 18
 #: No message has as many: the longest is a request of a client, of less than 2^31.
 MOST_BYTES = 1 << 32
+#: Messages served in one turn of the loop: a worker may have forwarded the requests of hundreds of clients.
+MESSAGES_A_TURN = 32
 
 
 class LinkEnded(Exception):
@@ -166,25 +168,45 @@ class Link:
             self._end()
             return
         self._incoming += data
+        self._serve_some()
+
+    def _serve_some(self) -> None:
+        """Serve messages that are there as a whole, so many now; nothing more is received before the last of them."""
         try:
-            self._receive_whole()
+            for _ in range(MESSAGES_A_TURN):
+                message = self._next()
+                if message is None:
+                    break
+                self._receive(*message)
+                if self.ended:
+                    return
         except Exception:  # who has missed a message knows less than who begins anew
             log.exception("What came from the other process cannot be understood: it is let go")
             self._end()
+            return
+        if message is not None:
+            self._loop.remove_reader(self._socket.fileno())
+            self._loop.call_soon(self._go_on)
 
-    def _receive_whole(self) -> None:
-        """Serve the messages that are there as a whole."""
-        incoming, position = self._incoming, 0
-        while not self.ended and len(incoming) - position >= LENGTH.size:
-            (size,) = LENGTH.unpack_from(incoming, position)
-            if size > MOST_BYTES:
-                raise ValueError(f"a message of {size} bytes")
-            start = position + LENGTH.size
-            if len(incoming) < start + size:
-                break
-            position = start + size
-            self._receive(*pickle.loads(memoryview(incoming)[start:position]))
-        del incoming[:position]
+    def _go_on(self) -> None:
+        if not self.ended:
+            self.listen()
+            self._serve_some()
+
+    def _next(self) -> tuple[Kind, int, Any] | None:
+        """The next message, if it is there as a whole. Raises what unpickling raises."""
+        incoming = self._incoming
+        if len(incoming) < LENGTH.size:
+            return None
+        (size,) = LENGTH.unpack_from(incoming)
+        if size > MOST_BYTES:
+            raise ValueError(f"a message of {size} bytes")
+        end = LENGTH.size + size
+        if len(incoming) < end:
+            return None
+        message: tuple[Kind, int, Any] = pickle.loads(memoryview(incoming)[LENGTH.size : end])
+        del incoming[:end]
+        return message
 
     def _receive(self, kind: Kind, number: int, value: Any) -> None:
         if kind is Kind.ANSWER or kind is Kind.FAILURE:

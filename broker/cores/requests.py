@@ -119,9 +119,16 @@ def forward(ctx: RequestContext, frame: bytes) -> Deferred[list[Chunk]]:
         connection.client_software_name,
         connection.client_software_version,
     )
+    worker = cast("Worker", ctx.broker)
     answered: Deferred[list[Chunk]] = Deferred()
 
+    def count(sign: int) -> None:
+        """It takes memory, and the owner's time, until it is answered, also where the client has hung up meanwhile."""
+        worker.server.held(sign * len(frame))
+        worker.server.queued(sign)
+
     def pass_on(done: Deferred[bytes]) -> None:
+        count(-1)
         try:
             answered.resolve([done.result()])
         except (CloseConnection, ProtocolError) as error:
@@ -129,5 +136,6 @@ def forward(ctx: RequestContext, frame: bytes) -> Deferred[list[Chunk]]:
         except Exception as error:  # the owner answers errors of its handlers itself
             answered.fail(CloseConnection(f"{ctx.api.name} could not be forwarded: {error!r}"))
 
-    cast("Worker", ctx.broker).link.ask(Forward(client, frame)).add_done_callback(pass_on)
+    count(1)
+    worker.link.ask(Forward(client, frame)).add_done_callback(pass_on)
     return answered

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -178,6 +179,35 @@ def test_an_answer_that_nobody_waits_for_changes_nothing(caplog: pytest.LogCaptu
         await until(lambda: bool(other.heard))
         assert other.heard == ["then"]
         assert "nobody has asked for: 'what?'" in caplog.text
+
+    run(life)
+
+
+def test_a_turn_serves_so_many_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others follow in the next ones, in order; meanwhile nothing more is received."""
+    monkeypatch.setattr("broker.cores.link.MESSAGES_A_TURN", 3)
+
+    async def life(one: End, other: End) -> None:
+        for number in range(7):
+            one.link.tell(number)
+        seen: list[int] = []
+        while len(other.heard) < 7:
+            await asyncio.sleep(0)
+            seen.append(len(other.heard))
+            if seen[-1] == 3:
+                one.link.tell("behind")
+        assert max(then - now for now, then in pairwise(seen)) == 3
+        await until(lambda: len(other.heard) == 8)
+        assert other.heard == [*range(7), "behind"]
+        other.link.tell("still there")
+        await until(lambda: one.heard == ["still there"])
+
+        for number in range(7):
+            one.link.tell(number)
+        await until(lambda: len(other.heard) > 8)
+        other.link.close()  # before the next turn, in which the rest is due
+        await until(lambda: one.ended == 1)
+        assert len(other.heard) == 8 + 3
 
     run(life)
 

@@ -51,8 +51,22 @@ class OwnersLink:
         return self.asked[-1][1]
 
 
-def worker(link: OwnersLink | None = None) -> Dispatcher:
-    return Dispatcher(SimpleNamespace(link=link), rows_of_a_worker(ROWS))  # type: ignore[arg-type]
+class CountingServer:
+    """Back-pressure: what is held and queued."""
+
+    def __init__(self) -> None:
+        self.bytes = self.requests = 0
+
+    def held(self, more: int) -> None:
+        self.bytes += more
+
+    def queued(self, more: int) -> None:
+        self.requests += more
+
+
+def worker(link: OwnersLink | None = None, server: CountingServer | None = None) -> Dispatcher:
+    broker: Any = SimpleNamespace(link=link, server=server or CountingServer())
+    return Dispatcher(broker, rows_of_a_worker(ROWS))
 
 
 def frame_of(api: Any, version: int, **fields: Any) -> memoryview:
@@ -110,6 +124,21 @@ def test_decisions_go_to_the_owner_as_they_came() -> None:
         link.asked[-1][1].fail(error)
         with pytest.raises(CloseConnection):
             dispatcher.finish(CONNECTION, waiting)
+
+
+def test_what_the_owner_has_not_answered_counts_as_queued() -> None:
+    """Also when its client has hung up: one that comes again and again would fill the memory of both."""
+    link, server = OwnersLink(), CountingServer()
+    dispatcher = worker(link, server)
+    frame = frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1)
+    for _ in range(2):
+        waiting = dispatcher.dispatch(CONNECTION, frame)
+        assert isinstance(waiting, Waiting)
+        waiting.deferred.cancel()
+    assert (server.requests, server.bytes) == (2, 2 * len(frame))
+    link.asked[0][1].resolve(b"the frame")
+    link.asked[1][1].fail(LinkEnded())
+    assert (server.requests, server.bytes) == (0, 0)
 
 
 def test_the_owner_serves_what_was_sent_elsewhere() -> None:
