@@ -30,6 +30,8 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 LOCK = ".lock"
+#: Locked, where several processes have a directory, by whoever replaces one of its checkpoint files.
+CHECKPOINTS_LOCK = ".checkpoints.lock"
 
 _VERSION = "0"
 #: More than the smallest of them ever have; what is behind is not looked at.

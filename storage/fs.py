@@ -165,6 +165,14 @@ class FileSystem:
     def rename(self, old: str, new: str) -> None:
         os.rename(old, new)
 
+    def identity(self, path: str) -> tuple[int, int] | None:
+        """Another one once another file is in the place of `path`; None while there is none."""
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            return None
+        return status.st_ino, status.st_mtime_ns
+
     def remove(self, path: str) -> None:
         """Remove a file; one that is not there is fine."""
         with suppress(FileNotFoundError):
@@ -176,9 +184,9 @@ class FileSystem:
             os.rmdir(path)
 
     @contextmanager
-    def turn_in(self, path: str) -> Iterator[None]:
-        """Have a directory to oneself among processes, and threads, that ask in this way; waits for them."""
-        handle = os.open(path, os.O_RDONLY | _FLAGS)
+    def exclusive(self, path: str) -> Iterator[None]:
+        """Have a file, made if it is not there, to oneself among processes, and threads, that ask so; waits."""
+        handle = _open_file(path, os.O_RDWR | os.O_CREAT)  # NFS gives no lock on what cannot be written
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from storage.checkpoints import LOCK
+from storage.checkpoints import CHECKPOINTS_LOCK, LOCK
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.open_files import OUT_OF_DESCRIPTORS, OpenFiles
@@ -39,6 +39,7 @@ class LogDirectory:
         "needs_flush",
         "on_failure",
         "owns",
+        "part",
         "path",
         "remarks",
         "was_left_clean",
@@ -71,6 +72,8 @@ class LogDirectory:
         self.owns = owns
         #: What the start found damaged or missing, and has made anew or set aside; one line each.
         self.remarks: list[str] = []
+        #: Which part of the lock is this process's; 0 for the one that has it first.
+        self.part = 0
         self._lock_handle: int | None = None
 
     @property
@@ -102,6 +105,7 @@ class LogDirectory:
 
     def lock_part(self, part: int) -> None:
         """Take a part of the lock that another process shares, from 1 on. DirectoryRefused: somebody still has it."""
+        self.part = part
         try:
             self._lock_handle = self.fs.lock(f"{self.path}/{LOCK}", part)
         except OSError as error:
@@ -114,9 +118,12 @@ class LogDirectory:
             self.fs.close(self._lock_handle)
             self._lock_handle = None
 
-    def turn(self) -> AbstractContextManager[None]:
-        """For reading and replacing a file that all processes of the directory have in common. OSError."""
-        return nullcontext() if self.owns is None else self.fs.turn_in(self.path)
+    def exclusive_checkpoints(self) -> AbstractContextManager[None]:
+        """For replacing a checkpoint file, which all processes of the directory have in common. OSError.
+
+        Not to be kept while the disk is waited for: the loops of all want it, too.
+        """
+        return nullcontext() if self.owns is None else self.fs.exclusive(f"{self.path}/{CHECKPOINTS_LOCK}")
 
     def fail(self, error: OSError | str) -> LogOffline:
         """Take the directory offline; the exception for whoever ran into it.

@@ -50,7 +50,7 @@ class OffsetCheckpoints:
         for name, path in zip(_POINTS, paths, strict=True):
             # Not under the name that the background thread may be using just now. Should it put older offsets back in
             # the next moment, they are written once more behind it (`tasks_again`).
-            with directory.turn():
+            with directory.exclusive_checkpoints():
                 directory.fs.write_file(f"{path}.new.tmp", offsets_with_others(directory, path, files[name]))
                 directory.fs.rename(f"{path}.new.tmp", path)
         self._outdated.discard(directory)

@@ -221,9 +221,24 @@ class OffsetsTask(DirectoryTask):
         self._data = format_offsets(offsets) if directory.owns is None else None
 
     def _run(self) -> None:
-        with self.directory.turn():
-            data = self._data or offsets_with_others(self.directory, self._path, self._offsets)
-            self.directory.fs.replace_file(self._path, data, sync=True)
+        if self._data is not None:
+            self.directory.fs.replace_file(self._path, self._data, sync=True)
+        else:
+            while not self._replace_among_others():
+                pass
+            self.directory.fs.sync_path(self.directory.path)
+
+    def _replace_among_others(self) -> bool:
+        """Have the disk take what is to be written, then put it in its place; False where others were faster."""
+        directory, fs = self.directory, self.directory.fs
+        found = fs.identity(self._path)
+        temporary = f"{self._path}.{directory.part}.tmp"
+        fs.write_file(temporary, offsets_with_others(directory, self._path, self._offsets), sync=True)
+        with directory.exclusive_checkpoints():
+            if fs.identity(self._path) != found:
+                return False
+            fs.rename(temporary, self._path)
+        return True
 
 
 def offsets_with_others(directory: LogDirectory, path: str, offsets: dict[TopicPartition, int]) -> bytes:

@@ -143,13 +143,35 @@ def test_a_shared_lock_is_held_until_the_last_process_has_gone(tmp_path: Path) -
     assert run("directory.lock()").returncode == 0
 
 
-def test_a_turn_in_a_directory_keeps_others_waiting(tmp_path: Path) -> None:
+def test_whoever_has_a_file_to_itself_keeps_others_waiting(tmp_path: Path) -> None:
     """Other threads, too: the lock is of what was opened, not of the process."""
-    other = os.open(tmp_path, os.O_RDONLY)
-    with LOCAL.turn_in(str(tmp_path)), pytest.raises(BlockingIOError):
+    path = tmp_path / "lock"
+    path.write_bytes(b"")
+    other = os.open(path, os.O_RDWR)
+    with LOCAL.exclusive(str(path)), pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(other)
+
+
+def test_a_file_to_be_locked_is_opened_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS gives no other a lock; it is made where it is not there."""
+    modes: list[int] = []
+    monkeypatch.setattr(
+        fcntl, "flock", lambda handle, _: modes.append(fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE)
+    )
+    with LOCAL.exclusive(str(tmp_path / "lock")):
+        assert modes == [os.O_RDWR]
+
+
+def test_the_identity_of_a_file_is_another_ones_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    assert LOCAL.identity(str(path)) is None
+    LOCAL.replace_file(str(path), b"one")
+    one = LOCAL.identity(str(path))
+    assert one == LOCAL.identity(str(path)) is not None
+    LOCAL.replace_file(str(path), b"two")
+    assert one != LOCAL.identity(str(path))
 
 
 def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

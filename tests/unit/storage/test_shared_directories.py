@@ -1,7 +1,11 @@
 """Several processes with one log directory: each has its partitions, and the checkpoint files are everybody's."""
 
+import fcntl
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from storage.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS, read_offsets
 from storage.fs import LOCAL
@@ -76,6 +80,34 @@ def test_checkpoint_files_have_what_each_process_last_said(tmp_path: Path) -> No
     assert offsets(tmp_path, RECOVERY_POINTS) == {("t", 0): 1, ("t", 1): 2, ("t", 3): 4}
     assert offsets(tmp_path, LOG_START_OFFSETS) == {("t", 3): 1}
     assert offsets(tmp_path, CLEANER_OFFSETS) == {("t", 0): 0, ("t", 1): 1}
+    killed(first)
+    killed(second)
+
+
+def test_nobody_waits_for_the_disk_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one forces its entries to the disk, another one makes a partition anew; the first one takes that in."""
+    first, second = opened(tmp_path, even), opened(tmp_path, odd, False)
+    for manager, partition in ((first, 0), (second, 1)):
+        append(manager.create("t", partition, TOPIC_ID, LogConfig(), T0), batch())
+        do(task for log in manager.logs.values() if (task := manager.flush_task(log, T0)) is not None)
+        do(manager.checkpoint_tasks())
+    first.delete("t", 0, "0" * 32, T0)
+    created: list[bool] = []
+    fsync, flock = os.fsync, fcntl.flock
+
+    def slow_fsync(handle: int) -> None:
+        if not created:
+            created.append(True)
+            first.create("t", 0, bytes(reversed(TOPIC_ID)), LogConfig(), T0)
+        fsync(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", slow_fsync)
+        patched.setattr(fcntl, "flock", lambda handle, how: flock(handle, how | fcntl.LOCK_NB))
+        do(second.checkpoint_tasks(names=[RECOVERY_POINTS]))
+
+    assert created
+    assert offsets(tmp_path, RECOVERY_POINTS) == {("t", 1): 1}
     killed(first)
     killed(second)
 
