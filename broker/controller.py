@@ -35,7 +35,7 @@ from metadata.delete_topics import DeletedTopic, TopicReference
 from metadata.elections import ElectionType, PartitionResult
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage
-from metadata.replay import replay_all
+from metadata.replay import Delta, replay_all
 from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import ProducerIdsRecord
 
@@ -111,22 +111,27 @@ class Controller(Hosting):
     def submit(self, records: Sequence[MetadataRecord]) -> Deferred[None]:
         """Append records as one batch, all or nothing, and carry them out. Resolves once they are on the disk."""
         try:
-            self.append(records)
+            delta = self.append(records)
         except Exception as error:
             failed: Deferred[None] = Deferred()
             failed.fail(error)
             return failed
-        return self._done() if records else Deferred.resolved(None)
+        if delta.is_empty:  # there is nothing to carry out: no process that is slow holds it up
+            return self.sync_now() if records else Deferred.resolved(None)
+        return self._done()
 
-    def append(self, records: Sequence[MetadataRecord]) -> None:
+    def append(self, records: Sequence[MetadataRecord]) -> Delta:
         """Append records as one batch and carry them out, without waiting for the disk. Raises what storage raises."""
         if self._failure is not None:
             raise self._failure
-        if records:
-            self._log.append(records, self._now_ms())
-            if self.followers is not None:
-                self.followers.follow(records)
-            self._carry_out(replay_all(self.image, records))
+        if not records:
+            return Delta()
+        self._log.append(records, self._now_ms())
+        if self.followers is not None:
+            self.followers.follow(records)
+        delta = replay_all(self.image, records)
+        self._carry_out(delta)
+        return delta
 
     def _done(self) -> Deferred[None]:
         """Resolves once what was appended is on the disk and carried out."""

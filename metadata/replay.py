@@ -67,6 +67,11 @@ class Delta:
     deleted_topics: list[TopicImage] = field(default_factory=list)
     changed_configs: set[tuple[int, str]] = field(default_factory=set)  # (resource type, name)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was made, deleted, or configured anew."""
+        return not (self.created_partitions or self.changed_partitions or self.deleted_topics or self.changed_configs)
+
 
 def replay(image: MetadataImage, record: AnyRecord, delta: Delta) -> None:
     """Apply one record to the image and note in `delta` what follows from it. Raises ReplayError."""

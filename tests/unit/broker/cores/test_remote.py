@@ -92,6 +92,18 @@ def test_who_makes_a_topic_is_answered_when_all_workers_host_it() -> None:
     assert len(follower.partitions.hosted) == 20
 
 
+def test_who_needs_nothing_of_the_others_does_not_wait_for_them() -> None:
+    """A block of producer ids: one worker that is slow would hold up whoever begins to write."""
+    owner = two_workers()
+    follower = Follower(owner)
+    made = owner.controller.create_topics([NewTopic("t", 40, 1)])
+    allocated = owner.controller.allocate_producer_ids(1000)
+    assert (made.done, allocated.done) == (False, True)
+    assert follower.controller.image.next_producer_id == owner.controller.image.next_producer_id == 1000
+    follower.loop.settle()
+    assert made.done
+
+
 def test_what_else_changes_is_carried_out_as_by_the_owner() -> None:
     """Configurations of topics and of the broker, leader epochs, deletions."""
     owner = two_workers().with_topics(NewTopic("t", 2, 1))
