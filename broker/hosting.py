@@ -90,6 +90,11 @@ class Hosting(ABC):
             return 0
         return len(topic.partitions)
 
+    def is_to_be_hosted(self, name: str, index: int) -> bool:
+        """Whether a partition has its turn still to come."""
+        topic = self.image.topic(name)
+        return topic is not None and (topic.topic_id, index) in self._unhosted
+
     def _done(self) -> Deferred[None]:
         """Resolves once what the image has can be relied on."""
         return self.when_hosted()

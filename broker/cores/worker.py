@@ -23,6 +23,7 @@ from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.node import Node
 from broker.quorum import MetadataQuorum
+from protocol.errors import ErrorCode
 from storage.log.directory import LogDirectory
 
 
@@ -45,6 +46,7 @@ class Worker(Broker):
         self._begin = begin
         self._end = end
         self._listeners: list[Listener] = []
+        self._is_going_down = False
 
     # -- up ------------------------------------------------------------------------------------------------------------
 
@@ -112,6 +114,7 @@ class Worker(Broker):
                 stopped.fail(error)
             self._end(0 if error is None else 1)
 
+        self._is_going_down = True
         stopping = self.loop.create_task(self.stop())
         stopping.add_done_callback(tell)
         return stopped
@@ -132,18 +135,26 @@ class Worker(Broker):
         if isinstance(message, Records):
             return self._follower.follow(message)
         if isinstance(message, Mark):
-            return append_marker(self, message.marker, message.topic, message.partition)
+            return self._mark(message)
         if isinstance(message, DirectoryFailed):
             self.fail_directory(message.path, message.reason)
         elif isinstance(message, LogLevels):
             logs.take_over(message.levels)
         elif isinstance(message, Open):
-            self._let_in()
+            # After a restart there may be Records before it whose partitions are not all made yet.
+            self._follower.when_hosted().add_done_callback(lambda _: self._let_in())
         elif isinstance(message, Stop):
             return self._stop_when_asked()
         return None
 
+    def _mark(self, asked: Mark) -> ErrorCode | Deferred[ErrorCode]:
+        if self._follower.is_to_be_hosted(asked.topic, asked.partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER  # not UNKNOWN_TOPIC_OR_PARTITION, which is that nothing is to end
+        return append_marker(self, asked.marker, asked.topic, asked.partition)
+
     def _let_in(self) -> None:
+        if self._is_going_down:
+            return
         try:
             self.server.open(self._listeners)
         except CannotBind:

@@ -14,14 +14,17 @@ from typing import Any
 
 import pytest
 
+from broker.coordinators.markers import Marker
 from broker.cores.link import Link
-from broker.cores.messages import Begin, GivenConfig, GivenDirectory, Ready, Stop
+from broker.cores.messages import Begin, GivenConfig, GivenDirectory, Mark, Open, Ready, Records, Stop
 from broker.cores.placement import worker_of
 from broker.cores.worker import Worker
 from broker.deferred import Deferred
+from coordinator.shard import Producer
 from metadata.framing import encode_record, new_record
 from metadata.placement import new_partition
 from metadata.snapshot import image_records
+from protocol.errors import ErrorCode
 from protocol.messages.cluster_metadata import TopicRecord
 from storage.checkpoints import RECOVERY_POINTS
 from tests.support.logs import append, batch
@@ -150,5 +153,48 @@ def test_a_failure_of_the_last_background_work_is_in_the_answer(
         with failing_fsync(monkeypatch, 1, stopping.wait):
             background.checkpoint(RECOVERY_POINTS)
             assert await owner.answer(Stop()) == {str(tmp_path): "[Errno 5] Input/output error"}
+
+    run(tmp_path, life)
+
+
+def test_clients_are_let_in_when_all_is_hosted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart, too, when Records come right before Open; a marker is to be sent again until then."""
+
+    async def life(owner: Owner) -> None:
+        worker, topic_id = owner.worker, bytes(reversed(TOPIC_ID))
+        records = [new_record(30, TopicRecord, name="many", topic_id=topic_id)]
+        records += [new_partition(worker.controller.image, topic_id, index, [1], manual=False) for index in range(60)]
+        own = [index for index in range(60) if worker_of("many", index, 2) == 1]
+        hosted: list[bool] = []
+        monkeypatch.setattr(
+            worker.server, "open", lambda _: hosted.append(worker.logs.get("many", own[-1]) is not None)
+        )
+
+        followed = owner.link.ask(Records(1, tuple(map(encode_record, records))))
+        owner.link.tell(Open())
+        marker = Marker(Producer(7, 1), True, 0)
+        marked = owner.link.ask(Mark(marker, "many", own[-1]))
+        assert await done(marked) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert (followed.done, hosted) == (False, [])
+        await done(followed)
+        assert hosted == [True]
+        assert await owner.answer(Mark(marker, "many", own[-1])) is ErrorCode.NONE
+        assert await owner.answer(Mark(marker, "none", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await owner.answer(Stop()) == {}
+
+    run(tmp_path, life)
+
+
+def test_nobody_is_let_in_by_a_worker_that_goes_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though it was asked to before."""
+
+    async def life(owner: Owner) -> None:
+        monkeypatch.setattr(owner.worker.server, "open", lambda _: pytest.fail("clients are let in"))
+        hosted: Deferred[None] = Deferred()
+        monkeypatch.setattr(owner.worker.controller, "when_hosted", lambda: hosted)
+        owner.link.tell(Open())
+        stopped = owner.link.ask(Stop())
+        await done(stopped)
+        hosted.resolve(None)
 
     run(tmp_path, life)
