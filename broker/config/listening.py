@@ -80,7 +80,7 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue], *, to_
     inter_broker_name = _inter_broker_name(settings, values, protocols)
     check_advertised(advertised, opened, inter_broker_name)
     _check_early_start(values, listeners, controller_names)
-    _check_ports_of_workers(values, opened)
+    _check_ports_of_workers(values, opened, advertised)
     return Listening(
         opened,
         tuple(_as_told(listener) for listener in advertised),
@@ -168,16 +168,27 @@ def _check_early_start(
             raise ConfigError(Problem("early.start.listeners", name, "not a listener here", ", ".join(sorted(known))))
 
 
-def _check_ports_of_workers(values: Mapping[str, ConfigValue], opened: tuple[Listener, ...]) -> None:
-    """With several workers each listener takes as many ports, from its own on; a port of 0 takes any."""
+def _check_ports_of_workers(
+    values: Mapping[str, ConfigValue], opened: tuple[Listener, ...], advertised: tuple[Listener, ...]
+) -> None:
+    """With several workers each listener takes as many ports, from its own on; a port of 0 takes any.
+
+    So it is with those that clients are told, of each host by itself: two workers are not to be told as one.
+    """
     count = values["num.workers"]
     assert isinstance(count, int)
-    ports = sorted(listener.port for listener in opened if listener.port)
-    for port, following in zip(ports, (*ports[1:], 65536), strict=False):
+    _check_ranges("listeners", [each.port for each in opened], count)
+    for host in {each.host for each in advertised}:
+        _check_ranges("advertised.listeners", [each.port for each in advertised if each.host == host], count)
+
+
+def _check_ranges(key: str, ports: list[int], count: int) -> None:
+    taken = sorted(port for port in ports if port)
+    for port, following in zip(taken, (*taken[1:], 65536), strict=False):
         if port + count > following != port:
-            taken = f"there is none beyond {following - 1}" if following > 65535 else f"{following} is a listener's"
-            sentence = f"num.workers={count} takes the ports {port} to {port + count - 1} for one listener; {taken}"
-            raise ConfigError(rule(sentence, "listeners"))
+            why = f"there is none beyond {following - 1}" if following > 65535 else f"{following} is a listener's"
+            sentence = f"num.workers={count} takes the ports {port} to {port + count - 1} for one listener; {why}"
+            raise ConfigError(rule(sentence, key))
 
 
 def _texts(values: Mapping[str, ConfigValue], key: str) -> tuple[str, ...]:

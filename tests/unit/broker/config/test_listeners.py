@@ -197,6 +197,27 @@ def test_workers_take_the_ports_after_a_listeners(listeners: str, workers: int, 
             load(overrides=given)
 
 
+@pytest.mark.parametrize(
+    ("advertised", "problem"),
+    [
+        ("A://x:9092,B://x:9094", None),
+        ("A://x:9092,B://y:9093", None),  # another machine
+        ("A://x:9092,B://x:9092", None),  # the same in front of both, which is as with one worker
+        ("A://x:9092,B://x:9093", "takes the ports 9092 to 9093 for one listener; 9093 is a listener's"),
+        ("A://x:9092,B://x:65535", "takes the ports 65535 to 65536 for one listener; there is none beyond 65535"),
+    ],
+)
+def test_workers_are_told_at_ports_of_their_own(advertised: str, problem: str | None) -> None:
+    """As the first one's, counted on from there."""
+    given = {**MAP, "listeners": "A://:7000,B://:8000", "inter.broker.listener.name": "A", "num.workers": "2"}
+    if problem is None:
+        load(overrides={**given, "advertised.listeners": advertised})
+    else:
+        with pytest.raises(ConfigError, match=problem) as refused:
+            load(overrides={**given, "advertised.listeners": advertised})
+        assert refused.value.problems[0].key == "advertised.listeners"
+
+
 def test_ids_of_workers_are_the_brokers_own() -> None:
     """From node.id on, as many as there are."""
     config = load(overrides={"node.id": "5", "num.workers": "3"})
