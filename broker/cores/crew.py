@@ -102,10 +102,15 @@ class Crew:
     # -- metadata ------------------------------------------------------------------------------------------------------
 
     def follow(self, records: Sequence[MetadataRecord]) -> None:
-        """Tell them of a batch of the metadata log."""
-        message = Records(self._broker.controller.last_offset, tuple(map(encode_record, records)))
-        for each in self._members:
-            each.follow(message)
+        """Tell them of a batch of the metadata log. Never raises: what is in the log goes on, with or without them."""
+        try:
+            message = Records(self._broker.controller.last_offset, tuple(map(encode_record, records)))
+            for each in self._members:
+                each.follow(message)
+        except Exception:
+            log.exception("Workers cannot be told what has changed: they are ended, and begin anew with all of it")
+            for each in self._members:
+                each.begin_anew()
 
     def when_caught_up(self) -> Deferred[None]:
         """Resolves once all have carried out what they were told, or have ended: then they begin with all of it."""

@@ -123,6 +123,11 @@ class Member:
             self._broker.fail_directory(path, reason)
         return True
 
+    def begin_anew(self) -> None:
+        """End its process; the next one is told all there is."""
+        if self._process is not None:
+            self._process.kill()
+
     def kill(self) -> None:
         """End it at once."""
         self._stopping = True
@@ -209,9 +214,8 @@ class Member:
             self.tell(Open())
 
     def _on_silence(self) -> None:
-        if self._process is not None:
-            log.error("%s has not answered for %.0f s, and is ended", self, BEAT_S * BEATS_WITHOUT_ANSWER)
-            self._process.kill()
+        log.error("%s has not answered for %.0f s, and is ended", self, BEAT_S * BEATS_WITHOUT_ANSWER)
+        self.begin_anew()
 
     def _on_refused(self, reason: str) -> None:
         if self._started is not None and not self._started.done():

@@ -10,6 +10,10 @@ import pytest
 
 from broker.broker import StartInterrupted
 from broker.cores.crew import Crew
+from broker.cores.member import Member
+from broker.cores.messages import Records
+from metadata.create_topics import NewTopic
+from tests.support.controllers import ControllerHarness
 
 
 def test_a_start_that_was_interrupted_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +24,26 @@ def test_a_start_that_was_interrupted_before_it_began(monkeypatch: pytest.Monkey
     crew.interrupt()
     with pytest.raises(StartInterrupted):
         asyncio.run(crew.start(set()))
+
+
+def test_records_that_cannot_be_told_are_in_force_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are in the log. No worker may lack them alone: all begin anew."""
+    owner = ControllerHarness({"num.workers": "3"})
+    crew = Crew(SimpleNamespace(controller=owner.controller), [[], []])  # type: ignore[arg-type]
+    owner.controller.followers = crew
+    told: list[Member] = []
+    ended: list[Member] = []
+
+    def follow(member: Member, message: Records) -> None:
+        told.append(member)
+        if len(told) == 2:
+            raise MemoryError
+
+    monkeypatch.setattr(Member, "follow", follow)
+    monkeypatch.setattr(Member, "begin_anew", lambda member: ended.append(member))
+    owner.with_topics(NewTopic("t", 1, 1))
+    assert owner.controller.image.topic("t") is not None
+    assert ended == told
+    assert "they are ended" in caplog.text
