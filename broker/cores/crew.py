@@ -41,8 +41,7 @@ class Crew:
         self._broker = broker
         self._listeners = listeners
         self._interrupted = False
-        self._deleted_topics: set[bytes] = set()
-        self._members = [Member(broker, number, each, self) for number, each in enumerate(listeners, 1)]
+        self._members = [Member(broker, number, each) for number, each in enumerate(listeners, 1)]
 
     @property
     def process_ids(self) -> list[int]:
@@ -54,13 +53,8 @@ class Crew:
         """Those of all of them."""
         return [each for listeners in self._listeners for each in listeners]
 
-    @property
-    def deleted_topics(self) -> frozenset[bytes]:
-        """Ids of topics that went while one of the workers may not have been there to see it."""
-        return frozenset(self._deleted_topics)
-
     async def start(self, deleted_topics: set[bytes]) -> None:
-        """Have all of them open their logs. Raises CannotStart."""
+        """Have all of them open their logs, but for those of topics of these ids. Raises CannotStart."""
         if self._interrupted:
             raise StartInterrupted("the start was interrupted before that of the workers")
         log.warning(
@@ -68,14 +62,13 @@ class Crew:
             self._broker.config.num_workers,
         )
         controller = self._broker.controller
-        self._deleted_topics |= deleted_topics
         for directory in self._broker.logs.directories:
             if directory.is_online:
                 directory.share_lock()
         controller.followers = self
         controller.on_topic_deleted(self._on_topic_deleted)
         logs.subscribe(self._tell_log_levels)
-        await asyncio.gather(*(each.start() for each in self._members))
+        await asyncio.gather(*(each.start(deleted_topics) for each in self._members))
 
     def interrupt(self) -> None:
         """Have a start, under way or to come, raise StartInterrupted."""
@@ -117,7 +110,8 @@ class Crew:
         return settled([each.when_caught_up() for each in self._members])
 
     def _on_topic_deleted(self, topic: TopicImage) -> None:
-        self._deleted_topics.add(topic.topic_id)
+        for each in self._members:
+            each.note_deleted(topic.topic_id)
 
     # -- logging -------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker import logs
@@ -42,7 +42,6 @@ from storage.errors import StorageError
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.cores.crew import Crew
     from broker.network.listener import Listener
 
 log = logging.getLogger(__name__)
@@ -61,17 +60,18 @@ SOUND_AFTER_S = 60.0
 class Member:
     """Worker `number`. `listeners`: bound for it, and inherited by each process that it is."""
 
-    def __init__(self, broker: Broker, number: int, listeners: Sequence[Listener], crew: Crew) -> None:
+    def __init__(self, broker: Broker, number: int, listeners: Sequence[Listener]) -> None:
         self._broker = broker
         self._number = number
         self._listeners = listeners
-        self._crew = crew
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
         self._pulse: Pulse | None = None
         self._began_s = 0.0
         self._pause_s = 0.0
         self._behind: dict[Deferred[Any], None] = {}
+        #: Ids of topics whose files it may still have, as it may not have been there to see them go.
+        self._deleted_topics: set[bytes] = set()
         self._started: asyncio.Future[None] | None = None
         self._is_ready = False
         self._is_open = False
@@ -87,8 +87,9 @@ class Member:
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
-    async def start(self) -> None:
-        """Begin; done once its logs are open. Raises CannotStart."""
+    async def start(self, deleted_topics: Collection[bytes] = ()) -> None:
+        """Begin; done once its logs are open, but for those of topics of these ids. Raises CannotStart."""
+        self._deleted_topics.update(deleted_topics)
         self._started = self._broker.loop.create_future()
         self._begin()
         await self._started
@@ -182,7 +183,7 @@ class Member:
             broker.quorum.kraft_version,
             controller.last_offset,
             tuple(map(encode_record, image_records(controller.image))),
-            self._crew.deleted_topics,
+            frozenset(self._deleted_topics),
             tuple(
                 GivenDirectory(
                     each.path,
@@ -202,6 +203,7 @@ class Member:
     def _on_ready(self) -> None:
         assert self._link is not None
         self._is_ready = True
+        self._forget_deleted_topics()
         self._pulse = Pulse(self._broker.loop, self._link, self._on_silence)  # before that recovery may take its time
         self._pulse.start()
         if self._started is not None:
@@ -269,8 +271,19 @@ class Member:
                 if process_then is not None and process_then is self._process:
                     log.error("%s could not carry out what has changed, and is ended: %r", self, error)
                     process_then.kill()
+                return
+            self._forget_deleted_topics()
 
         done.add_done_callback(forget)
+
+    def note_deleted(self, topic_id: bytes) -> None:
+        """A topic is no more; the records that say so may not get there."""
+        self._deleted_topics.add(topic_id)
+
+    def _forget_deleted_topics(self) -> None:
+        """After something was carried out; what was told later may be a deletion."""
+        if not self._behind:
+            self._deleted_topics.clear()
 
     def when_caught_up(self) -> Deferred[None]:
         """Resolves once it has carried out what it was told, or has ended.

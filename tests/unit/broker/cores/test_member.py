@@ -48,7 +48,7 @@ def member(link: WorkersLink) -> Member:
     loop: Any = FakeLoop()
     loop.time = lambda: 0.0
     broker: Any = SimpleNamespace(loop=loop)
-    made = Member(broker, 1, [], SimpleNamespace())  # type: ignore[arg-type]
+    made = Member(broker, 1, [])
     made._link = link  # type: ignore[assignment]
     return made
 
@@ -144,3 +144,25 @@ def test_a_start_can_be_interrupted(member: Member, monkeypatch: pytest.MonkeyPa
         member.kill()
 
     asyncio.run(life())
+
+
+def test_deleted_topics_are_remembered_until_they_are_gone(member: Member, link: WorkersLink) -> None:
+    """One that was away finds their files when it begins anew; what it has carried out it does not need to hear."""
+    member._deleted_topics.add(b"before the start")
+    member.follow(Records(1, ()))
+    member.note_deleted(b"while it starts")
+    member._serve(Ready())
+    assert member._deleted_topics == {b"before the start", b"while it starts"}
+    link.asked[0].resolve(None)
+    assert member._deleted_topics == set()
+
+    for offset, topic_id in ((2, b"first"), (3, b"second"), (4, b"third")):
+        member.follow(Records(offset, ()))
+        member.note_deleted(topic_id)
+    link.asked[1].resolve(None)
+    assert member._deleted_topics == {b"first", b"second", b"third"}
+    link.asked[2].resolve(None)
+    link.asked[3].fail(LinkEnded())
+    assert member._deleted_topics == {b"first", b"second", b"third"}
+    member._serve(Ready())
+    assert member._deleted_topics == set()
