@@ -137,7 +137,10 @@ class Member:
         self._let_go_of_link()
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            try:
+                self._process.wait(LAST_WORDS_S)
+            except subprocess.TimeoutExpired:  # its part of the locks keeps the next broker out
+                log.error("%s does not end: the disk holds it up", self)
             self._process = None
 
     def _let_go_of_link(self) -> None:
@@ -229,12 +232,12 @@ class Member:
     def _on_end(self) -> None:
         """The link has ended, and so has the process, or is about to."""
         self._let_go_of_link()
-        ended, self._process = self._process, None
-        if ended is not None:
-            waited = self._broker.loop.run_in_executor(None, _wait, ended)
+        if self._process is not None:
+            waited = self._broker.loop.run_in_executor(None, _wait, self._process)
             waited.add_done_callback(lambda done: self._ended(_how(done.result())))
 
     def _ended(self, how: str) -> None:
+        self._process = None
         if self._started is not None and not self._started.done():
             self._started.set_exception(CannotStart(f"{self} {how} while it started"))
             self._stopping = True

@@ -166,3 +166,30 @@ def test_deleted_topics_are_remembered_until_they_are_gone(member: Member, link:
     assert member._deleted_topics == {b"first", b"second", b"third"}
     member._serve(Ready())
     assert member._deleted_topics == set()
+
+
+def test_a_process_that_is_waited_for_is_ended_too(member: Member) -> None:
+    """Its link has ended; it may take its time with the rest, and holds locks and ports."""
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        process = member._process = Popen(["sleep", "60"])
+        member._on_end()
+        member.kill()
+        assert process.returncode == -SIGKILL
+
+    asyncio.run(life())
+
+
+def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
+    member: Member, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The kernel ends it once the disk lets it go."""
+    monkeypatch.setattr("broker.cores.member.LAST_WORDS_S", 0.01)
+    process = member._process = Popen(["sleep", "60"])
+    with monkeypatch.context() as patched:
+        patched.setattr(process, "kill", lambda: None)
+        member.kill()
+    assert "Worker 1 does not end" in caplog.text
+    process.kill()
+    process.wait()
