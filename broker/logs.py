@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -171,6 +172,12 @@ _subscribers: list[Callable[[], None]] = []
 def subscribe(callback: Callable[[], None]) -> None:
     """Call `callback()` after a level was set."""
     _subscribers.append(callback)
+
+
+def unsubscribe(callback: Callable[[], None]) -> None:
+    """Call it no more; one that is not called is fine."""
+    with suppress(ValueError):
+        _subscribers.remove(callback)
 
 
 def _tell_subscribers() -> None:

@@ -87,6 +87,7 @@ class Crew:
 
     def close(self) -> None:
         """End those that are still there, at once, and close their listeners."""
+        logs.unsubscribe(self._tell_log_levels)
         for each in self._members:
             each.kill()
         for listener in self.listeners:

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from broker import logs
 from broker.broker import StartInterrupted
 from broker.cores.crew import Crew
 from broker.cores.member import Member
-from broker.cores.messages import Records
+from broker.cores.messages import LogLevels, Records
 from metadata.create_topics import NewTopic
 from tests.support.controllers import ControllerHarness
 
@@ -47,3 +48,26 @@ def test_records_that_cannot_be_told_are_in_force_all_the_same(
     assert owner.controller.image.topic("t") is not None
     assert ended == told
     assert "they are ended" in caplog.text
+
+
+def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts a broker after it in this process is not to keep it."""
+    told: list[object] = []
+
+    async def start(member: Member, deleted_topics: set[bytes]) -> None:
+        """Its process is not needed here."""
+
+    monkeypatch.setattr(Member, "start", start)
+    monkeypatch.setattr(Member, "tell", lambda member, message: told.append(message))
+    owner = ControllerHarness({"num.workers": "2"})
+    broker: Any = SimpleNamespace(
+        config=owner.config, controller=owner.controller, logs=SimpleNamespace(directories=[])
+    )
+    crew = Crew(broker, [[]])
+    asyncio.run(crew.start(set()))
+    logs.set_level("broker.cores.crew", None)
+    assert told == [LogLevels(logs.own_levels())]
+    crew.close()
+    crew.close()
+    logs.set_level("broker.cores.crew", None)
+    assert len(told) == 1
