@@ -44,11 +44,6 @@ class Crew:
         self._members = [Member(broker, number, each) for number, each in enumerate(listeners, 1)]
 
     @property
-    def process_ids(self) -> list[int]:
-        """Of the processes that there are now."""
-        return [each.process_id for each in self._members if each.process_id is not None]
-
-    @property
     def listeners(self) -> list[Listener]:
         """Those of all of them."""
         return [each for listeners in self._listeners for each in listeners]

@@ -43,12 +43,6 @@ class Kind(IntEnum):
     FAILURE = 3
 
 
-def send_first(sock: socket.socket, message: object) -> None:
-    """Say something before there is a loop; waits."""
-    sock.setblocking(True)
-    sock.sendall(pack((Kind.TELL, 0, message)))
-
-
 def receive_first(sock: socket.socket) -> Any:
     """Hear what is said first, before there is a loop; waits. EOFError."""
     sock.setblocking(True)

@@ -80,11 +80,6 @@ class Member:
     def __str__(self) -> str:
         return f"Worker {self._number}"
 
-    @property
-    def process_id(self) -> int | None:
-        """None while there is no process."""
-        return self._process.pid if self._process is not None else None
-
     # -- life ----------------------------------------------------------------------------------------------------------
 
     async def start(self, deleted_topics: Collection[bytes] = ()) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker.cores.link import MOST_BYTES, Kind, Link, LinkEnded, receive_first, send_first
+from broker.cores.link import MOST_BYTES, Kind, Link, LinkEnded, receive_first
 from broker.deferred import Deferred
 from storage.worker import LENGTH, pack
 
@@ -218,8 +218,8 @@ def test_nothing_is_received_before_one_listens() -> None:
     async def life() -> None:
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
-        send_first(ours, "begin")
         one = End(loop, ours)
+        one.link.tell("begin")
         one.link.tell("then")
         await one.link.drained()
         assert receive_first(theirs) == "begin"
