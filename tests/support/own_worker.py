@@ -1,0 +1,88 @@
+"""A worker in this process, with directories of its own; the test is the owner at the other end of its link."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from broker.cores.link import Link
+from broker.cores.messages import Begin, GivenConfig, GivenDirectory, Ready
+from broker.cores.placement import worker_of
+from broker.cores.worker import Worker
+from broker.deferred import Deferred
+from metadata.framing import encode_record, new_record
+from metadata.placement import new_partition
+from metadata.snapshot import image_records
+from protocol.messages.cluster_metadata import TopicRecord
+from tests.support.nodes import TOPIC_ID, config, start, write
+
+#: A topic whose partition is the worker's.
+TOPIC = next(name for name in map(str, range(100)) if worker_of(name, 0, 2) == 1)
+
+
+class Owner:
+    """The owner's end. `exit_codes`: those with which the worker has ended."""
+
+    def __init__(self, directory: Path) -> None:
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        self.heard: list[Any] = []
+        self.exit_codes: list[int] = []
+        self.link = Link(loop, ours, self.heard.append, lambda: None)
+        self.link.listen()
+        self.worker = Worker(_begin(directory), theirs, loop, self.exit_codes.append)
+
+    async def hears(self, kind: type) -> None:
+        while not any(isinstance(each, kind) for each in self.heard):
+            await asyncio.sleep(0.001)
+
+    async def answer(self, message: object) -> Any:
+        return await done(self.link.ask(message))
+
+
+async def done(deferred: Deferred[Any]) -> Any:
+    while not deferred.done:
+        await asyncio.sleep(0.001)
+    return deferred.result()
+
+
+def _begin(directory: Path) -> Begin:
+    """As of a node with one topic, whose partition is the worker's."""
+    node = start(directory, num_workers="2")
+    topic = new_record(30, TopicRecord, name=TOPIC, topic_id=TOPIC_ID)
+    write(node, topic, new_partition(node.image, TOPIC_ID, 0, [1], manual=False))
+    given = config(directory, num_workers="2")
+    begin = Begin(
+        1,
+        GivenConfig(given.path, dict(given.static), dict(given.static_values), given.listening),
+        node.cluster_id,
+        1,
+        0,
+        tuple(map(encode_record, image_records(node.image))),
+        frozenset(),
+        tuple(GivenDirectory(path, each, True, None) for path, each in node.directory_ids.items()),
+        {},
+        (),
+        {"PLAINTEXT": (9092, 9093)},
+        {},
+        False,
+    )
+    node.close(3000)
+    return begin
+
+
+def run(directory: Path, life: Callable[[Owner], Awaitable[None]]) -> None:
+    async def main() -> None:
+        owner = Owner(directory)
+        await owner.worker.start()
+        await owner.hears(Ready)
+        try:
+            await life(owner)
+        finally:
+            owner.link.close()
+            owner.worker.link.close()
+
+    asyncio.run(main())
