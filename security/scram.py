@@ -1,0 +1,101 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): a password is proven and never sent.
+
+    C: n,,n=alice,r=<client nonce>
+    S: r=<client nonce><server nonce>,s=<salt>,i=<iterations>
+    C: c=biws,r=<both nonces>,p=<proof>
+    S: v=<signature>
+
+Kafka ends an exchange at the first message of a user that it does not know. Here such a user is sent a salt that is
+made of the name and a secret, the same at each try, and fails where a wrong password does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hmac import compare_digest
+from typing import TypeAlias
+
+from security.exchange import InvalidCredentials, Refused
+from security.scram_credential import MIN_ITERATIONS, ScramCredential, ScramMechanism
+from security.scram_messages import ClientFirst, parse_client_final, parse_client_first, server_final, server_first
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+#: Salts and nonces are numbers of 130 bits to the base of 36, as Kafka makes them.
+_NONCE_BITS = 130
+
+FindCredential: TypeAlias = Callable[[str], ScramCredential | None]
+
+
+class ScramExchange:
+    """One authentication.
+
+    Args:
+        find: the credential of a user by name, None for one who has none.
+        secret: of this broker, for the salts of users who are not there.
+        nonce: of this exchange, from a good source of chance.
+    """
+
+    expires_at_ms = None
+
+    def __init__(self, mechanism: ScramMechanism, find: FindCredential, secret: bytes, nonce: str) -> None:
+        self._mechanism = mechanism
+        self._find = find
+        self._secret = secret
+        self._nonce = nonce
+        self._first: ClientFirst | None = None
+        self._server_first = ""
+        self._credential: ScramCredential
+        self._is_known = False
+        self.user: str | None = None
+
+    def step(self, token: bytes) -> bytes:
+        """The server's first message, then its final one."""
+        return self._challenge(parse_client_first(token)) if self._first is None else self._verify(self._first, token)
+
+    def _challenge(self, first: ClientFirst) -> bytes:
+        if first.authorization_id not in ("", first.user):
+            raise Refused("Authentication failed: Client requested an authorization id that is different from username")
+        made_up = self._made_up(first.user)  # for everybody, as it takes time
+        found = self._find(first.user)
+        self._is_known = found is not None
+        self._credential = found or made_up
+        self._first = first
+        self._nonce = first.nonce + self._nonce
+        self._server_first = server_first(self._nonce, self._credential.salt, self._credential.iterations)
+        return self._server_first.encode()
+
+    def _verify(self, first: ClientFirst, token: bytes) -> bytes:
+        final = parse_client_final(token)
+        if not final.nonce.endswith(self._nonce):
+            raise InvalidCredentials("another nonce than that of this exchange")
+        mechanism, credential = self._mechanism, self._credential
+        covered = f"{first.bare},{self._server_first},{final.without_proof}".encode()
+        signature = mechanism.hmac(credential.stored_key, covered)
+        client_key = bytes(a ^ b for a, b in zip(signature, final.proof, strict=False))
+        proven = compare_digest(mechanism.hash(client_key), credential.stored_key)
+        answer = server_final(mechanism.hmac(credential.server_key, covered))
+        if not (proven and self._is_known):
+            raise InvalidCredentials("wrong password" if self._is_known else "no such user")
+        self.user = first.user
+        return answer.encode()
+
+    def _made_up(self, user: str) -> ScramCredential:
+        """For a user who is not there: nobody has the password for it."""
+        mechanism = self._mechanism
+        seed = mechanism.hmac(self._secret, user.encode())
+        salt = to_base_36(int.from_bytes(seed) >> (8 * len(seed) - _NONCE_BITS)).encode()
+        return ScramCredential(salt, mechanism.hash(seed), seed, MIN_ITERATIONS)
+
+
+def to_base_36(number: int) -> str:
+    """As Java's BigInteger.toString(36)."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
+
+def new_nonce(random_bits: Callable[[int], int]) -> str:
+    """A nonce, or the text of a salt; `random_bits(count)` gives a number of so many random bits."""
+    return to_base_36(random_bits(_NONCE_BITS))

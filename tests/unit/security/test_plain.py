@@ -1,0 +1,51 @@
+"""PLAIN: one token, Kafka's error texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from security.exchange import InvalidCredentials, Refused
+from security.plain import PlainExchange, users_of
+
+USERS = {"alice": "secret", "bób": "pässword"}
+
+
+@pytest.mark.parametrize("token", ["\0alice\0secret", "alice\0alice\0secret", "\0bób\0pässword"])
+def test_right_password(token: str) -> None:
+    exchange = PlainExchange(USERS)
+    assert exchange.step(token.encode()) == b""
+    assert exchange.user == token.split("\0")[1]
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        ("\0alice\0wrong", "Authentication failed: Invalid username or password"),
+        ("\0mallory\0secret", "Authentication failed: Invalid username or password"),
+        ("\0\0secret", "Authentication failed: username not specified"),
+        ("\0alice\0", "Authentication failed: password not specified"),
+        (
+            "bob\0alice\0secret",
+            "Authentication failed: Client requested an authorization id that is different from username",
+        ),
+    ],
+)
+def test_refused(token: str, message: str) -> None:
+    exchange = PlainExchange(USERS)
+    with pytest.raises(Refused) as refused:
+        exchange.step(token.encode())
+    assert str(refused.value) == message
+    assert exchange.user is None
+
+
+@pytest.mark.parametrize("token", [b"", b"alice", b"\0alice", b"\0a\0b\0c", b"\xff\xfe"])
+def test_malformed(token: bytes) -> None:
+    with pytest.raises(InvalidCredentials):
+        PlainExchange(USERS).step(token)
+
+
+def test_users_of_a_login_module() -> None:
+    """Other options, such as the broker's own login, are no users; nor is who has an empty password."""
+    assert users_of({"username": "admin", "password": "x", "user_alice": "secret", "user_bob": ""}) == {
+        "alice": "secret"
+    }
