@@ -145,13 +145,15 @@ def make_ready(
     controllers: Sequence[Endpoint] = (),
     features: Mapping[str, int] = BOOTSTRAP_FEATURES,
     static_quorum: bool = False,
+    users: Sequence[MetadataRecord] = (),
 ) -> NodeData:
     """Format what is not; the directories are there and locked. Raises OSError.
 
     `cluster_id` is for a new cluster, random where it is not given; `controllers` are this node's controller listeners;
-    with `static_quorum` the log does not name this node as its voter, a configuration does (kraft.version 0).
+    with `static_quorum` the log does not name this node as its voter, a configuration does (kraft.version 0); `users`
+    are the credentials of those who can log in from the beginning.
     """
-    bootstrap = build_snapshot(feature_records(features), now_ms)
+    bootstrap = build_snapshot([*feature_records(features), *users], now_ms)
     cluster = next((each.cluster_id for each in found.values()), None) or cluster_id or id_text(new_id())
     ids = {}
     # The metadata directory last: the others are then formatted for the same cluster if a crash comes between.

@@ -5,7 +5,7 @@ configuration, and into that of the metadata log the snapshot that names this no
 controller.quorum.voters names it. Apache Kafka starts on what comes out, with the same configuration. An empty
 directory is formatted at the broker's first start, too: this command is for choosing the cluster id or older levels.
 
-Exit codes are Kafka's: 0, and 1 for whatever is refused. Not here: --add-scram, and quorums of several controllers.
+Exit codes are Kafka's: 0, and 1 for whatever is refused. Not here: quorums of several controllers.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
+from secrets import randbits
 
 from broker.config import BrokerConfig, ConfigError, load
 from broker.formatting import formatted, make_ready
 from broker.ids import random_id
 from broker.node import endpoints
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
+from metadata.framing import MetadataRecord
 from metadata.releases import DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, level_of, release_name
 from offline.command_line import OfflineParser
 from offline.errors import FormatRefused
+from offline.scram_option import scram_records
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 
@@ -45,6 +48,14 @@ def _parser() -> ArgumentParser:
     parser.add_argument("-r", "--release-version", metavar="RELEASE", help=f"{RELEASES[0]} to {RELEASES[-1]} (default)")
     parser.add_argument(
         "-f", "--feature", action="append", default=[], metavar="NAME=LEVEL", help="the level of one feature"
+    )
+    parser.add_argument(
+        "-S",
+        "--add-scram",
+        action="append",
+        default=[],
+        metavar="MECHANISM=[name=USER,password=...]",
+        help="a user who can log in by SCRAM-SHA-256 or SCRAM-SHA-512",
     )
     return parser
 
@@ -102,6 +113,7 @@ def format_directories(
     *,
     ignore_formatted: bool = False,
     static_quorum: bool = False,
+    users: Sequence[MetadataRecord] = (),
     now_ms: int,
 ) -> list[str]:
     """Format those directories that are not; their paths, that of the metadata log last.
@@ -134,6 +146,7 @@ def format_directories(
         controllers=endpoints(config.controller_listeners),
         features=features,
         static_quorum=static_quorum,
+        users=users,
     )
     return sorted(missing, key=lambda path: path == metadata_path)
 
@@ -155,6 +168,7 @@ def _run(arguments: Namespace) -> None:
         features,
         ignore_formatted=arguments.ignore_formatted,
         static_quorum=static,
+        users=scram_records(arguments.add_scram, features[METADATA_VERSION], randbits),
         now_ms=time.time_ns() // 1_000_000,
     )
     if not done:

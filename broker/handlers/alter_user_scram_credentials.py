@@ -1,0 +1,39 @@
+"""AlterUserScramCredentials v0: set and take away users' credentials for SCRAM (KIP-554).
+
+A client sends salted passwords; what is stored of them proves a password and does not stand for it.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.scram import Altered, Deletion, Upsertion, alter_credentials
+from protocol.messages.alter_user_scram_credentials import (
+    ALTER_USER_SCRAM_CREDENTIALS,
+    AlterUserScramCredentialsResult,
+)
+from protocol.schema import Struct
+
+
+@handles(ALTER_USER_SCRAM_CREDENTIALS)
+def alter_user_scram_credentials(ctx: RequestContext, request: Struct) -> Reply:
+    controller = ctx.broker.controller
+    decision = alter_credentials(
+        controller.image,
+        [Deletion(each.name, each.mechanism) for each in request.deletions],
+        [
+            Upsertion(each.name, each.mechanism, each.iterations, bytes(each.salt), bytes(each.salted_password))
+            for each in request.upsertions
+        ],
+    )
+    return controller.submit(decision.records).then(lambda _: _reply(decision.results))
+
+
+def _reply(results: list[Altered]) -> Struct:
+    return ALTER_USER_SCRAM_CREDENTIALS.response(
+        results=[
+            AlterUserScramCredentialsResult(
+                user=result.user, error_code=result.error_code, error_message=result.error_message
+            )
+            for result in results
+        ]
+    )

@@ -1,0 +1,33 @@
+"""DescribeUserScramCredentials v0: which credentials for SCRAM users have, but not what they are (KIP-554)."""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.scram import Described, describe_credentials
+from protocol.messages.describe_user_scram_credentials import (
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    CredentialInfo,
+    DescribeUserScramCredentialsResult,
+)
+from protocol.schema import Struct
+
+
+@handles(DESCRIBE_USER_SCRAM_CREDENTIALS)
+def describe_user_scram_credentials(ctx: RequestContext, request: Struct) -> Reply:
+    users = None if request.users is None else [user.name for user in request.users]
+    return DESCRIBE_USER_SCRAM_CREDENTIALS.response(
+        error_message="",
+        results=[_result(each) for each in describe_credentials(ctx.broker.controller.image, users)],
+    )
+
+
+def _result(described: Described) -> Struct:
+    return DescribeUserScramCredentialsResult(
+        user=described.user,
+        error_code=described.error_code,
+        error_message=described.error_message,
+        credential_infos=[
+            CredentialInfo(mechanism=mechanism, iterations=iterations)
+            for mechanism, iterations in described.credentials
+        ],
+    )
