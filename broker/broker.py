@@ -15,6 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from broker.appends import Appends
+from broker.authentication.listeners import authenticate
 from broker.background import Background
 from broker.cleaner import Cleaner
 from broker.client_metrics import ClientMetrics
@@ -252,6 +253,7 @@ class Broker:
         self.transactions.start()
         await _done(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
+        authenticate(listeners, self)
         self.server.open(listeners)
         if self.crew is not None:
             self.crew.open()

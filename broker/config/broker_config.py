@@ -95,6 +95,19 @@ class BrokerConfig:
         value = BROKER_KEYS[key].read(text)
         return self._values[key] if isinstance(value, Problem) else value
 
+    def get_for_mechanism(
+        self, listener_name: str, mechanism: str, key: str, *, unprefixed: bool = True
+    ) -> ConfigValue:
+        """The value of `listener.name.<listener>.<mechanism>.<key>`, else that for the listener; None if that is only
+        there without a prefix, and not `unprefixed`.
+        """
+        prefixed = f"listener.name.{listener_name.lower()}.{mechanism.lower()}.{key}"
+        text = self.originals().get(prefixed)
+        if text is None:
+            return self.get_for_listener(listener_name, key) if unprefixed else None
+        value = BROKER_KEYS[key].read(text)
+        return None if isinstance(value, Problem) else value
+
     @property
     def values(self) -> Mapping[str, ConfigValue]:
         """All values in force, by key."""

@@ -32,7 +32,7 @@ LISTENING_KEYS = frozenset(
 )
 """All that `read_listening` goes by."""
 
-SERVED = ("PLAINTEXT",)
+SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
 """Security protocols of listeners that can be opened."""
 
 

@@ -78,6 +78,11 @@ def load(
         notices.append("log.dirs is not set: data goes to /tmp/kafka-logs, which many systems empty when they start")
     config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
     config.warnings, config.notices = tuple(warnings), tuple(notices)
+    if to_serve and any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
+        from .sasl import sasl_problems
+
+        if unserved := [_with_origin(problem, settings) for problem in sasl_problems(config)]:
+            raise ConfigError(*unserved)
     try:
         config.declared_topics = declared_topics(config)
     except ConfigError as error:

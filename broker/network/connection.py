@@ -30,7 +30,10 @@ from protocol.schema import Chunk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.authentication.sasl_authenticator import SaslAuthenticator
     from broker.network.server import Server
+
+    Dispatch = Callable[["Connection", memoryview], "bytes | list[Chunk] | Waiting | None"]
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +60,7 @@ class Connection:
     """One client. `transport` is set by whoever makes the connection, before the first byte arrives.
 
     What handlers may look at: client_host, client_port, local_host, local_port (the address that the client used),
-    listener_name, security_protocol, principal, client_software_name, client_software_version.
+    listener_name, security_protocol, principal, authenticator, client_software_name, client_software_version.
     """
 
     __slots__ = (
@@ -65,6 +68,7 @@ class Connection:
         "_eof",
         "_hold",
         "_large",
+        "_max_request_bytes",
         "_out",
         "_receive",
         "_rest",
@@ -73,6 +77,7 @@ class Connection:
         "_server",
         "_waiting",
         "active",
+        "authenticator",
         "client_host",
         "client_port",
         "client_software_name",
@@ -99,7 +104,8 @@ class Connection:
         principal: str = "User:ANONYMOUS",
     ) -> None:
         self._server = server
-        self._dispatch = server.dispatcher.dispatch
+        self._dispatch: Dispatch = server.dispatcher.dispatch
+        self._max_request_bytes = server.max_request_bytes
         self._receive = server.receive_buffer
         self._hold = 0
         self._rest: bytes | bytearray = b""
@@ -114,6 +120,7 @@ class Connection:
         self.client_host, self.client_port = client_address
         self.local_host, self.local_port = local_address
         self.principal = principal
+        self.authenticator: SaslAuthenticator | None = None  # where clients say who they are by SASL
         # As Kafka calls clients older than KIP-511.
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
@@ -208,8 +215,21 @@ class Connection:
         elif not self._rest_full and not self._eof:
             self.transport.resume_reading()
 
-    def close(self, reason: str) -> None:
-        """End the connection after the answers that are ready; the reason goes to the log."""
+    def redirect(self, dispatch: Dispatch, max_request_bytes: int | None = None) -> None:
+        """Give requests to another function than before, from the next one on, however many were received.
+
+        Args:
+            max_request_bytes: of a frame; socket.request.max.bytes unless told.
+        """
+        self._dispatch = dispatch
+        self._max_request_bytes = self._server.max_request_bytes if max_request_bytes is None else max_request_bytes
+        self._end_turn()
+
+    def close(self, reason: str, last_answer: list[Chunk] | None = None) -> None:
+        """End the connection after the answers that are ready, and this one; the reason goes to the log."""
+        if self._hold & _CLOSED:
+            return
+        self._out += last_answer or ()
         self._server.closing_log.warning("Connection %s is closed: %s", self, reason)
         self._close()
 
@@ -218,7 +238,7 @@ class Connection:
     def _serve(self, view: memoryview, position: int, end: int) -> None:
         """Serve what lies in `view[position:end]`; keep what has to wait."""
         dispatch = self._dispatch
-        max_bytes = self._server.max_request_bytes
+        max_bytes = self._max_request_bytes
         try:
             for _ in range(TURN_REQUESTS):
                 if end - position < 4:
@@ -241,8 +261,7 @@ class Connection:
                     break
             else:
                 if position < end:
-                    self._hold |= _TURN_OVER
-                    self._server.call_soon(self._next_turn)
+                    self._end_turn()
         except (ProtocolError, CloseConnection) as error:
             self._close_for(error)
             return
@@ -275,7 +294,7 @@ class Connection:
                 return False
             self._out += answer
             if len(answer) == 1:
-                return False
+                return self._hold != 0
             # Large, or from files: out at once, as it may be as much as the client is allowed to have queued.
             self._send_out()
             return self._hold != 0
@@ -323,6 +342,11 @@ class Connection:
             self._release(_MUTED)
         elif self._eof:
             self._end_if_served()
+
+    def _end_turn(self) -> None:
+        """Start no more requests in this turn of the loop."""
+        self._hold |= _TURN_OVER
+        self._server.call_soon(self._next_turn)
 
     def _next_turn(self) -> None:
         self._release(_TURN_OVER)
@@ -388,6 +412,8 @@ class Connection:
         self._hold |= _CLOSED
         if self.on_close is not None:
             self.on_close()
+        if self.authenticator is not None:
+            self.authenticator.close()
         waiting, self._waiting = self._waiting, deque()
         for each in waiting:
             if isinstance(each, Waiting):

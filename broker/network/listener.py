@@ -11,8 +11,12 @@ import errno
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from broker.network.connection_limits import CreationRate
+
+if TYPE_CHECKING:
+    from broker.network.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +95,7 @@ class Listener:
         self.name = name
         self.security_protocol = security_protocol
         self.rates = rates
+        self.welcome: Callable[[Connection], object] | None = None  # called with each new connection first of all
         self._sockets = sockets
         self._loop: asyncio.AbstractEventLoop | None = None
         self._accepted: Callable[[Listener, socket.socket], None] | None = None

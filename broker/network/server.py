@@ -148,6 +148,8 @@ class Server:
         connection = Connection(self, listener.name, listener.security_protocol, client, local)
         connection.idle_since_ms = self._clock.monotonic_ms()
         PlaintextTransport(self._loop, sock, connection, self._hang_ups)
+        if listener.welcome is not None:
+            listener.welcome(connection)
         self._connections[connection] = None
         self.limits.opened(listener.name, client[0])
         if self._saturated:

@@ -240,7 +240,7 @@ def test_listeners_that_are_not_served_yet_come_first(others: str, file: Path) -
 
     file.write_text(f"listeners=SSL://a:9092\n{others}")
     assert problems(file, to_serve=True) == [
-        f"{file}:1: listeners=SSL://a:9092: listeners of SSL are not served yet; allowed: PLAINTEXT"
+        f"{file}:1: listeners=SSL://a:9092: listeners of SSL are not served yet; allowed: PLAINTEXT, SASL_PLAINTEXT"
     ]
 
 

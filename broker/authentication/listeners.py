@@ -1,0 +1,38 @@
+"""Who comes in by which listener is asked who it is: each listener's welcome, as its security protocol has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.authentication.sasl_listener import SaslListener
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+    from broker.network.connection import Connection
+    from broker.network.listener import Listener
+
+
+def authenticate(listeners: Iterable[Listener], broker: Broker) -> None:
+    """Have those listeners that speak SASL ask who comes, also with what changes while the broker runs."""
+    asking = [listener for listener in listeners if listener.security_protocol.startswith("SASL_")]
+    if not asking:
+        return
+    from broker.authentication.sasl_authenticator import SaslAuthenticator
+    from broker.authentication.sasl_listener import changing_keys, sasl_listener
+
+    # The directory's id is random, told to nobody who is not authenticated, and the same after a restart.
+    secret = broker.directory_ids[broker.config.metadata_log_dir.rstrip("/")]
+    current: dict[str, SaslListener] = {}
+
+    def refresh(config: BrokerConfig) -> None:
+        for listener in asking:
+            current[listener.name] = sasl_listener(config, listener.name, broker.controller.image, secret)
+
+    def welcome(connection: Connection) -> None:
+        SaslAuthenticator(connection, current[connection.listener_name], broker.dispatcher, broker.timers, broker.clock)
+
+    refresh(broker.config)
+    broker.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
+    for listener in asking:
+        listener.welcome = welcome

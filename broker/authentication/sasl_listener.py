@@ -1,0 +1,79 @@
+"""What a listener with SASL asks of who comes in: its mechanisms, made ready from the configuration.
+
+Mechanisms and their JAAS entries may change while the broker runs; who comes after that is asked by the new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from secrets import randbits
+
+from broker.config import BrokerConfig
+from broker.config.sasl import enabled_mechanisms, plain_users
+from metadata.image import MetadataImage
+from security.exchange import Exchange, NewExchange
+from security.plain import PlainExchange
+from security.scram import FindCredential, ScramExchange, new_nonce
+from security.scram_credential import BY_SASL_NAME, ScramCredential, ScramMechanism
+
+
+@dataclass(frozen=True, slots=True)
+class SaslListener:
+    """`exchanges` by mechanism in the order in which clients are told; `max_session_ms` by mechanism, 0 for ever."""
+
+    exchanges: Mapping[str, NewExchange]
+    max_session_ms: Mapping[str, int]
+    max_token_bytes: int
+    failure_delay_ms: int
+
+
+def sasl_listener(config: BrokerConfig, listener_name: str, image: MetadataImage, secret: bytes) -> SaslListener:
+    """The configuration of one listener, which was checked when it was loaded; `secret` as ScramExchange takes it."""
+    mechanisms = enabled_mechanisms(config, listener_name)
+    return SaslListener(
+        exchanges={name: _new_exchange(config, listener_name, name, image, secret) for name in mechanisms},
+        max_session_ms={name: _max_session_ms(config, listener_name, name) for name in mechanisms},
+        max_token_bytes=_int(config, listener_name, "sasl.server.max.receive.size"),
+        failure_delay_ms=_int(config, listener_name, "connection.failed.authentication.delay.ms"),
+    )
+
+
+def _new_exchange(
+    config: BrokerConfig, listener_name: str, name: str, image: MetadataImage, secret: bytes
+) -> NewExchange:
+    mechanism = BY_SASL_NAME.get(name)
+    if mechanism is None:
+        return partial(PlainExchange, plain_users(config, listener_name))
+    return partial(_new_scram, mechanism, partial(_find_credential, image, mechanism), secret)
+
+
+def _new_scram(mechanism: ScramMechanism, find: FindCredential, secret: bytes) -> Exchange:
+    return ScramExchange(mechanism, find, secret, new_nonce(randbits))
+
+
+def _find_credential(image: MetadataImage, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
+    stored = image.scram_credentials.get((user, mechanism))
+    if stored is None:
+        return None
+    return ScramCredential(stored.salt, stored.stored_key, stored.server_key, stored.iterations)
+
+
+def _max_session_ms(config: BrokerConfig, listener_name: str, mechanism: str) -> int:
+    value = config.get_for_mechanism(listener_name, mechanism, "connections.max.reauth.ms")
+    assert isinstance(value, int)
+    return value
+
+
+def _int(config: BrokerConfig, listener_name: str, key: str) -> int:
+    value = config.get_for_listener(listener_name, key)
+    assert isinstance(value, int)
+    return value
+
+
+def changing_keys(listener_names: Iterable[str]) -> frozenset[str]:
+    """The keys after whose change `sasl_listener` says something else, as far as they are known without a mechanism."""
+    own = (f"listener.name.{name.lower()}.sasl.enabled.mechanisms" for name in listener_names)
+    entries = (f"listener.name.{name.lower()}.plain.sasl.jaas.config" for name in listener_names)
+    return frozenset(("sasl.enabled.mechanisms", *own, *entries))

@@ -1,0 +1,18 @@
+"""SaslHandshake v0-v1: begin to authenticate anew, on a connection that is authenticated already (KIP-368).
+
+The first time it never gets here: `broker.authentication` serves connections until they are authenticated.
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from protocol.errors import ErrorCode
+from protocol.messages.sasl_handshake import SASL_HANDSHAKE
+from protocol.schema import Struct
+
+
+@handles(SASL_HANDSHAKE)
+def sasl_handshake(ctx: RequestContext, request: Struct) -> Reply:
+    authenticator = ctx.connection.authenticator
+    begun = None if authenticator is None else authenticator.reauthenticate(ctx.api_version, request.mechanism)
+    return begun or SASL_HANDSHAKE.response(error_code=ErrorCode.ILLEGAL_SASL_STATE)

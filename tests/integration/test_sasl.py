@@ -1,0 +1,255 @@
+"""Who gets in by SASL and who does not, with stock clients and by hand, on a broker of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError as AioKafkaError
+from confluent_kafka import KafkaError, Producer
+from kafka import KafkaProducer
+from kafka.errors import KafkaError as KafkaPythonError
+
+from protocol.messages.alter_user_scram_credentials import (
+    ALTER_USER_SCRAM_CREDENTIALS,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS, UserName
+from protocol.messages.metadata import METADATA
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from protocol.messages.sasl_handshake import SASL_HANDSHAKE
+from security.scram_credential import ScramMechanism
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.sasl import log_in_plain, log_in_scram, plain_token
+from tests.support.wire import Closed, WireClient
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SHA_512 = ScramMechanism.SCRAM_SHA_512
+SESSION_MS = 3_000
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    """alice by each mechanism; sessions have an end on the second listener."""
+    directory = tmp_path_factory.mktemp("sasl")
+    port, short = free_port(), free_port()
+    properties = {
+        "listeners": f"CLIENTS://{HOST}:{port},SHORT://{HOST}:{short}",
+        "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,SHORT:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "CLIENTS",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "listener.name.short.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.short.connections.max.reauth.ms": str(SESSION_MS),
+        "connection.failed.authentication.delay.ms": "50",
+        **{
+            f"listener.name.{name}.plain.sasl.jaas.config": f'{MODULE} required user_alice="secret" user_bob="other";'
+            for name in ("clients", "short")
+        },
+    }
+    config = directory / "format.properties"
+    config.write_text(f"node.id=1\nlog.dirs={directory / 'logs'}\n")
+    users = [
+        part
+        for mechanism in MECHANISMS[1:]
+        for part in ("--add-scram", f"{mechanism}=[name=alice,password=secret,iterations=4096]")
+    ]
+    command = [sys.executable, "-m", "pybroker", "format", "-c", str(config), *users]
+    subprocess.run(command, check=True, capture_output=True)
+    broker = OurBroker(directory, properties, port=port)
+    broker.short_port = short  # type: ignore[attr-defined]
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def client(broker: OurBroker) -> Iterator[WireClient]:
+    with WireClient(HOST, broker.port) as client:
+        yield client
+
+
+def sasl(broker: OurBroker, mechanism: str, password: str) -> dict[str, str]:
+    return {
+        "bootstrap_servers": broker.bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": "alice",
+        "sasl_plain_password": password,
+    }
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+class TestStockClients:
+    def test_kafka_python(self, broker: OurBroker, mechanism: str) -> None:
+        producer = KafkaProducer(**sasl(broker, mechanism, "secret"))
+        assert producer.send("topic", b"value").get(30).topic == "topic"
+        producer.close()
+        with pytest.raises(KafkaPythonError):
+            KafkaProducer(**sasl(broker, mechanism, "wrong"), bootstrap_timeout_ms=1_000)
+
+    def test_confluent_kafka(self, broker: OurBroker, mechanism: str) -> None:
+        for password, delivered in (("secret", True), ("wrong", False)):
+            errors: list[KafkaError] = []
+            reports: list[object] = []
+            producer = Producer(
+                {
+                    "bootstrap.servers": broker.bootstrap,
+                    "security.protocol": "SASL_PLAINTEXT",
+                    "sasl.mechanism": mechanism,
+                    "sasl.username": "alice",
+                    "sasl.password": password,
+                    "error_cb": errors.append,
+                }
+            )
+            producer.produce("topic", b"value", on_delivery=lambda error, _, into=reports: into.append(error))
+            deadline = time.monotonic() + 60
+            while not reports and not errors and time.monotonic() < deadline:
+                producer.poll(0.1)
+            assert (reports == [None]) is delivered
+            assert delivered or errors[0].code() == KafkaError._AUTHENTICATION
+            producer.purge()
+            producer.flush(10)
+
+    def test_aiokafka(self, broker: OurBroker, mechanism: str) -> None:
+        async def send(password: str) -> str:
+            producer = AIOKafkaProducer(**sasl(broker, mechanism, password))
+            try:
+                await producer.start()
+                return (await producer.send_and_wait("topic", b"value")).topic
+            finally:
+                await producer.stop()
+
+        assert asyncio.run(send("secret")) == "topic"
+        with pytest.raises(AioKafkaError):
+            asyncio.run(send("wrong"))
+
+
+@pytest.mark.parametrize("password", ["secret", "wrong"])
+def test_raw_tokens_after_a_handshake_of_version_0(client: WireClient, password: str) -> None:
+    """Clients from before KIP-152: a frame each way, and on a wrong password nothing but the end."""
+    assert client.call(SASL_HANDSHAKE, 0, mechanism="PLAIN").error_code == 0
+    token = plain_token("alice", password)
+    client.socket.sendall(len(token).to_bytes(4) + token)
+    if password == "wrong":
+        assert client.socket.recv(4) == b""
+        return
+    assert client.socket.recv(4) == bytes(4)
+    assert client.call(METADATA, 12, topics=[]).error_code == 0
+
+
+@pytest.mark.parametrize(("user", "password"), [("alice", "wrong"), ("nobody", "secret")])
+def test_what_is_told_of_a_wrong_password(broker: OurBroker, user: str, password: str) -> None:
+    """Kafka's texts, the same for a user who is not there; then the connection ends."""
+    with WireClient(HOST, broker.port) as client:
+        answer = log_in_plain(client, user, password)
+        assert answer.error_code == 58
+        assert answer.error_message == "Authentication failed: Invalid username or password"
+        assert client.socket.recv(1) == b""
+    with WireClient(HOST, broker.port) as client:
+        challenge, last = log_in_scram(client, SHA_512, user, password)
+        assert challenge.error_code == 0
+        assert last.error_code == 58
+        assert last.error_message == (
+            "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-512"
+        )
+        assert client.socket.recv(1) == b""
+
+
+def test_a_mechanism_that_is_not_there(broker: OurBroker) -> None:
+    """Each listener has its own."""
+    with WireClient(HOST, broker.port) as client:
+        answer = client.call(SASL_HANDSHAKE, 1, mechanism="GSSAPI")
+        assert (answer.error_code, answer.mechanisms) == (33, list(MECHANISMS))
+        assert client.socket.recv(1) == b""
+    with WireClient(HOST, broker.short_port) as client:  # type: ignore[attr-defined]
+        answer = client.call(SASL_HANDSHAKE, 1, mechanism="SCRAM-SHA-256")
+        assert (answer.error_code, answer.mechanisms) == (33, ["PLAIN"])
+
+
+def test_nothing_else_is_served_before(broker: OurBroker) -> None:
+    """ApiVersions is; any other request, one too large, or bytes that are no request, end the connection."""
+    with WireClient(HOST, broker.port) as client:
+        assert client.call(API_VERSIONS, 4, client_software_name="test", client_software_version="1").error_code == 0
+        with pytest.raises(Closed):
+            client.call(METADATA, 12, topics=[])
+    with WireClient(HOST, broker.port) as client:
+        client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        with pytest.raises(Closed):
+            client.call(METADATA, 12, topics=[])
+    for garbage in (b"\0\0\0\x04\x60\x82\x02\x00", (600_000).to_bytes(4), b"GET / HTTP/1.1\r\n\r\n"):
+        with WireClient(HOST, broker.port) as client:
+            client.socket.sendall(garbage)
+            assert client.socket.recv(1) == b""
+
+
+def test_requests_sent_ahead_of_the_answer(client: WireClient) -> None:
+    """A client that does not wait for its answers is served as if it did."""
+    client.send(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    client.send(SASL_AUTHENTICATE, 2, auth_bytes=plain_token("alice", "secret"))
+    client.send(METADATA, 12, topics=[])
+    client.send(SASL_AUTHENTICATE, 2, auth_bytes=plain_token("alice", "secret"))
+    client.send(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    codes = [client.receive().error_code for _ in range(5)]
+    assert codes == [0, 0, 0, 34, 34]  # ILLEGAL_SASL_STATE: the session has no end
+
+
+def test_sessions_end_and_begin_again(broker: OurBroker) -> None:
+    """The lifetime is told, the same user may come again, and after the end nothing but that is served."""
+    with WireClient(HOST, broker.short_port) as client:  # type: ignore[attr-defined]
+        assert log_in_plain(client, "alice", "secret").session_lifetime_ms == SESSION_MS
+        time.sleep(1)
+        assert log_in_plain(client, "alice", "secret").session_lifetime_ms == SESSION_MS
+        assert client.call(METADATA, 12, topics=[]).error_code == 0
+        assert client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 34  # so soon again
+        time.sleep(SESSION_MS / 1000 + 0.2)
+        with pytest.raises(Closed):
+            client.call(METADATA, 12, topics=[])
+
+
+def test_nobody_becomes_another_user(broker: OurBroker) -> None:
+    with WireClient(HOST, broker.short_port) as client:  # type: ignore[attr-defined]
+        log_in_plain(client, "alice", "secret")
+        answer = log_in_plain(client, "bob", "other")
+        assert answer.error_code == 58
+        assert answer.error_message == ("Cannot change principals during re-authentication from User.alice: User.bob")
+
+
+def test_credentials_are_altered_and_told(broker: OurBroker, client: WireClient) -> None:
+    """A new user gets in, after a restart, too; a deleted one does not."""
+    log_in_plain(client, "alice", "secret")
+    salt = b"0123456789abcdef"
+    upsertion = {
+        "name": "carol",
+        "mechanism": SHA_512,
+        "iterations": 4096,
+        "salt": salt,
+        "salted_password": SHA_512.salted_password("new", salt, 4096),
+    }
+    altered = client.call(
+        ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[ScramCredentialUpsertion(**upsertion)]
+    )
+    assert [(each.user, each.error_code) for each in altered.results] == [("carol", 0)]
+    described = client.call(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=[UserName(name="carol"), UserName(name="x")])
+    assert [(each.user, each.error_code) for each in described.results] == [("carol", 0), ("x", 91)]
+    for _ in range(2):
+        with WireClient(HOST, broker.port) as other:
+            assert log_in_scram(other, SHA_512, "carol", "new")[-1].error_code == 0
+        broker.stop()
+        broker.start()
+    with WireClient(HOST, broker.port) as again:
+        log_in_plain(again, "alice", "secret")
+        deletion = ScramCredentialDeletion(name="carol", mechanism=SHA_512)
+        again.call(ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[deletion], upsertions=[])
+    with WireClient(HOST, broker.port) as other:
+        assert log_in_scram(other, SHA_512, "carol", "new")[-1].error_code == 58
+
+
+def test_no_secret_in_the_log(broker: OurBroker) -> None:
+    assert "secret" not in broker.output

@@ -1,0 +1,67 @@
+"""Mechanisms and JAAS entries in the configuration, checked before anything is started."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.config import ConfigError, load
+from broker.config.sasl import enabled_mechanisms, plain_users
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+LISTENER = {
+    "listeners": "IN://127.0.0.1:9092",
+    "listener.security.protocol.map": "IN:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "IN",
+}
+ENTRY = {"listener.name.in.plain.sasl.jaas.config": f'{MODULE} required user_alice="secret";'}
+
+
+def test_of_a_listener_before_all() -> None:
+    config = load(
+        overrides=LISTENER
+        | ENTRY
+        | {"sasl.enabled.mechanisms": "GSSAPI", "listener.name.in.sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN"},
+        to_serve=True,
+    )
+    assert enabled_mechanisms(config, "IN") == ("SCRAM-SHA-512", "PLAIN")
+    assert plain_users(config, "IN") == {"alice": "secret"}
+
+
+def test_values_of_a_mechanism() -> None:
+    """Of the mechanism, else of the listener, else of the broker."""
+    key = "connections.max.reauth.ms"
+    overrides = {key: "1", f"listener.name.in.{key}": "2", f"listener.name.in.plain.{key}": "3"}
+    config = load(overrides=LISTENER | overrides)
+    assert config.get_for_mechanism("IN", "PLAIN", key) == 3
+    assert config.get_for_mechanism("IN", "SCRAM-SHA-256", key) == 2
+    assert config.get_for_mechanism("OUT", "PLAIN", key) == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({}, "mechanism GSSAPI of listener IN is not served"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, "Could not find a 'KafkaServer' or 'in.KafkaServer' entry"),
+        (  # as in Kafka an entry without listener and mechanism is nobody's
+            {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": f'{MODULE} required user_a="b";'},
+            "Could not find a 'KafkaServer'",
+        ),
+        (
+            {"sasl.enabled.mechanisms": "PLAIN", "listener.name.in.plain.sasl.jaas.config": f"{MODULE} hidden"},
+            "Invalid login module control flag",
+        ),
+        (
+            ENTRY
+            | {
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.in.plain.sasl.server.callback.handler.class": "org.example.Handler",
+            },
+            "Java classes are not loaded",
+        ),
+    ],
+)
+def test_refused_when_it_is_to_be_served(overrides: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(overrides=LISTENER | overrides, to_serve=True)
+    assert message in str(refused.value)
+    load(overrides=LISTENER | overrides)  # as `format` and other commands look at it
