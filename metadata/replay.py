@@ -66,6 +66,7 @@ class Delta:
     changed_partitions: dict[tuple[bytes, int], TopicImage] = field(default_factory=dict)  # (topic id, index) -> topic
     deleted_topics: list[TopicImage] = field(default_factory=list)
     changed_configs: set[tuple[int, str]] = field(default_factory=set)  # (resource type, name)
+    changed_acls: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -282,12 +283,14 @@ def replay_remove_user_scram_credential(image: MetadataImage, value: Struct, _: 
     image.scram_credentials.pop((value.name, value.mechanism), None)
 
 
-def replay_access_control_entry(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_access_control_entry(image: MetadataImage, value: Struct, delta: Delta) -> None:
     image.acls[value.id] = value
+    delta.changed_acls = True
 
 
-def replay_remove_access_control_entry(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_remove_access_control_entry(image: MetadataImage, value: Struct, delta: Delta) -> None:
     image.acls.pop(value.id, None)
+    delta.changed_acls = True
 
 
 def replay_delegation_token(image: MetadataImage, value: Struct, _: Delta) -> None:

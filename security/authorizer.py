@@ -1,0 +1,136 @@
+"""Who may do what, decided as Apache Kafka's StandardAuthorizer does.
+
+Super users may do all. Else an entry that denies beats all that allow; where none allows, it is denied; and where there
+is no entry at all for a resource, `allow.everyone.if.no.acl.found` says. A decision that was made is remembered until
+the entries change: on the hot path it is one look into a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from security.acl import ANY_PRINCIPAL, IMPLIED_BY, WILDCARD, Acl, Operation, PatternType, Permission
+
+#: Decisions remembered; anyone may ask for names that nobody has heard of.
+_REMEMBERED = 50_000
+#: Stands for any resource: super users, and who may do it to all, may do it to this one.
+_ANY_NAME = "hardcode"
+
+
+class Verdict(NamedTuple):
+    """A decision, and what it goes by, for the log."""
+
+    allowed: bool
+    rule: str
+
+
+_SUPER_USER = Verdict(True, "SuperUser")
+
+
+class _Entries:
+    """The entries of one kind of resource, by name."""
+
+    __slots__ = ("lengths", "literal", "prefixed")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, list[Acl]] = {}
+        self.prefixed: dict[str, list[Acl]] = {}
+        self.lengths: list[int] = []  # of prefixes
+
+    def add(self, acl: Acl) -> None:
+        named = self.literal if acl.pattern_type == PatternType.LITERAL else self.prefixed
+        named.setdefault(acl.name, []).append(acl)
+
+    def applying_to(self, name: str) -> Iterator[Acl]:
+        """Those for a resource of that name."""
+        yield from self.literal.get(name, ())
+        for length in self.lengths:
+            if length > len(name):
+                break
+            yield from self.prefixed.get(name[:length], ())
+        if name != WILDCARD:
+            yield from self.literal.get(WILDCARD, ())
+
+
+class Authorizer:
+    """Decides by the entries that `load` was given last."""
+
+    def __init__(self, super_users: Iterable[str] = (), *, allow_without_entry: bool = False) -> None:
+        self._super_users = frozenset(super_users)
+        self._without_entry = Verdict(allow_without_entry, "DefaultAllow" if allow_without_entry else "DefaultDeny")
+        self._by_type: dict[int, _Entries] = {}
+        self._decided: dict[tuple[str, str, int, int, str], Verdict] = {}
+
+    def load(self, acls: Iterable[Acl]) -> None:
+        """Decide by these from now on."""
+        self._decided.clear()
+        self._by_type = {}
+        for acl in acls:
+            self._by_type.setdefault(acl.resource_type, _Entries()).add(acl)
+        for entries in self._by_type.values():
+            entries.lengths = sorted({len(name) for name in entries.prefixed})
+
+    def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
+        """Whether somebody may do that, coming from there."""
+        question = (principal, host, operation, resource_type, name)
+        verdict = self._decided.get(question)
+        if verdict is None:
+            if len(self._decided) >= _REMEMBERED:
+                self._decided.clear()
+            verdict = self._decided[question] = self._decide(*question)
+        return verdict
+
+    def _decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
+        if principal in self._super_users:
+            return _SUPER_USER
+        entries = self._by_type.get(resource_type)
+        verdict = self._without_entry
+        for acl in entries.applying_to(name) if entries is not None else ():
+            if verdict is self._without_entry:
+                verdict = Verdict(False, "DefaultDeny")  # there are entries, if none that fits
+            if _is_about(acl, principal, host, operation):
+                if acl.permission == Permission.DENY:
+                    return Verdict(False, f"MatchingAcl(acl={acl})")
+                verdict = Verdict(True, f"MatchingAcl(acl={acl})")
+        return verdict
+
+    def decide_for_any(self, principal: str, host: str, operation: int, resource_type: int) -> bool:
+        """Whether somebody may do that to any resource of a kind at all, be it one that is not there (KIP-679)."""
+        if self.decide(principal, host, operation, resource_type, _ANY_NAME).allowed:
+            return True
+        entries = self._by_type.get(resource_type)
+        if entries is None:
+            return False
+
+        def names(named: dict[str, list[Acl]], permission: Permission) -> set[str]:
+            return {
+                name
+                for name, acls in named.items()
+                for acl in acls
+                if acl.permission == permission
+                and acl.principal in (principal, ANY_PRINCIPAL)
+                and acl.host in (host, WILDCARD)
+                and acl.operation in (operation, Operation.ALL)
+            }
+
+        denied = names(entries.literal, Permission.DENY)
+        if WILDCARD in denied:
+            return False
+        denied_prefixes = names(entries.prefixed, Permission.DENY)
+        allowed = names(entries.literal, Permission.ALLOW)
+        if WILDCARD in allowed:
+            return True
+        return any(
+            not any(name.startswith(prefix) for prefix in denied_prefixes)
+            for name in (allowed - denied) | names(entries.prefixed, Permission.ALLOW)
+        )
+
+
+def _is_about(acl: Acl, principal: str, host: str, operation: int) -> bool:
+    if acl.principal not in (principal, ANY_PRINCIPAL) or acl.host not in (host, WILDCARD):
+        return False
+    if acl.operation in (operation, Operation.ALL):
+        return True
+    implied_by = IMPLIED_BY.get(operation, ())  # type: ignore[call-overload]
+    return acl.permission == Permission.ALLOW and acl.operation in implied_by

@@ -1,0 +1,83 @@
+"""Access control entries as records, with Kafka's errors."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from metadata.acls import Created, Deleted, create_acls, delete_acls, describe_acls
+from metadata.decision import Refused
+from metadata.features import METADATA_VERSION
+from metadata.image import MetadataImage
+from metadata.replay import replay_all
+from protocol.errors import ErrorCode
+from security.acl import CLUSTER_NAME, Acl, AclFilter
+
+TOPIC, CLUSTER = 2, 4
+READ = Acl(TOPIC, "t", 3, "User:alice", "*", 3, 3)
+WRITE = READ._replace(operation=4, permission=2, host="10.0.0.1", pattern_type=4)
+
+
+@pytest.fixture
+def image() -> MetadataImage:
+    return MetadataImage(features={METADATA_VERSION: 30})
+
+
+def create(image: MetadataImage, *acls: Acl) -> list[Created]:
+    numbers = count(len(image.acls) + 1)
+    decision = create_acls(image, acls, lambda: next(numbers).to_bytes(16))
+    assert replay_all(image, decision.records).changed_acls is bool(decision.records)
+    return decision.results
+
+
+def test_made_told_and_taken_away(image: MetadataImage) -> None:
+    assert create(image, READ, WRITE) == [Created(), Created()]
+    assert describe_acls(image, AclFilter()) == [READ, WRITE]
+    assert describe_acls(image, AclFilter(operation=4)) == [WRITE]
+
+    decision = delete_acls(image, [AclFilter(operation=3), AclFilter(name="t"), AclFilter(name="other")])
+    assert decision.results == [Deleted((READ,)), Deleted((READ, WRITE)), Deleted(())]
+    assert len(decision.records) == 2
+    assert replay_all(image, decision.records).changed_acls
+    assert describe_acls(image, AclFilter()) == []
+
+
+def test_what_is_there_already_is_granted(image: MetadataImage) -> None:
+    """Without another record, also twice in one request."""
+    assert create(image, READ, READ) == [Created(), Created()]
+    assert create(image, READ) == [Created()]
+    assert len(image.acls) == 1
+
+
+@pytest.mark.parametrize(
+    ("acl", "message"),
+    [
+        (READ._replace(resource_type=0), "Invalid resourceType UNKNOWN"),
+        (READ._replace(resource_type=1), "Invalid resourceType ANY"),
+        (READ._replace(pattern_type=2), "Invalid patternType MATCH"),
+        (READ._replace(operation=1), "Invalid operation ANY"),
+        (READ._replace(operation=99), "Invalid operation UNKNOWN"),
+        (READ._replace(permission=1), "Invalid permissionType ANY"),
+        (READ._replace(name=""), "Invalid empty resource name"),
+        (READ._replace(resource_type=CLUSTER), f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"),
+    ],
+)
+def test_refused(image: MetadataImage, acl: Acl, message: str) -> None:
+    """The others of the request are made."""
+    assert create(image, acl, READ) == [Created(ErrorCode.INVALID_REQUEST, message), Created()]
+
+
+def test_a_principal_has_a_type(image: MetadataImage) -> None:
+    (created,) = create(image, READ._replace(principal="alice"))
+    assert created.error_message.startswith("Could not parse principal from `alice`")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [(AclFilter(resource_type=0), "Unknown patternFilter."), (AclFilter(permission=9), "Unknown entryFilter.")],
+)
+def test_filters_of_nothing(image: MetadataImage, wanted: AclFilter, message: str) -> None:
+    assert delete_acls(image, [wanted]).results == [Deleted((), ErrorCode.INVALID_REQUEST, message)]
+    with pytest.raises(Refused):
+        describe_acls(image, wanted)
