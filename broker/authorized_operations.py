@@ -3,16 +3,34 @@ everything."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.dispatch import RequestContext
+
 NOT_ASKED = -(2**31)
-
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = range(3, 10)
-DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = range(10, 13)
-
-
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
+_NOTHING = 0
+_EVERYTHING = {kind: sum(1 << each for each in operations) for kind, operations in SUPPORTED_OPERATIONS.items()}
 
 
-TOPIC_OPERATIONS = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-CLUSTER_OPERATIONS = _bits(CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE)
-GROUP_OPERATIONS = _bits(READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
+def topic_operations(ctx: RequestContext, name: str) -> int:
+    """On a topic."""
+    return _operations(ctx, ResourceType.TOPIC, name)
+
+
+def group_operations(ctx: RequestContext, group_id: str) -> int:
+    """On a group."""
+    return _operations(ctx, ResourceType.GROUP, group_id)
+
+
+def cluster_operations(ctx: RequestContext) -> int:
+    """On the cluster; nothing for who may not describe it."""
+    operations = _operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)
+    return operations if operations & 1 << Operation.DESCRIBE else _NOTHING
+
+
+def _operations(ctx: RequestContext, kind: ResourceType, name: str) -> int:
+    guard = ctx.broker.guard
+    return _EVERYTHING[kind] if guard is None else guard.operations(ctx, kind, name)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.appends import Appends
 from broker.authentication.listeners import authenticate
+from broker.authorization.guard import Guard, make_guard
 from broker.background import Background
 from broker.cleaner import Cleaner
 from broker.client_metrics import ClientMetrics
@@ -90,6 +91,7 @@ class Broker:
     background: Background
     cleaner: Cleaner
     fetch_sessions: FetchSessions
+    guard: Guard | None
     groups: Groups
     share_states: ShareStates
     share_partitions: SharePartitions
@@ -213,6 +215,7 @@ class Broker:
             node.directory_ids,
             self.loop.call_soon,
         )
+        self.guard = self.dispatcher.guard = make_guard(config, self.controller)
         self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
         self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)

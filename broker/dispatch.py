@@ -31,6 +31,7 @@ from protocol.schema import Api, Chunk, ReadBuffer, Struct
 from protocol.versions import VersionRange, parse_versions
 
 if TYPE_CHECKING:
+    from broker.authorization.guard import Guard
     from broker.broker import Broker
     from broker.network.connection import Connection
 
@@ -78,11 +79,12 @@ class Codec:
 
     __slots__ = ("api", "decode", "encode", "handler", "shortcut", "tagged", "version")
 
-    def __init__(self, row: Row, version: int, broker: Broker) -> None:
+    def __init__(self, row: Row, version: int, broker: Broker, guard: Guard | None = None) -> None:
         self.api = row.api
         self.version = version
-        self.handler = row.handler
-        self.shortcut = row.shortcut(broker, version) if row.shortcut is not None else None
+        self.handler = row.handler if guard is None else guard.protect(row.api, row.handler)
+        # A shortcut does not know who asks: where that matters, the handler serves all.
+        self.shortcut = row.shortcut(broker, version) if row.shortcut is not None and guard is None else None
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.decoder(version)
         self.encode: Encode = row.encoder(version) if row.encoder is not None else response_encoder(row.api, version)
         self.tagged = row.api.request_header_version(version) == 2
@@ -201,15 +203,19 @@ class Waiting:
 
 
 class Dispatcher:
-    """Frames of requests in, frames of answers out. Knows nothing of sockets."""
+    """Frames of requests in, frames of answers out. Knows nothing of sockets.
 
-    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "rows")
+    `guard` is set before the first request, where there is an authorizer.
+    """
+
+    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "guard", "rows")
 
     def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
         self._broker = broker
         self._codecs: dict[int, Codec] = {}  # by the first four bytes of a request: API key << 16 | version
         self._failures: set[object] = set()  # kinds that were logged: one for each place in the code at most
         self._failure_log = LimitedLog(log, per_second=1)
+        self.guard: Guard | None = None
         self.rows = dict(rows)
 
     def dispatch(
@@ -282,7 +288,7 @@ class Dispatcher:
         row = self.rows.get(key)
         if row is None or version not in row.served:
             return None
-        codec = self._codecs[key_and_version] = Codec(row, version, self._broker)
+        codec = self._codecs[key_and_version] = Codec(row, version, self._broker, self.guard)
         return codec
 
     def _failed(self, codec: Codec, correlation_id: int, request: Struct, error: Exception) -> list[Chunk]:

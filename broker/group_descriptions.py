@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker.authorized_operations import GROUP_OPERATIONS
+from broker.authorized_operations import group_operations
 from broker.dispatch import RequestContext
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
@@ -44,5 +44,5 @@ def described(
     if request.include_authorized_operations:
         for group in groups:
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
+                group.authorized_operations = group_operations(ctx, group.group_id)
     return groups

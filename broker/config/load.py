@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from .authorizer import authorizer_problems
 from .broker_config import BrokerConfig
 from .combinations import problems as broken_rules
 from .environ import read_environment
@@ -83,6 +84,8 @@ def load(
 
         if unserved := [_with_origin(problem, settings) for problem in sasl_problems(config)]:
             raise ConfigError(*unserved)
+    if to_serve and (wrong_authorizer := [_with_origin(each, settings) for each in authorizer_problems(config)]):
+        raise ConfigError(*wrong_authorizer)
     try:
         config.declared_topics = declared_topics(config)
     except ConfigError as error:

@@ -6,7 +6,7 @@ Not served: controllers. This is a broker's listener, and the answer says so, as
 
 from __future__ import annotations
 
-from broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from broker.authorized_operations import NOT_ASKED, cluster_operations
 from broker.dispatch import Reply, RequestContext, handles
 from broker.endpoints import controller_id, nodes
 from protocol.errors import ErrorCode
@@ -35,6 +35,6 @@ def describe_cluster(ctx: RequestContext, request: Struct) -> Reply:
         controller_id=controller_id(ctx),
         brokers=brokers,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )

@@ -6,7 +6,7 @@ are not there (KIP-1043), which were "Dead" before.
 
 from __future__ import annotations
 
-from broker.authorized_operations import GROUP_OPERATIONS
+from broker.authorized_operations import group_operations
 from broker.dispatch import Reply, RequestContext, handles
 from coordinator.group.admin import describe_group
 from protocol.errors import ErrorCode
@@ -24,6 +24,6 @@ def describe_groups(ctx: RequestContext, request: Struct) -> Reply:
         else:
             described = describe_group(shard, group_id, ctx.api_version)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
-            described.authorized_operations = GROUP_OPERATIONS
+            described.authorized_operations = group_operations(ctx, group_id)
         groups.append(described)
     return DESCRIBE_GROUPS.response(groups=groups)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from broker.authorized_operations import TOPIC_OPERATIONS
+from broker.authorized_operations import topic_operations
 from broker.cores.view import show_workers
 from broker.dispatch import Reply, RequestContext, handles
 from metadata.image import MetadataImage, TopicImage
@@ -45,7 +45,7 @@ def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
     topics: list[Struct] = []
     for name in names:
         if left == 0:
-            return _page(topics, name, 0)
+            return _page(ctx, topics, name, 0)
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         topic = image.topic(name)
         if topic is None:
@@ -56,12 +56,14 @@ def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
             show_workers(ctx.broker.config, name, found)
         topics.append(_described(topic, found[:left]))
         if len(found) > left:
-            return _page(topics, name, found[left].partition_index)
+            return _page(ctx, topics, name, found[left].partition_index)
         left -= len(found)
-    return _page(topics, None, 0)
+    return _page(ctx, topics, None, 0)
 
 
-def _page(topics: list[Struct], next_topic: str | None, next_partition: int) -> Struct:
+def _page(ctx: RequestContext, topics: list[Struct], next_topic: str | None, next_partition: int) -> Struct:
+    for topic in topics:
+        topic.topic_authorized_operations = topic_operations(ctx, topic.name)
     cursor = None if next_topic is None else Cursor(topic_name=next_topic, partition_index=next_partition)
     return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics, next_cursor=cursor)
 
@@ -78,7 +80,6 @@ def _unknown(name: str) -> Struct:
         error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if bad_name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,
         is_internal=is_internal(name),
-        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
@@ -88,7 +89,6 @@ def _described(topic: TopicImage, partitions: list[Struct]) -> Struct:
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
         partitions=partitions,
-        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 

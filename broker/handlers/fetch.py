@@ -92,6 +92,7 @@ class Attempt:
         "_incremental",
         "_is_plain",
         "_max_bytes",
+        "_may_read",
         "_min_bytes",
         "_replica_id",
         "_to_log_end",
@@ -114,6 +115,7 @@ class Attempt:
         self._min_bytes: int = min(request.min_bytes, self._max_bytes)
         self._bytes_read = 0
         self._is_plain = True
+        self._may_read = None if self._broker.guard is None else self._broker.guard.reader(ctx)
         self._answers: list[tuple[FetchedPartition, FetchedData]] = []
         self._deferred: Deferred[FetchAnswer] | None = None
         #: While it waits: each partition with the size of its log when it was last found wanting.
@@ -141,6 +143,10 @@ class Attempt:
             topic = wanted.topic
             if topic is None:
                 topic = self._name_of(wanted)
+            if self._may_read is not None and topic is not None and not self._may_read(topic):
+                absent.append((wanted, _absent(wanted.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+                ready = True
+                continue
             partition = None if topic is None else get(topic, wanted.index)
             if partition is None:
                 code = self._broker.partitions.absence(topic, wanted.index)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from broker.authorized_operations import NOT_ASKED, cluster_operations, topic_operations
 from broker.controller import Controller
 from broker.cores.view import show_workers
 from broker.dispatch import Reply, RequestContext, handles
@@ -50,7 +50,7 @@ def metadata(ctx: RequestContext, request: Struct) -> Reply:
             show_workers(ctx.broker.config, topic.name, topic.partitions)
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS
+            topic.topic_authorized_operations = topic_operations(ctx, topic.name or "")
     return METADATA.response(
         brokers=[
             MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
@@ -60,7 +60,7 @@ def metadata(ctx: RequestContext, request: Struct) -> Reply:
         controller_id=controller_id(ctx),
         topics=topics,
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(ctx) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 

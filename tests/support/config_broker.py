@@ -41,6 +41,7 @@ class ConfigBroker:
 
     def __init__(self, *topics: str, settings: Mapping[str, str] | None = None) -> None:
         self.config = load(overrides=settings or {})
+        self.guard = None
         image = with_topics(cluster(), *(NewTopic(name, 1, 1) for name in topics))
         self.controller = ConfigController(self.config, image)
 

@@ -134,6 +134,7 @@ class ControllerHarness:
         self.broker = SimpleNamespace(
             timers=Timers(self.loop, self.loop.clock),
             config=self.config,
+            guard=None,
             controller=self.controller,
             partitions=self.partitions,
             producer_ids=self.producer_ids,

@@ -101,6 +101,7 @@ class DataBroker:
             rack="r1",
             advertised=lambda name: None,
         )
+        self.guard = None
         self.clock = FakeClock()
         self.loop = FakeLoop(self.clock)
         self.timers = Timers(self.loop, self.clock)

@@ -198,6 +198,7 @@ class GroupBroker:
             rack=None,
             advertised=lambda name: None,
         )
+        self.guard = None
         self.clock = FakeClock()
         self.loop = FakeLoop(self.clock)
         self.timers = Timers(self.loop, self.clock)

@@ -1,0 +1,155 @@
+"""The guard: asks the authorizer before a handler is called, and writes down who was refused.
+
+Only a broker with an authorizer has one. Without it nothing here is on the way of a request.
+
+    rules.py     what has to be allowed for each API, in one table
+    rule.py      of which kinds of questions a rule is made
+    Access       one request's view: who asks, from where
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.authorization.rules import RULES
+from broker.config.authorizer import allows_without_entry, has_authorizer, super_users
+from broker.coordinators.client_address import java_address
+from broker.dispatch import CloseConnection, Handler, Reply, RequestContext
+from broker.error_reply import error_reply
+from broker.log_limit import LimitedLog
+from metadata.acls import entries
+from metadata.replay import Delta
+from protocol.errors import ErrorCode
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Api, Struct
+from security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
+from security.authorizer import Authorizer
+
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.controller import Controller
+
+#: Of its own, so that it can be sent somewhere else. Anyone can be refused a thousand times a second.
+audit_log = logging.getLogger("broker.audit")
+#: What messages call a topic's name.
+_NAMES = ("name", "topic", "topic_name")
+
+
+class Guard:
+    """Stands before all handlers."""
+
+    def __init__(self, authorizer: Authorizer, controller: Controller) -> None:
+        self._authorizer = authorizer
+        self._controller = controller
+        self._denials = LimitedLog(audit_log)
+        self._load()
+        controller.on_change(self._on_change)
+
+    def _on_change(self, delta: Delta) -> None:
+        if delta.changed_acls:
+            self._load()
+
+    def _load(self) -> None:
+        self._authorizer.load(acl for _, acl in entries(self._controller.image))
+
+    def protect(self, api: Api, handler: Handler) -> Handler:
+        """The handler of an API, called for what its rule lets through."""
+        rule = RULES[api.key]
+
+        def serve(ctx: RequestContext, request: Struct) -> Reply:
+            return rule(Access(self, ctx), request, lambda allowed: handler(ctx, allowed))
+
+        return serve
+
+    def reader(self, ctx: RequestContext) -> Callable[[str], bool]:
+        """For Fetch: whether the client may read a topic; asked again whenever the fetch is tried."""
+        return partial(Access(self, ctx).may, Operation.READ, ResourceType.TOPIC)
+
+    def operations(self, ctx: RequestContext, kind: ResourceType, name: str) -> int:
+        """All that a client may do to something, a bit for each."""
+        return Access(self, ctx).operations(kind, name)
+
+
+class Access:
+    """What one client may do, as far as one request asks."""
+
+    __slots__ = ("_authorizer", "_ctx", "_guard", "_host", "_principal")
+
+    def __init__(self, guard: Guard, ctx: RequestContext) -> None:
+        self._guard = guard
+        self._authorizer = guard._authorizer
+        self._ctx = ctx
+        self._principal = ctx.connection.principal
+        self._host = java_address(ctx.connection.client_host)[1:]
+
+    @property
+    def version(self) -> int:
+        """Of the request."""
+        return self._ctx.api_version
+
+    def may(self, operation: Operation, kind: ResourceType, name: str, *, tell: bool = True) -> bool:
+        """Whether it may. A refusal goes to the log unless it is not `tell`: where a list is only made shorter."""
+        verdict = self._authorizer.decide(self._principal, self._host, operation, kind, name)
+        if not verdict.allowed and tell:
+            self._guard._denials.warning(
+                "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s"
+                " with resourceRefCount = 1 based on rule %s",
+                self._principal,
+                operation.name,
+                self._host,
+                kind.label,
+                name,
+                self._ctx.api.name,
+                verdict.rule,
+            )
+        return verdict.allowed
+
+    def may_cluster(self, operation: Operation, *, tell: bool = True) -> bool:
+        """Whether it may do that to the cluster."""
+        return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME, tell=tell)
+
+    def may_to_any(self, operation: Operation, kind: ResourceType) -> bool:
+        """Whether there could be a resource of that kind to which it may."""
+        return self._authorizer.decide_for_any(self._principal, self._host, operation, kind)
+
+    def operations(self, kind: ResourceType, name: str) -> int:
+        """All that it may do, a bit for each."""
+        return sum(1 << each for each in SUPPORTED_OPERATIONS[kind] if self.may(each, kind, name, tell=False))
+
+    def has_topic(self, name: str) -> bool:
+        """Whether a topic of that name is there."""
+        return self._guard._controller.image.topic(name) is not None
+
+    def topic_name(self, topic: Struct) -> str | None:
+        """The name of a topic that is given by name or by id; None for an id that is not known."""
+        fields = {field.name for field in topic.struct_type.fields}
+        name: str | None = next(
+            (
+                value
+                for field in ("name", "topic", "topic_name")
+                if field in fields and (value := getattr(topic, field))
+            ),
+            None,
+        )
+        if name is not None or "topic_id" not in fields or topic.topic_id == ZERO_UUID:
+            return name
+        found = self._guard._controller.image.topic_by_id(topic.topic_id)
+        return None if found is None else found.name
+
+    def refused(self, request: Struct, code: ErrorCode) -> Struct:
+        """The answer to a request that is refused as a whole."""
+        reply = error_reply(self._ctx.api, self._ctx.api_version, request, code)
+        if reply is None:
+            raise CloseConnection(f"{self._ctx.api.name} is refused: {code.name}")
+        return reply
+
+
+def make_guard(config: BrokerConfig, controller: Controller) -> Guard | None:
+    """The guard that the configuration asks for, if any."""
+    if not has_authorizer(config):
+        return None
+    authorizer = Authorizer(super_users(config), allow_without_entry=allows_without_entry(config))
+    return Guard(authorizer, controller)

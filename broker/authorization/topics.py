@@ -1,0 +1,135 @@
+"""Rules of APIs about topics whose questions are not all alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.authorization.rule import Handle, changed, each, joined, split, then, to_named, to_topic, told
+from broker.dispatch import CloseConnection, Reply
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import METADATA, MetadataResponseTopic
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.authorization.guard import Access
+
+_TOPIC = ResourceType.TOPIC
+_FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_UNKNOWN = -1
+
+_write_each = each("topic_data", to_topic(Operation.WRITE))
+_create_each = each("topics", to_topic(Operation.CREATE))
+_describe_each = each("topics", to_topic(Operation.DESCRIBE))
+_describe_told = told("topics", to_named(Operation.DESCRIBE, _TOPIC, "name"))
+
+
+def produce(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The transactional id, then each topic. With acks=0 nothing is answered: a refusal closes the connection."""
+    transactional_id = request.transactional_id
+    if transactional_id is not None and not access.may(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    ):
+        reply: Reply = access.refused(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    else:
+        if request.acks:
+            return _write_each(access, request, handle)
+        allowed, refused = split(access, request.topic_data, to_topic(Operation.WRITE))
+        reply = handle(changed(request, topic_data=allowed)) if allowed else None
+        if not refused:
+            return reply
+    if request.acks == 0:
+        raise CloseConnection("Produce with acks=0 is refused: not authorised")
+    return reply
+
+
+def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Of topics that it may not describe a client is told nothing; making them by asking is creating them."""
+    if request.topics is None or (not request.topics and access.version == 0):
+        return _describe_told(access, request, handle)
+    allowed, hidden, uncreatable = [], [], []
+    for topic in request.topics:
+        name = access.topic_name(topic)
+        if name is not None and not access.may(Operation.DESCRIBE, _TOPIC, name):
+            hidden.append(topic)
+        elif name is not None and request.allow_auto_topic_creation and not _may_come_about(access, name):
+            uncreatable.append(topic)
+        else:
+            allowed.append(topic)
+    refused = [
+        MetadataResponseTopic(
+            error_code=_FAILED, name=topic.name if topic.topic_id == ZERO_UUID else None, topic_id=topic.topic_id
+        )
+        for topic in (*uncreatable, *hidden)
+    ]
+    if not refused:
+        return handle(request)
+    if allowed or access.version > 0:
+        reply = handle(changed(request, topics=allowed))
+    else:  # in v0 no topics are all of them
+        reply = then(handle(request), lambda told: changed(told, topics=[]))
+    return then(reply, lambda told: joined([told, METADATA.response(topics=refused)]))
+
+
+def _may_come_about(access: Access, name: str) -> bool:
+    """Whether it is there, or may be made."""
+    return (
+        access.has_topic(name)
+        or access.may_cluster(Operation.CREATE, tell=False)
+        or access.may(Operation.CREATE, _TOPIC, name)
+    )
+
+
+def create_topics(access: Access, request: Struct, handle: Handle) -> Reply:
+    """On the cluster, or on each; what the new topic is like is told to who may describe its configuration."""
+
+    def hide(reply: Struct) -> Struct:
+        for topic in reply.topics:
+            if not topic.error_code and not access.may(Operation.DESCRIBE_CONFIGS, _TOPIC, topic.name, tell=False):
+                topic.topic_config_error_code = _FAILED
+                topic.num_partitions = topic.replication_factor = _UNKNOWN
+                topic.configs = []
+        return reply
+
+    def told(allowed: Struct) -> Reply:
+        return then(handle(allowed), hide)
+
+    if access.may_cluster(Operation.CREATE, tell=False):
+        return told(request)
+    return _create_each(access, request, told)
+
+
+def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
+    """On the cluster, or on each; who named a topic by its id is told its name only if it may describe it."""
+    if access.may_cluster(Operation.DELETE, tell=False):
+        return handle(request)
+    if access.version < _FIRST_VERSION_WITH_IDS:
+        return each("topic_names", to_named(Operation.DELETE, _TOPIC))(access, request, handle)
+
+    def name(reply: Struct) -> Struct:
+        for result in reply.responses:
+            if result.error_code == _FAILED and result.topic_id != ZERO_UUID:
+                found = access.topic_name(result)
+                visible = found is not None and access.may(Operation.DESCRIBE, _TOPIC, found, tell=False)
+                result.name = found if visible else None
+        return reply
+
+    return then(each("topics", to_topic(Operation.DELETE))(access, request, handle), name)
+
+
+_FIRST_VERSION_WITH_IDS = 6
+
+
+def offset_for_leader_epoch(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Brokers may; others need to be allowed to describe each topic."""
+    if access.may_cluster(Operation.CLUSTER_ACTION, tell=False):
+        return handle(request)
+    return _describe_each(access, request, handle)
+
+
+def describe_topic_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Each topic that is named; of all topics those that may be described."""
+    if not request.topics:
+        return _describe_told(access, request, handle)
+    return _describe_each(access, request, handle)

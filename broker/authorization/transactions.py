@@ -1,0 +1,63 @@
+"""Rules of APIs about transactions whose questions are not all alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.authorization.rule import Handle, changed, each, one, split, then, to_named, to_topic, together
+from broker.dispatch import Reply
+from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.authorization.guard import Access
+
+_ID = ResourceType.TRANSACTIONAL_ID
+_write_id = one(Operation.WRITE, _ID, "transactional_id")
+_describe_each = each("transactional_ids", to_named(Operation.DESCRIBE, _ID))
+_FIRST_VERSION_OF_BROKERS = 4
+
+
+def init_producer_id(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The transactional id; without one, writing to any topic at all, or IDEMPOTENT_WRITE (KIP-679)."""
+    if request.transactional_id is not None:
+        return _write_id(access, request, handle)
+    if access.may_cluster(Operation.IDEMPOTENT_WRITE, tell=False) or access.may_to_any(
+        Operation.WRITE, ResourceType.TOPIC
+    ):
+        return handle(request)
+    return access.refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def add_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Brokers ask in v4 and later. A producer gets all topics or none."""
+    if access.version >= _FIRST_VERSION_OF_BROKERS:
+        if access.may_cluster(Operation.CLUSTER_ACTION):
+            return handle(request)
+        return access.refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    return together(one(Operation.WRITE, _ID, "v3_and_below_transactional_id"), _add_all)(access, request, handle)
+
+
+def _add_all(access: Access, request: Struct, handle: Handle) -> Reply:
+    allowed, refused = split(access, request.v3_and_below_topics, to_topic(Operation.WRITE))
+    if not refused:
+        return handle(request)
+    results = []
+    codes = {ErrorCode.OPERATION_NOT_ATTEMPTED: allowed} | refused
+    for code, topics in codes.items():
+        answer = access.refused(changed(request, v3_and_below_topics=topics), code)
+        results += answer.results_by_topic_v3_and_below
+    return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results)
+
+
+def describe_transactions(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Each transactional id; of its topics those that may be described."""
+
+    def shorten(reply: Struct) -> Struct:
+        for state in reply.transaction_states:
+            state.topics, _ = split(access, state.topics, to_topic(Operation.DESCRIBE), tell=False)
+        return reply
+
+    return _describe_each(access, request, lambda allowed: then(handle(allowed), shorten))

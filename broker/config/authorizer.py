@@ -1,0 +1,42 @@
+"""The authorizer in the configuration: Apache Kafka's own, with the keys that it reads besides the broker's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .broker_config import BrokerConfig
+from .errors import Problem
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_CLASS = "authorizer.class.name"
+_SUPER_USERS = "super.users"
+_WITHOUT_ENTRY = "allow.everyone.if.no.acl.found"
+
+
+def has_authorizer(config: BrokerConfig) -> bool:
+    """Whether it is asked who may do what; if not, everybody may do everything."""
+    return bool(config.get_str(_CLASS))
+
+
+def super_users(config: BrokerConfig) -> frozenset[str]:
+    """Those who may do everything: "User:admin;User:root"."""
+    return frozenset(filter(None, (user.strip() for user in config.originals().get(_SUPER_USERS, "").split(";"))))
+
+
+def allows_without_entry(config: BrokerConfig) -> bool:
+    """Whether what has no access control entry at all is everybody's."""
+    return config.originals().get(_WITHOUT_ENTRY, "false").strip().lower() == "true"
+
+
+def authorizer_problems(config: BrokerConfig) -> Iterator[Problem]:
+    """Why an authorizer cannot be as it is configured."""
+    if not has_authorizer(config):
+        return
+    name = config.get_str(_CLASS)
+    if name != STANDARD_AUTHORIZER:
+        yield Problem(_CLASS, name, "Java classes are not loaded", STANDARD_AUTHORIZER)
+    for user in sorted(super_users(config)):
+        kind, colon, _ = user.partition(":")
+        if not kind or not colon:
+            reason = f"expected a string in format principalType:principalName but got {user}"
+            yield Problem(_SUPER_USERS, user, reason, "User:NAME, with semicolons between")

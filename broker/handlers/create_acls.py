@@ -1,0 +1,43 @@
+"""CreateAcls v0-v3: add access control entries, each by itself (KIP-140).
+
+Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
+"""
+
+from __future__ import annotations
+
+from broker.dispatch import Reply, RequestContext, handles
+from broker.handlers.describe_acls import NO_AUTHORIZER
+from broker.ids import random_id
+from metadata.acls import Created
+from metadata.acls import create_acls as decide
+from protocol.errors import ErrorCode
+from protocol.messages.create_acls import CREATE_ACLS, AclCreationResult
+from protocol.schema import Struct
+from security.acl import Acl
+
+
+@handles(CREATE_ACLS)
+def create_acls(ctx: RequestContext, request: Struct) -> Reply:
+    if ctx.broker.guard is None:
+        return _reply([Created(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)] * len(request.creations))
+    controller = ctx.broker.controller
+    acls = [
+        Acl(
+            each.resource_type,
+            each.resource_name,
+            each.resource_pattern_type,
+            each.principal,
+            each.host,
+            each.operation,
+            each.permission_type,
+        )
+        for each in request.creations
+    ]
+    decision = decide(controller.image, acls, random_id)
+    return controller.submit(decision.records).then(lambda _: _reply(decision.results))
+
+
+def _reply(results: list[Created]) -> Struct:
+    return CREATE_ACLS.response(
+        results=[AclCreationResult(error_code=each.error_code, error_message=each.error_message) for each in results]
+    )

@@ -1,0 +1,59 @@
+"""DescribeAcls v0-v3: the access control entries that fit a filter (KIP-140).
+
+Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.acls import describe_acls as find
+from metadata.decision import Refused
+from protocol.errors import ErrorCode
+from protocol.messages.describe_acls import DESCRIBE_ACLS, AclDescription, DescribeAclsResource
+from protocol.schema import Struct
+from security.acl import AclFilter
+
+NO_AUTHORIZER = "No Authorizer is configured."
+
+
+@handles(DESCRIBE_ACLS)
+def describe_acls(ctx: RequestContext, request: Struct) -> Reply:
+    if ctx.broker.guard is None:
+        message = "No Authorizer is configured on the broker"
+        return DESCRIBE_ACLS.response(error_code=ErrorCode.SECURITY_DISABLED, error_message=message)
+    try:
+        found = find(ctx.broker.controller.image, filter_of(request))
+    except Refused as refused:
+        return DESCRIBE_ACLS.response(error_code=refused.error_code, error_message=refused.message)
+    return DESCRIBE_ACLS.response(
+        error_message="",
+        resources=[
+            DescribeAclsResource(
+                resource_type=resource_type,
+                resource_name=name,
+                pattern_type=pattern_type,
+                acls=[
+                    AclDescription(
+                        principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission
+                    )
+                    for acl in acls
+                ],
+            )
+            for (resource_type, name, pattern_type), acls in groupby(found, key=lambda acl: acl[:3])
+        ],
+    )
+
+
+def filter_of(request: Struct) -> AclFilter:
+    """The filter in a request, or in an item of DeleteAcls."""
+    return AclFilter(
+        request.resource_type_filter,
+        request.resource_name_filter,
+        request.pattern_type_filter,
+        request.principal_filter,
+        request.host_filter,
+        request.operation,
+        request.permission_type,
+    )
