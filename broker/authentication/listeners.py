@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+from broker.network.listener import CannotBind
 
 if TYPE_CHECKING:
     from broker.authentication.sasl_listener import SaslListener
@@ -13,8 +15,14 @@ if TYPE_CHECKING:
     from broker.network.listener import Listener
 
 
-def authenticate(listeners: Iterable[Listener], broker: Broker) -> None:
-    """Have those listeners that speak SASL ask who comes, also with what changes while the broker runs."""
+def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
+    """Have those listeners that speak TLS or SASL do so, also with what changes while the broker runs.
+
+    Raises CannotBind for a listener whose certificates cannot be used.
+    """
+    for listener in listeners:
+        if listener.security_protocol.endswith("SSL"):
+            _secure(listener, broker)
     asking = [listener for listener in listeners if listener.security_protocol.startswith("SASL_")]
     if not asking:
         return
@@ -36,3 +44,14 @@ def authenticate(listeners: Iterable[Listener], broker: Broker) -> None:
     broker.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
     for listener in asking:
         listener.welcome = welcome
+
+
+def _secure(listener: Listener, broker: Broker) -> None:
+    from broker.authentication.tls_context import TlsError
+    from broker.authentication.tls_listener import TlsListener
+    from security.principal_rules import RulesError
+
+    try:
+        listener.connect = TlsListener(listener, broker).connect
+    except (TlsError, RulesError) as error:
+        raise CannotBind(f"{listener.name}: {error}") from None

@@ -32,9 +32,6 @@ LISTENING_KEYS = frozenset(
 )
 """All that `read_listening` goes by."""
 
-SERVED = ("PLAINTEXT", "SASL_PLAINTEXT")
-"""Security protocols of listeners that can be opened."""
-
 
 @dataclass(frozen=True, slots=True)
 class Listening:
@@ -46,8 +43,8 @@ class Listening:
     controllers: tuple[Listener, ...]
 
 
-def read_listening(settings: Settings, values: Mapping[str, ConfigValue], *, to_serve: bool = False) -> Listening:
-    """Raises ConfigError for what Kafka 4.3 refuses, with the key to look at; if `to_serve`, for what is not served."""
+def read_listening(settings: Settings, values: Mapping[str, ConfigValue]) -> Listening:
+    """Raises ConfigError for what Kafka 4.3 refuses, with the key to look at."""
     entries = _texts(values, "listeners")
     controller_names = {name.upper() for name in _texts(values, "controller.listener.names")}
     if "listener.security.protocol.map" in settings:
@@ -70,9 +67,6 @@ def read_listening(settings: Settings, values: Mapping[str, ConfigValue], *, to_
         raise ConfigError(*problems)
     _check_controller_names(controller_names, listeners, values)
     opened = tuple(listener for listener in listeners if listener.name not in controller_names)
-
-    if to_serve:
-        _check_served(opened)
 
     advertised = derive_advertised(opened)
     if values["advertised.listeners"] is not None:
@@ -100,22 +94,6 @@ def check_same_names(now: Listening, wanted: Listening) -> None:
         sentence = "listeners cannot be opened or closed while the broker runs: change the file and restart it"
         raise ConfigError(
             Problem("listeners", ",".join(sorted(others)), sentence, ", ".join(sorted(names)), sentence=sentence)
-        )
-
-
-def _check_served(opened: tuple[Listener, ...]) -> None:
-    unserved = [listener for listener in opened if listener.security_protocol not in SERVED]
-    if unserved:
-        raise ConfigError(
-            *(
-                Problem(
-                    "listeners",
-                    str(listener),
-                    f"listeners of {listener.security_protocol} are not served yet",
-                    ", ".join(SERVED),
-                )
-                for listener in unserved
-            )
         )
 
 

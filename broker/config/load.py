@@ -6,7 +6,7 @@ Later sources win: defaults, file, environment, overrides. All problems are coll
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from .authorizer import authorizer_problems
@@ -40,7 +40,7 @@ def load(
 
     Raises ConfigError with every problem found (see errors.py), OSError when the file can not be read. Unknown keys
     become warnings of the result, or problems if `strict`. Warnings and notices are for the log, once there is one.
-    With `to_serve` listeners that the broker does not serve yet are problems, too.
+    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, authorizers.
     """
     warnings: list[str] = []
     notices: list[str] = []
@@ -64,7 +64,7 @@ def load(
     problems += (_with_origin(problem, settings) for problem in broken)
     if wrong.isdisjoint(LISTENING_KEYS):
         try:
-            listening = read_listening(settings, values, to_serve=to_serve)
+            listening = read_listening(settings, values)
         except ConfigError as error:
             problems += (_with_origin(problem, settings) for problem in error.problems)
     if problems:
@@ -79,18 +79,21 @@ def load(
         notices.append("log.dirs is not set: data goes to /tmp/kafka-logs, which many systems empty when they start")
     config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
     config.warnings, config.notices = tuple(warnings), tuple(notices)
-    if to_serve and any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
-        from .sasl import sasl_problems
-
-        if unserved := [_with_origin(problem, settings) for problem in sasl_problems(config)]:
-            raise ConfigError(*unserved)
-    if to_serve and (wrong_authorizer := [_with_origin(each, settings) for each in authorizer_problems(config)]):
-        raise ConfigError(*wrong_authorizer)
+    if to_serve and (unserved := [_with_origin(each, settings) for each in _security_problems(config)]):
+        raise ConfigError(*unserved)
     try:
         config.declared_topics = declared_topics(config)
     except ConfigError as error:
         raise ConfigError(*(_with_origin(problem, settings) for problem in error.problems)) from None
     return config
+
+
+def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
+    yield from authorizer_problems(config)
+    if any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
+        from .sasl import sasl_problems  # most have none
+
+        yield from sasl_problems(config)
 
 
 def _read_file(path: str | os.PathLike[str], warnings: list[str]) -> Settings:

@@ -14,9 +14,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from broker.network.connection_limits import CreationRate
+from broker.network.plaintext import HangUps, PlaintextTransport
 
 if TYPE_CHECKING:
     from broker.network.connection import Connection
+
+    Connect = Callable[[asyncio.AbstractEventLoop, socket.socket, Connection, HangUps], object]
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +98,7 @@ class Listener:
         self.name = name
         self.security_protocol = security_protocol
         self.rates = rates
+        self.connect: Connect = PlaintextTransport  # makes the transport of a new connection
         self.welcome: Callable[[Connection], object] | None = None  # called with each new connection first of all
         self._sockets = sockets
         self._loop: asyncio.AbstractEventLoop | None = None

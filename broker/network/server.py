@@ -17,7 +17,7 @@ from broker.log_limit import LimitedLog
 from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.listener import Listener
-from broker.network.plaintext import HangUps, PlaintextTransport
+from broker.network.plaintext import HangUps
 from broker.network.receive_buffer import FrameBuffers, ReceiveBuffer
 from broker.turn import Turn
 
@@ -147,7 +147,11 @@ class Server:
         assert self._hang_ups is not None
         connection = Connection(self, listener.name, listener.security_protocol, client, local)
         connection.idle_since_ms = self._clock.monotonic_ms()
-        PlaintextTransport(self._loop, sock, connection, self._hang_ups)
+        try:
+            listener.connect(self._loop, sock, connection, self._hang_ups)
+        except OSError:
+            sock.close()
+            return
         if listener.welcome is not None:
             listener.welcome(connection)
         self._connections[connection] = None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.config.listening import SERVED
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
 from broker.network.server import Server
@@ -45,8 +44,6 @@ def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
     try:
         for each in config.listeners:
-            if each.security_protocol not in SERVED:
-                raise CannotBind(f"{each.name}: listeners of {each.security_protocol} are not served yet")
             receive_buffer_bytes = _or(_RECEIVE_BUFFER_BYTES, config, "socket.receive.buffer.bytes")
             sockets = bind(each.host, each.port and each.port + worker, receive_buffer_bytes)
             rates = (CreationRate(UNLIMITED, clock.monotonic_ms), rate_of_all)

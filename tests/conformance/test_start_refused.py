@@ -87,14 +87,21 @@ def test_unknown_key_is_told_with_the_nearest(strict: bool, tmp_path: Path) -> N
     taken.close()
 
 
-def test_listener_that_is_not_served_is_a_bad_value(tmp_path: Path) -> None:
+SASL = (
+    "listeners=SASL_PLAINTEXT://127.0.0.1:0\n"
+    "security.inter.broker.protocol=SASL_PLAINTEXT\n"
+    "sasl.enabled.mechanisms=GSSAPI\n"
+)
+
+
+def test_mechanism_that_is_not_served_is_a_bad_value(tmp_path: Path) -> None:
     """With its place and exit code 2; a key that is not known is told besides, as it may be the reason."""
-    ended = run_broker(tmp_path, "listeners=SSL://127.0.0.1:0\nlistener=PLAINTEXT://:9092\n")
+    ended = run_broker(tmp_path, f"{SASL}listener=PLAINTEXT://:9092\n")
     warning, problem = ended.stderr.splitlines()
     assert ended.exit_code == 2
-    assert "WARN broker.main: server.properties:2: listener: unknown key, did you mean listeners?" in warning
-    told = "server.properties:1: listeners=SSL://127.0.0.1:0: listeners of SSL are not served yet; allowed: PLAINTEXT"
-    assert problem == told
+    assert "WARN broker.main: server.properties:4: listener: unknown key, did you mean listeners?" in warning
+    told = "server.properties:3: sasl.enabled.mechanisms=GSSAPI: mechanism GSSAPI of listener SASL_PLAINTEXT is not"
+    assert problem.startswith(told)
 
 
 # -- what else is in the way -----------------------------------------------------------------------------------------

@@ -232,18 +232,6 @@ def test_warnings_are_told_with_a_refused_configuration(file: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("others", ["", "security.inter.broker.protocol=SSL\n", "advertised.listeners=SSL://b:1\n"])
-def test_listeners_that_are_not_served_yet_come_first(others: str, file: Path) -> None:
-    """Nothing is said of keys that follow from them; other uses of the file may have them."""
-    file.write_text("listeners=SSL://a:9092\nsecurity.inter.broker.protocol=SSL\n")
-    assert load(file).listeners[0].security_protocol == "SSL"
-
-    file.write_text(f"listeners=SSL://a:9092\n{others}")
-    assert problems(file, to_serve=True) == [
-        f"{file}:1: listeners=SSL://a:9092: listeners of SSL are not served yet; allowed: PLAINTEXT, SASL_PLAINTEXT"
-    ]
-
-
 def test_equal_entries_of_a_list_are_told(file: Path) -> None:
     """They count once, with a warning, as tried on Apache Kafka 4.3.1."""
     file.write_text("log.dirs=/a,/b,/a\n")

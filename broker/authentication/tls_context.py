@@ -1,0 +1,200 @@
+"""From the ssl.* keys of a listener to what OpenSSL works with.
+
+Key stores are PEM (a file, or the text itself in ssl.keystore.key and ssl.keystore.certificate.chain) or PKCS12; what
+Kafka calls JKS by default is PKCS12 in files that a Java of the last ten years has made. Older ones are not read.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.config import BrokerConfig
+from broker.config.values import ConfigValue, Password
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
+#: What a file in Java's own old format begins with.
+_JKS = b"\xfe\xed\xfe\xed"
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+KEYS = (
+    "ssl.keystore.type",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.key.password",
+    "ssl.truststore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.certificates",
+    "ssl.enabled.protocols",
+    "ssl.cipher.suites",
+    "ssl.client.auth",
+)
+
+
+class TlsError(Exception):
+    """Why a listener cannot speak TLS as it is configured."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Identity:
+    """A private key and its certificates, in PEM."""
+
+    key: bytes
+    chain: bytes
+    password: str | None
+
+
+class TlsSettings:
+    """The ssl.* values of one listener, its own before all listeners'."""
+
+    def __init__(self, config: BrokerConfig, listener_name: str, security_protocol: str) -> None:
+        self._values: Mapping[str, ConfigValue] = {key: config.get_for_listener(listener_name, key) for key in KEYS}
+        self._prefix = f"listener.name.{listener_name.lower()}."
+        # As in Kafka: clients who say who they are by SASL are asked for a certificate only where that is said of
+        # their listener.
+        own_auth = f"{self._prefix}ssl.client.auth" in config.originals()
+        self._asks = not security_protocol.startswith("SASL_") or own_auth
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that all this is read from."""
+        return tuple(filter(None, (self._text("ssl.keystore.location"), self._text("ssl.truststore.location"))))
+
+    def context(self) -> ssl.SSLContext:
+        """A context for new connections. Raises TlsError."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+        try:
+            self._choose_versions(context)
+            self._choose_ciphers(context)
+            _load(context, self._identity())
+            self._trust(context)
+        except (ssl.SSLError, ValueError) as error:
+            raise TlsError(f"{self._prefix}ssl.*: {error}") from None
+        except OSError as error:
+            raise TlsError(f"{error.filename}: {error.strerror}") from None
+        return context
+
+    def _text(self, key: str) -> str | None:
+        value = self._values[key]
+        if isinstance(value, Password):
+            return value.value
+        assert value is None or isinstance(value, str)
+        return value
+
+    def _choose_versions(self, context: ssl.SSLContext) -> None:
+        names = self._values["ssl.enabled.protocols"]
+        assert isinstance(names, tuple)
+        versions = [_VERSIONS[name] for name in names if name in _VERSIONS]
+        if not versions:
+            raise TlsError(f"ssl.enabled.protocols={','.join(names)}: {' and '.join(_VERSIONS)} are served")
+        context.minimum_version, context.maximum_version = min(versions), max(versions)
+
+    def _choose_ciphers(self, context: ssl.SSLContext) -> None:
+        suites = self._values["ssl.cipher.suites"]
+        assert isinstance(suites, tuple)
+        older = [openssl_name(suite) for suite in suites if "_WITH_" in suite]
+        if older:
+            context.set_ciphers(":".join(older))
+
+    def _identity(self) -> _Identity:
+        key, chain = self._text("ssl.keystore.key"), self._text("ssl.keystore.certificate.chain")
+        key_password = self._text("ssl.key.password")
+        if key is not None and chain is not None:
+            return _Identity(key.encode(), chain.encode(), key_password)
+        location = self._text("ssl.keystore.location")
+        if location is None:
+            raise TlsError(f"{self._prefix}ssl.keystore.location is not set: a server needs a certificate")
+        data = _read(location)
+        if self._values["ssl.keystore.type"] == "PEM":
+            return _Identity(data, data, key_password)
+        return _from_pkcs12(location, data, self._text("ssl.keystore.password"))
+
+    def _trust(self, context: ssl.SSLContext) -> None:
+        if not self._asks:
+            return
+        verify = _VERIFY[str(self._values["ssl.client.auth"])]
+        if verify == ssl.CERT_NONE:
+            return
+        certificates = self._text("ssl.truststore.certificates")
+        location = self._text("ssl.truststore.location")
+        if certificates is None and location is not None:
+            data = _read(location)
+            if self._values["ssl.truststore.type"] == "PEM":
+                certificates = data.decode()
+            else:
+                certificates = _trusted_in_pkcs12(location, data, self._text("ssl.truststore.password"))
+        if certificates is None:
+            context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
+        else:
+            context.load_verify_locations(cadata=certificates)
+        context.verify_mode = verify
+
+
+def openssl_name(suite: str) -> str:
+    """A cipher suite before TLS 1.3 as OpenSSL calls it: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 is
+    ECDHE-RSA-AES128-GCM-SHA256.
+    """
+    exchange, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC", "")
+    cipher = cipher.removesuffix("_SHA256") if cipher.startswith("CHACHA20") else cipher
+    parts = [cipher] if exchange == "RSA" else [exchange, cipher]
+    return "-".join(parts).replace("_", "-")
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _load(context: ssl.SSLContext, identity: _Identity) -> None:
+    """OpenSSL reads files only; these are in memory, and nobody else's to read."""
+    descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, identity.chain + b"\n" + (identity.key if identity.key != identity.chain else b""))
+        # Without a password OpenSSL would ask for one on the terminal.
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=identity.password or "")
+    finally:
+        os.close(descriptor)
+
+
+def _from_pkcs12(path: str, data: bytes, password: str | None) -> _Identity:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    store = _pkcs12(path, data, password)
+    if store.key is None or store.cert is None:
+        raise TlsError(f"{path} has no private key with its certificate")
+    certificates = [store.cert, *store.additional_certs]
+    return _Identity(
+        store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates),
+        None,
+    )
+
+
+def _trusted_in_pkcs12(path: str, data: bytes, password: str | None) -> str:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    store = _pkcs12(path, data, password)
+    certificates = [*([store.cert] if store.cert is not None else ()), *store.additional_certs]
+    return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates).decode()
+
+
+def _pkcs12(path: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+    if data.startswith(_JKS):
+        raise TlsError(f"{path} is in Java's old format: keytool -importkeystore -deststoretype pkcs12 converts it")
+    try:
+        return load_pkcs12(data, password.encode() if password is not None else None)
+    except ValueError:
+        raise TlsError(f"{path} is no PKCS12 store, or its password is wrong") from None

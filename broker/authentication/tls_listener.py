@@ -1,0 +1,77 @@
+"""A listener of SSL or SASL_SSL: its certificates, read anew when files or keys change, and its clients' names."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from broker.authentication.tls_context import KEYS, TlsError, TlsSettings
+from broker.network.tls import TlsTransport
+from security.distinguished_name import distinguished_name
+from security.principal_rules import PrincipalRules
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+    from broker.network.connection import Connection
+    from broker.network.listener import Listener
+    from broker.network.plaintext import HangUps
+
+log = logging.getLogger(__name__)
+
+#: How often it is looked whether somebody has put new certificates where the old ones were.
+_LOOK_MS = 10_000
+
+
+class TlsListener:
+    """What makes connections of one listener secure. Raises TlsError where it cannot."""
+
+    def __init__(self, listener: Listener, broker: Broker) -> None:
+        self._listener = listener
+        self._broker = broker
+        config = broker.config
+        self._settings = TlsSettings(config, listener.name, listener.security_protocol)
+        self._seen = self._modified()
+        self._context = self._settings.context()
+        self._rules = PrincipalRules(str(config.get_for_listener(listener.name, "ssl.principal.mapping.rules") or ""))
+        self._names_user = listener.security_protocol == "SSL"
+        prefix = f"listener.name.{listener.name.lower()}."
+        config.subscribe([*KEYS, *(prefix + key for key in KEYS)], self._on_config)
+        broker.timers.call_later(_LOOK_MS, self._look)
+
+    def connect(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
+    ) -> TlsTransport:
+        """The transport of a new connection."""
+        return TlsTransport(loop, sock, connection, hang_ups, self._context, self._broker.offload, self._on_secured)
+
+    def _on_secured(self, connection: Connection, certificate: Mapping[str, Any]) -> None:
+        """Where nobody asks by SASL, a client is who its certificate says, if it has shown one."""
+        if self._names_user and certificate:
+            connection.principal = "User:" + self._rules.user_of(distinguished_name(certificate["subject"]))
+
+    def _modified(self) -> tuple[int, ...]:
+        return tuple(os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in self._settings.files)
+
+    def _look(self) -> None:
+        if self._modified() != self._seen:
+            self._reload()
+        self._broker.timers.call_later(_LOOK_MS, self._look)
+
+    def _on_config(self, config: BrokerConfig) -> None:
+        self._settings = TlsSettings(config, self._listener.name, self._listener.security_protocol)
+        self._reload()
+
+    def _reload(self) -> None:
+        """New connections get the new certificates; where these cannot be used, the old ones stay."""
+        self._seen = self._modified()
+        try:
+            self._context = self._settings.context()
+        except TlsError as error:
+            log.error("Listener %s keeps its certificates: %s", self._listener.name, error)
+            return
+        log.info("Listener %s has read its certificates anew", self._listener.name)

@@ -1,0 +1,71 @@
+"""Certificates for tests: an authority, what it has signed, and the stores in which clients and brokers keep it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509.oid import NameOID
+
+PASSWORD = "store-password"
+
+
+class Authority:
+    """Signs certificates; its own is at `path`, in PEM."""
+
+    def __init__(self, directory: Path, name: str = "authority") -> None:
+        self._directory = directory
+        self._key = generate_private_key(SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.certificate = self._signed(self._name, self._key, is_authority=True)
+        self.path = directory / f"{name}.pem"
+        self.path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
+
+    def issue(self, name: str, *, unit: str = "tests") -> Path:
+        """Key and chain of a new certificate for CN=name, in one PEM file; NAME.p12 stands beside it."""
+        key = generate_private_key(SECP256R1())
+        subject = x509.Name(
+            [
+                x509.NameAttribute(NameOID.COUNTRY_NAME, "DE"),
+                x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit),
+                x509.NameAttribute(NameOID.COMMON_NAME, name),
+            ]
+        )
+        certificate = self._signed(subject, key, is_authority=False)
+        path = self._directory / f"{name}.pem"
+        path.write_bytes(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            + certificate.public_bytes(Encoding.PEM)
+            + self.certificate.public_bytes(Encoding.PEM)
+        )
+        store = serialize_key_and_certificates(
+            name.encode(), key, certificate, [self.certificate], BestAvailableEncryption(PASSWORD.encode())
+        )
+        path.with_suffix(".p12").write_bytes(store)
+        return path
+
+    def _signed(self, subject: x509.Name, key: EllipticCurvePrivateKey, *, is_authority: bool) -> x509.Certificate:
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=2))
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+            .sign(self._key, SHA256())
+        )
