@@ -80,7 +80,9 @@ def load(
     config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
     config.warnings, config.notices = tuple(warnings), tuple(notices)
     if to_serve and (unserved := [_with_origin(each, settings) for each in _security_problems(config)]):
-        raise ConfigError(*unserved)
+        refused = ConfigError(*unserved)
+        refused.warnings = tuple(warnings)
+        raise refused
     try:
         config.declared_topics = declared_topics(config)
     except ConfigError as error:
