@@ -27,7 +27,7 @@ from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from protocol.messages.find_coordinator import FIND_COORDINATOR, Coordinator
-from protocol.messages.offset_fetch import OffsetFetchResponseGroup
+from protocol.messages.offset_fetch import OffsetFetchRequestTopics, OffsetFetchResponseGroup
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 
@@ -100,7 +100,11 @@ def _offsets_of_one(access: Access, request: Struct, handle: Handle) -> Reply:
     if request.topics is None:
         return told("topics", _describe_topic)(access, request, handle)
     allowed, refused = split(access, request.topics, _describe_topic)
-    hidden = [topic_error(topic, code) for code, topics in refused.items() for topic in topics]
+    hidden = [
+        topic_error(OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes), code)
+        for code, topics in refused.items()
+        for topic in topics
+    ]
     answer = old_form(OffsetFetchResponseGroup(group_id=request.group_id, topics=hidden))
     return then(handle(changed(request, topics=allowed)), lambda reply: joined([reply, answer]))
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from broker.authorization.rule import Handle, changed, each, one, split, then, to_named, to_topic, together
+from broker.authorization.rule import Handle, each, one, split, then, to_named, to_topic
 from broker.dispatch import Reply
 from protocol.errors import ErrorCode
-from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
+from protocol.messages.add_partitions_to_txn import (
+    ADD_PARTITIONS_TO_TXN,
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnTopicResult,
+)
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 
@@ -37,19 +42,30 @@ def add_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
         if access.may_cluster(Operation.CLUSTER_ACTION):
             return handle(request)
         return access.refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return together(one(Operation.WRITE, _ID, "v3_and_below_transactional_id"), _add_all)(access, request, handle)
-
-
-def _add_all(access: Access, request: Struct, handle: Handle) -> Reply:
-    allowed, refused = split(access, request.v3_and_below_topics, to_topic(Operation.WRITE))
+    topics = request.v3_and_below_topics
+    if not access.may(Operation.WRITE, _ID, request.v3_and_below_transactional_id):
+        return _added({ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: topics})
+    allowed, refused = split(access, topics, to_topic(Operation.WRITE))
     if not refused:
         return handle(request)
-    results = []
-    codes = {ErrorCode.OPERATION_NOT_ATTEMPTED: allowed} | refused
-    for code, topics in codes.items():
-        answer = access.refused(changed(request, v3_and_below_topics=topics), code)
-        results += answer.results_by_topic_v3_and_below
-    return ADD_PARTITIONS_TO_TXN.response(results_by_topic_v3_and_below=results)
+    return _added({ErrorCode.OPERATION_NOT_ATTEMPTED: allowed} | refused)
+
+
+def _added(codes: Mapping[ErrorCode, Iterable[Struct]]) -> Struct:
+    """The answer that has one error for all partitions of a topic."""
+    return ADD_PARTITIONS_TO_TXN.response(
+        results_by_topic_v3_and_below=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                    for index in topic.partitions
+                ],
+            )
+            for code, topics in codes.items()
+            for topic in topics
+        ]
+    )
 
 
 def describe_transactions(access: Access, request: Struct, handle: Handle) -> Reply:

@@ -1,0 +1,227 @@
+"""A connection on its way in, without a socket and with a clock that stands still."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from broker.authentication.sasl_authenticator import SaslAuthenticator
+from broker.authentication.sasl_listener import SaslListener
+from broker.dispatch import Reply, RequestContext
+from broker.handlers.sasl_authenticate import sasl_authenticate
+from broker.handlers.sasl_handshake import sasl_handshake
+from broker.timers import Timers
+from protocol.messages.api_versions import API_VERSIONS
+from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from protocol.messages.sasl_handshake import SASL_HANDSHAKE
+from protocol.schema import Api, Struct
+from security.exchange import InvalidCredentials
+from security.plain import PlainExchange
+from tests.support.network import Link, answers_in, request_frame
+from tests.support.sasl import plain_token
+
+DELAY_MS, SESSION_MS = 100, 60_000
+ALICE = plain_token("alice", "secret")
+
+
+class Expiring(PlainExchange):
+    """What was shown runs out at some time."""
+
+    expires_at_ms: int | None
+
+    def __init__(self, expires_at_ms: int) -> None:
+        super().__init__({"alice": "secret"})
+        self.expires_at_ms = expires_at_ms
+
+
+class Broken(PlainExchange):
+    def step(self, token: bytes) -> bytes:
+        raise InvalidCredentials("for the log alone")
+
+
+def heartbeat(ctx: RequestContext, _: Struct) -> Reply:
+    return HEARTBEAT.response(error_code=int(ctx.connection.principal == "User:alice"))
+
+
+def api_versions(_: RequestContext, __: Struct) -> Reply:
+    return API_VERSIONS.response()
+
+
+class Client:
+    """A connection that is asked who it is."""
+
+    def __init__(self, max_session_ms: int = 0) -> None:
+        handlers = {
+            HEARTBEAT: heartbeat,
+            API_VERSIONS: api_versions,
+            SASL_HANDSHAKE: sasl_handshake,
+            SASL_AUTHENTICATE: sasl_authenticate,
+        }
+        self.link = Link(handlers)
+        self.clock = self.link.loop.clock
+        users = {"alice": "secret", "bob": "other"}
+        listener = SaslListener(
+            exchanges={
+                "PLAIN": partial(PlainExchange, users),
+                "EXPIRING": lambda: Expiring(self.clock.now_ms() + 1_000),
+                "BROKEN": partial(Broken, users),
+            },
+            max_session_ms={"PLAIN": max_session_ms, "EXPIRING": max_session_ms},
+            max_token_bytes=1_000,
+            failure_delay_ms=DELAY_MS,
+        )
+        timers = Timers(self.link.loop, self.clock)  # type: ignore[arg-type]
+        SaslAuthenticator(self.link.connection, listener, self.link.server.dispatcher, timers, self.clock)
+        self.link.loop.settle()
+
+    @property
+    def closed(self) -> bool:
+        return self.link.transport.closed is not None
+
+    def ask(self, api: Api, version: int, **fields: object) -> Struct:
+        self.link.receive(request_frame(api, version, 7, **fields))
+        ((_, answer),) = self.sent((api, version))
+        return answer
+
+    def sent(self, *expected: tuple[Api, int]) -> list[tuple[int, Struct]]:
+        answers = answers_in(bytes(self.link.transport.sent), list(expected))
+        self.link.transport.sent.clear()
+        return answers
+
+    def log_in(self, token: bytes = ALICE, mechanism: str = "PLAIN") -> Struct:
+        assert self.ask(SASL_HANDSHAKE, 1, mechanism=mechanism).error_code == 0
+        return self.ask(SASL_AUTHENTICATE, 1, auth_bytes=token)
+
+    def advance(self, milliseconds: int) -> None:
+        self.link.loop.advance(milliseconds)
+        self.link.loop.settle()
+
+
+def test_the_way_in() -> None:
+    """ApiVersions as often as they like; then who they are is known to handlers, and no session ends."""
+    client = Client()
+    for _ in range(2):
+        client.ask(API_VERSIONS, 0)
+    answer = client.log_in()
+    assert (answer.error_code, answer.session_lifetime_ms) == (0, 0)
+    assert client.ask(HEARTBEAT, 4).error_code == 1
+    assert client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 34
+    client.advance(10**9)
+    assert client.ask(HEARTBEAT, 4).error_code == 1
+
+
+@pytest.mark.parametrize("piece", [1, 7, 10_000])
+def test_all_at_once_and_byte_by_byte(piece: int) -> None:
+    """What is sent behind the last step is served as authenticated, never before."""
+    client = Client()
+    frames = [
+        request_frame(SASL_HANDSHAKE, 1, 1, mechanism="PLAIN"),
+        request_frame(SASL_AUTHENTICATE, 1, 2, auth_bytes=ALICE),
+        request_frame(HEARTBEAT, 4, 3),
+    ]
+    client.link.receive(b"".join(frames), piece)
+    answers = client.sent((SASL_HANDSHAKE, 1), (SASL_AUTHENTICATE, 1), (HEARTBEAT, 4))
+    assert [correlation_id for correlation_id, _ in answers] == [1, 2, 3]
+    assert answers[-1][1].error_code == 1
+
+
+def test_a_failure_is_answered_late() -> None:
+    """And nothing that comes meanwhile is looked at."""
+    client = Client()
+    client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    client.link.receive(request_frame(SASL_AUTHENTICATE, 1, 1, auth_bytes=plain_token("alice", "wrong")))
+    client.link.receive(request_frame(SASL_AUTHENTICATE, 1, 2, auth_bytes=ALICE))
+    client.advance(DELAY_MS - 1)
+    assert not client.link.transport.sent
+    assert not client.closed
+    client.advance(1)
+    ((correlation_id, answer),) = client.sent((SASL_AUTHENTICATE, 1))
+    assert (correlation_id, answer.error_code) == (1, 58)
+    assert client.closed
+    assert client.link.connection.principal == "User:ANONYMOUS"
+
+
+def test_what_is_for_the_log_is_not_told() -> None:
+    client = Client()
+    client.ask(SASL_HANDSHAKE, 1, mechanism="BROKEN")
+    client.link.receive(request_frame(SASL_AUTHENTICATE, 1, 1, auth_bytes=b""))
+    client.advance(DELAY_MS)
+    ((_, answer),) = client.sent((SASL_AUTHENTICATE, 1))
+    assert answer.error_message == (
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism BROKEN"
+    )
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        request_frame(HEARTBEAT, 4, 1),
+        request_frame(SASL_AUTHENTICATE, 1, 1, auth_bytes=ALICE),
+        b"\0\0\0\2ab",
+        (1_001).to_bytes(4),
+    ],
+)
+def test_nothing_else_before_the_handshake(frame: bytes) -> None:
+    client = Client()
+    client.link.receive(frame)
+    assert client.closed
+    assert not client.link.transport.sent
+
+
+def test_sessions() -> None:
+    """They end, begin again as the same user by the same mechanism, and not within a second."""
+    client = Client(SESSION_MS)
+    assert client.log_in().session_lifetime_ms == SESSION_MS
+    client.advance(SESSION_MS - 1)
+    assert client.log_in().session_lifetime_ms == SESSION_MS
+    assert client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 34
+    client.advance(SESSION_MS)
+    assert client.log_in().error_code == 0  # also after the end: it is the handshake that may still come
+    client.advance(SESSION_MS)
+    client.link.receive(request_frame(HEARTBEAT, 4, 1))
+    assert client.closed
+
+
+def test_a_session_ends_with_what_was_shown() -> None:
+    client = Client(SESSION_MS)
+    assert client.log_in(mechanism="EXPIRING").session_lifetime_ms == 1_000
+    client.advance(1_000)
+    client.link.receive(request_frame(HEARTBEAT, 4, 1))
+    assert client.closed
+
+
+@pytest.mark.parametrize(
+    ("token", "mechanism", "message"),
+    [
+        (
+            plain_token("bob", "other"),
+            "PLAIN",
+            "Cannot change principals during re-authentication from User.alice: User.bob",
+        ),
+        (
+            ALICE,
+            "EXPIRING",
+            "SASL mechanism 'EXPIRING' requested by client is not supported for re-authentication of mechanism 'PLAIN'",
+        ),
+    ],
+)
+def test_nobody_else_goes_on_with_a_session(token: bytes, mechanism: str, message: str) -> None:
+    client = Client(SESSION_MS)
+    client.log_in()
+    client.ask(SASL_HANDSHAKE, 1, mechanism=mechanism)
+    client.link.receive(request_frame(SASL_AUTHENTICATE, 1, 1, auth_bytes=token))
+    client.advance(DELAY_MS)
+    ((_, answer),) = client.sent((SASL_AUTHENTICATE, 1))
+    assert (answer.error_code, answer.error_message) == (58, message)
+    assert client.closed
+
+
+def test_a_client_that_has_gone_leaves_no_timer() -> None:
+    client = Client(SESSION_MS)
+    client.log_in()
+    authenticator = client.link.connection.authenticator
+    assert authenticator is not None
+    client.link.transport.abort()
+    assert authenticator._session_end is None
