@@ -1,0 +1,99 @@
+"""What is encrypted in which pieces, while the socket takes it or does not."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from broker.network.output_queue import FileEndedEarly
+from broker.network.tls import _PIECE_BYTES, TlsOutputQueue
+
+
+class Slice:
+    """A slice of a file, `cut` bytes shorter by now."""
+
+    def __init__(self, data: bytes, cut: int = 0) -> None:
+        self.data = data
+        self.there = data[: len(data) - cut]
+        self.released = 0
+        self.position = 0
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def read(self, start: int = 0, size: int | None = None) -> bytes:
+        assert not self.released
+        return self.there[start : None if size is None else start + size]
+
+    def release(self) -> None:
+        self.released += 1
+
+
+class Socket:
+    """Takes so many bytes at a time, as often as it is told."""
+
+    def __init__(self, *sizes: int) -> None:
+        self.sizes = list(sizes)
+        self.taken = bytearray()
+        self.offered: list[bytes] = []
+
+    def send(self, data: bytes) -> int:
+        if not self.sizes:
+            self.offered.append(data)
+            raise ssl.SSLWantWriteError
+        size = min(self.sizes.pop(0), len(data))
+        self.taken += data[:size]
+        return size
+
+
+def test_chunks_and_slices_go_in_order() -> None:
+    """Joined to pieces, a slice's bytes read when their turn comes."""
+    queue, piece = TlsOutputQueue(), Slice(b"slice")
+    queue.put([b"head ", piece, memoryview(b" tail"), b""])  # type: ignore[list-item]
+    sock = Socket(3, 100)
+    assert queue.size_bytes == 15
+    assert queue.send(sock)  # type: ignore[arg-type]
+    assert (bytes(sock.taken), queue.size_bytes, piece.released) == (b"head slice tail", 0, 1)
+
+
+def test_what_was_not_taken_is_offered_as_it_was() -> None:
+    """OpenSSL wants the same bytes again."""
+    queue, sock = TlsOutputQueue(), Socket(2)
+    queue.put([b"abcdef"])
+    assert not queue.send(sock)  # type: ignore[arg-type]
+    queue.put([b"ghi"])
+    assert not queue.send(sock)  # type: ignore[arg-type]
+    assert sock.offered == [b"cdef", b"cdef"]
+    sock.sizes = [100, 100]
+    assert queue.send(sock)  # type: ignore[arg-type]
+    assert sock.taken == b"abcdefghi"
+
+
+def test_a_large_slice_is_never_whole_in_memory() -> None:
+    data = bytes(range(256)) * (3 * _PIECE_BYTES // 256) + b"end"
+    queue, piece, sock = TlsOutputQueue(), Slice(data), Socket()
+    queue.put([piece])  # type: ignore[list-item]
+    while not queue.send(sock):  # type: ignore[arg-type]
+        assert len(sock.offered[-1]) <= _PIECE_BYTES
+        sock.sizes = [100_000]
+    assert sock.taken == data
+    assert piece.released == 1
+
+
+def test_a_file_that_ends_early() -> None:
+    """Nothing sensible can follow its head."""
+    queue = TlsOutputQueue()
+    queue.put([Slice(b"slice", cut=1)])  # type: ignore[list-item]
+    with pytest.raises(FileEndedEarly):
+        queue.send(Socket(100))  # type: ignore[arg-type]
+
+
+def test_a_client_that_has_gone() -> None:
+    """Files are let go."""
+    queue, piece = TlsOutputQueue(), Slice(bytes(2 * _PIECE_BYTES))
+    queue.put([piece])  # type: ignore[list-item]
+    queue.send(Socket(10))  # type: ignore[arg-type]
+    queue.clear()
+    assert (queue.size_bytes, piece.released) == (0, 1)
+    assert queue.send(Socket())  # type: ignore[arg-type]

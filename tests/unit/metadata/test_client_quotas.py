@@ -1,0 +1,133 @@
+"""Quotas as records, with Kafka's errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from metadata.client_quotas import (
+    CLIENT_ID,
+    DEFAULT,
+    EXACT,
+    IP,
+    SPECIFIED,
+    USER,
+    Alteration,
+    Altered,
+    Component,
+    alter_quotas,
+    describe_quotas,
+)
+from metadata.decision import Refused
+from metadata.features import METADATA_VERSION
+from metadata.image import MetadataImage
+from metadata.replay import replay_all
+from protocol.errors import ErrorCode
+
+ALICE = ((USER, "alice"),)
+BOTH = ((USER, "alice"), (CLIENT_ID, "c"))
+DEFAULT_USER = ((USER, None),)
+
+
+@pytest.fixture
+def image() -> MetadataImage:
+    return MetadataImage(features={METADATA_VERSION: 30})
+
+
+def alter(image: MetadataImage, *alterations: Alteration) -> list[Altered]:
+    decision = alter_quotas(image, alterations, lambda name: name[0].isdigit())
+    replay_all(image, decision.records)
+    return decision.results
+
+
+def test_set_changed_and_taken_away(image: MetadataImage) -> None:
+    """What is so already needs no record; an entity without quotas is gone."""
+    rate = ("producer_byte_rate", 1000.0)
+    assert alter(image, Alteration(ALICE, (rate, ("request_percentage", 12.5)))) == [Altered(ALICE)]
+    assert image.client_quotas == {ALICE: {"producer_byte_rate": 1000.0, "request_percentage": 12.5}}
+    assert not alter_quotas(image, [Alteration(ALICE, (rate, ("consumer_byte_rate", None)))], lambda _: True).records
+    alter(image, Alteration(ALICE, (("producer_byte_rate", None), ("request_percentage", None))))
+    assert image.client_quotas == {}
+
+
+def test_the_order_of_an_entity_does_not_matter(image: MetadataImage) -> None:
+    alter(image, Alteration(BOTH, (("producer_byte_rate", 1.0),)))
+    alter(image, Alteration(BOTH[::-1], (("producer_byte_rate", 2.0),)))
+    assert list(image.client_quotas.values()) == [{"producer_byte_rate": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("entity", "key", "value", "message"),
+    [
+        ((), "producer_byte_rate", 1.0, "Invalid empty client quota entity"),
+        ((("group", "g"),), "producer_byte_rate", 1.0, "Unhandled client quota entity type: group"),
+        (((USER, ""),), "producer_byte_rate", 1.0, "Empty user not supported"),
+        (ALICE, "connection_creation_rate", 1.0, "Invalid configuration key connection_creation_rate"),
+        (ALICE, "producer_byte_rate", 0.0, "Quota producer_byte_rate must be greater than 0"),
+        (ALICE, "producer_byte_rate", 1.5, "producer_byte_rate cannot be a fractional value."),
+        (ALICE, "producer_byte_rate", 1e30, "Proposed value for producer_byte_rate is too large for a LONG."),
+        (((IP, "x"),), "connection_creation_rate", 1.0, "x is not a valid IP or resolvable host."),
+        (((IP, "1.2.3.4"),), "producer_byte_rate", 1.0, "Invalid configuration key producer_byte_rate"),
+        (
+            ((IP, "1.2.3.4"), (USER, "a")),
+            "connection_creation_rate",
+            1.0,
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
+        ),
+    ],
+)
+def test_refused(
+    image: MetadataImage, entity: tuple[tuple[str, str | None], ...], key: str, value: float, message: str
+) -> None:
+    """The others of the request are set, and nothing of this one."""
+    alteration = Alteration(entity, (("request_percentage", None), (key, value)))
+    good = Alteration(DEFAULT_USER, (("producer_byte_rate", 1.0),))
+    found = alter(image, alteration, good)
+    assert found == [Altered(entity, ErrorCode.INVALID_REQUEST, message), Altered(DEFAULT_USER)]
+    assert list(image.client_quotas) == [DEFAULT_USER]
+
+
+def test_an_entity_or_key_twice(image: MetadataImage) -> None:
+    alteration = Alteration(ALICE, (("producer_byte_rate", 1.0),))
+    first, second = alter(image, alteration, alteration)
+    assert (first.error_code, second.error_code) == (ErrorCode.NONE, ErrorCode.INVALID_REQUEST)
+    (twice,) = alter(image, Alteration(BOTH, alteration.changes * 2))
+    assert twice.error_code is ErrorCode.INVALID_REQUEST
+
+
+def test_filters(image: MetadataImage) -> None:
+    address = ((IP, "1.2.3.4"),)
+    for entity in (ALICE, BOTH, DEFAULT_USER):
+        alter(image, Alteration(entity, (("producer_byte_rate", 1.0),)))
+    alter(image, Alteration(address, (("connection_creation_rate", 1.0),)))
+    both = tuple(sorted(BOTH))
+
+    def told(*components: Component, strict: bool = False) -> set[object]:
+        return set(describe_quotas(image, components, strict=strict))
+
+    assert told() == {ALICE, both, DEFAULT_USER, address}
+    assert told(strict=True) == set()
+    assert told(Component(USER, EXACT, "alice")) == {ALICE, both}
+    assert told(Component(USER, EXACT, "alice"), strict=True) == {ALICE}
+    assert told(Component(USER, DEFAULT, None)) == {DEFAULT_USER}
+    assert told(Component(USER, SPECIFIED, None), strict=True) == {ALICE, DEFAULT_USER}
+    assert told(Component(USER, SPECIFIED, None), Component(CLIENT_ID, EXACT, "c")) == {both}
+    assert told(Component(IP, SPECIFIED, None)) == {address}
+
+
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([Component("", EXACT, "a")], ErrorCode.INVALID_REQUEST),
+        ([Component("group", EXACT, "a")], ErrorCode.UNSUPPORTED_VERSION),
+        ([Component(USER, EXACT, None)], ErrorCode.INVALID_REQUEST),
+        ([Component(USER, DEFAULT, "a")], ErrorCode.INVALID_REQUEST),
+        ([Component(USER, SPECIFIED, "a")], ErrorCode.INVALID_REQUEST),
+        ([Component(USER, 3, None)], ErrorCode.INVALID_REQUEST),
+        ([Component(USER, DEFAULT, None)] * 2, ErrorCode.INVALID_REQUEST),
+        ([Component(USER, DEFAULT, None), Component(IP, DEFAULT, None)], ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_filters_that_make_no_sense(image: MetadataImage, components: list[Component], code: ErrorCode) -> None:
+    with pytest.raises(Refused) as refused:
+        describe_quotas(image, components, strict=False)
+    assert refused.value.error_code is code
