@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from broker.appends import Appends
 from broker.authentication.listeners import authenticate
-from broker.authorization.guard import Guard, make_guard
 from broker.background import Background
 from broker.cleaner import Cleaner
 from broker.client_metrics import ClientMetrics
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.config.authorizer import has_authorizer
 from broker.controller import Controller
 from broker.deferred import Deferred
 from broker.descriptors import raise_limit, share_out
@@ -53,6 +53,7 @@ from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
+    from broker.authorization.guard import Guard
     from broker.cores.crew import Crew
     from broker.cores.remote import RemoteTransactions
 
@@ -215,7 +216,7 @@ class Broker:
             node.directory_ids,
             self.loop.call_soon,
         )
-        self.guard = self.dispatcher.guard = make_guard(config, self.controller)
+        self.guard = self.dispatcher.guard = _guard(config, self.controller)
         self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
         self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
@@ -351,6 +352,15 @@ class Broker:
             self.crew.tell_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
+
+
+def _guard(config: BrokerConfig, controller: Controller) -> Guard | None:
+    """Whom handlers' requests pass, where the configuration names an authorizer."""
+    if not has_authorizer(config):
+        return None
+    from broker.authorization.guard import make_guard  # most brokers need none of it
+
+    return make_guard(config, controller)
 
 
 async def _done(deferred: Deferred[Any]) -> None:

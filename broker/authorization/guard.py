@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.authorization.rules import RULES
-from broker.config.authorizer import allows_without_entry, has_authorizer, super_users
+from broker.config.authorizer import allows_without_entry, super_users
 from broker.coordinators.client_address import java_address
 from broker.dispatch import CloseConnection, Handler, Reply, RequestContext
 from broker.error_reply import error_reply
@@ -147,9 +147,7 @@ class Access:
         return reply
 
 
-def make_guard(config: BrokerConfig, controller: Controller) -> Guard | None:
-    """The guard that the configuration asks for, if any."""
-    if not has_authorizer(config):
-        return None
+def make_guard(config: BrokerConfig, controller: Controller) -> Guard:
+    """The guard that the configuration asks for."""
     authorizer = Authorizer(super_users(config), allow_without_entry=allows_without_entry(config))
     return Guard(authorizer, controller)

@@ -48,7 +48,7 @@ class Replayed:
 @pytest.fixture(scope="module", params=["ours", "kafka"])
 def replayed(request: pytest.FixtureRequest, start_broker: StartBroker) -> Replayed:
     """Everything, replayed against a fresh broker."""
-    broker = start_broker(request.param, {**PROPERTIES, **(AUTHORIZER if request.param == "kafka" else {})})
+    broker = start_broker(request.param, {**PROPERTIES, **AUTHORIZER})
     names = Names(port={29192: broker.port}, path={"/var/lib/kafka-logs-0": str(broker.log_dir)})
     found = Replayed()
     with WireClient(HOST, broker.port) as client:
