@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from .authorizer import authorizer_problems
+from .authorizer import authorizer_problems, has_authorizer
 from .broker_config import BrokerConfig
 from .combinations import problems as broken_rules
 from .environ import read_environment
@@ -92,6 +92,11 @@ def load(
 
 def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
     yield from authorizer_problems(config)
+    secured = [str(each) for each in config.listeners if each.security_protocol != "PLAINTEXT"]
+    if config.num_workers > 1 and (has_authorizer(config) or secured):
+        what = "authorizer.class.name" if has_authorizer(config) else " and ".join(secured)
+        reason = f"several workers do not ask who their clients are, and {what} asks for that"
+        yield Problem("num.workers", str(config.num_workers), reason, "1")
     if any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
         from .sasl import sasl_problems  # most have none
 
@@ -132,8 +137,8 @@ def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], probl
         )
     elif row.removed:
         warnings.append(f"{setting.origin}: {key} is a key of former versions, which Apache Kafka 4 ignores")
-    elif key == "authorizer.class.name" and setting.text.strip():
-        warnings.append(f"{setting.origin}: {key}: access is not checked yet: everybody may do everything")
+    elif key == "authorizer.class.name":
+        return  # refused where it is not Kafka's own, which runs here as well, by authorizer_problems
     elif row.type is ConfigType.CLASS and setting.text.strip() != row.default:
         warnings.append(f"{setting.origin}: {key}: a Java class can not run here; it has no effect")
 

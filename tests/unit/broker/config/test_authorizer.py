@@ -34,3 +34,13 @@ def test_refused(overrides: dict[str, str], message: str) -> None:
     """A broker that could not ask is not started: it would let everybody in."""
     with pytest.raises(ConfigError, match=message):
         load(overrides=overrides, to_serve=True)
+
+
+@pytest.mark.parametrize("secured", [CLASS, {"listeners": "PLAINTEXT://127.0.0.1:9092,SSL://127.0.0.1:9099"}])
+def test_workers_that_would_ask_nobody_are_refused(secured: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="several workers do not ask who their clients are"):
+        load(overrides=secured | {"num.workers": "2"}, to_serve=True)
+
+
+def test_authorizer_that_runs_is_not_warned_of() -> None:
+    assert load(overrides=CLASS, to_serve=True).warnings == ()
