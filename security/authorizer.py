@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 from security.acl import ANY_PRINCIPAL, IMPLIED_BY, WILDCARD, Acl, Operation, PatternType, Permission
 
-#: Decisions remembered; anyone may ask for names that nobody has heard of.
-_REMEMBERED = 50_000
+#: Decisions remembered of one principal, and of all; anyone may ask for names that nobody has heard of.
+_REMEMBERED_OF_ONE, _REMEMBERED = 5_000, 50_000
+#: Longer names are decided about anew each time. No topic has one.
+_LONGEST_REMEMBERED = 249
 #: Stands for any resource: super users, and who may do it to all, may do it to this one.
 _ANY_NAME = "hardcode"
 
@@ -60,11 +62,12 @@ class Authorizer:
         self._super_users = frozenset(super_users)
         self._without_entry = Verdict(allow_without_entry, "DefaultAllow" if allow_without_entry else "DefaultDeny")
         self._by_type: dict[int, _Entries] = {}
-        self._decided: dict[tuple[str, str, int, int, str], Verdict] = {}
+        self._decided: dict[str, dict[tuple[str, int, int, str], Verdict]] = {}  # by principal
+        self._remembered = 0
 
     def load(self, acls: Iterable[Acl]) -> None:
         """Decide by these from now on."""
-        self._decided.clear()
+        self._forget_all()
         self._by_type = {}
         for acl in acls:
             self._by_type.setdefault(acl.resource_type, _Entries()).add(acl)
@@ -73,13 +76,29 @@ class Authorizer:
 
     def decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
         """Whether somebody may do that, coming from there."""
-        question = (principal, host, operation, resource_type, name)
-        verdict = self._decided.get(question)
+        question = (host, operation, resource_type, name)
+        decided = self._decided.get(principal)
+        verdict = None if decided is None else decided.get(question)
         if verdict is None:
-            if len(self._decided) >= _REMEMBERED:
-                self._decided.clear()
-            verdict = self._decided[question] = self._decide(*question)
+            verdict = self._decide(principal, *question)
+            if len(name) <= _LONGEST_REMEMBERED:
+                self._room_for(principal)[question] = verdict
+                self._remembered += 1
         return verdict
+
+    def _room_for(self, principal: str) -> dict[tuple[str, int, int, str], Verdict]:
+        """Where a decision about somebody goes. Who asks for too much loses what was remembered of them alone."""
+        if self._remembered >= _REMEMBERED:
+            self._forget_all()
+        decided = self._decided.setdefault(principal, {})
+        if len(decided) >= _REMEMBERED_OF_ONE:
+            self._remembered -= len(decided)
+            decided.clear()
+        return decided
+
+    def _forget_all(self) -> None:
+        self._decided.clear()
+        self._remembered = 0
 
     def _decide(self, principal: str, host: str, operation: int, resource_type: int, name: str) -> Verdict:
         if principal in self._super_users:

@@ -101,6 +101,23 @@ def test_a_change_counts_at_once() -> None:
         assert authorizer.decide("User:alice", "h", READ, TOPIC, "t").allowed is expected
 
 
+def test_what_is_remembered_has_an_end() -> None:
+    """Of each principal, of all, and of long names nothing: who asks for a lot pushes nobody out."""
+    authorizer = Authorizer()
+    authorizer.load([entry("t")])
+    first = authorizer.decide("User:alice", "h", READ, TOPIC, "t")
+    for length in (249, 250):
+        assert not authorizer.decide("User:alice", "h", READ, TOPIC, "n" * length).allowed
+    assert [len(question[-1]) for question in authorizer._decided["User:alice"]] == [1, 249]
+    for number in range(12_000):
+        authorizer.decide("User:mallory", "h", READ, TOPIC, f"{number}")
+    assert len(authorizer._decided["User:mallory"]) <= 5_000
+    assert authorizer.decide("User:alice", "h", READ, TOPIC, "t") is first
+    for number in range(60_000):
+        authorizer.decide(f"User:{number % 100}", "h", READ, TOPIC, f"{number}")
+    assert sum(map(len, authorizer._decided.values())) == authorizer._remembered <= 50_000
+
+
 @pytest.mark.parametrize(
     ("acls", "expected"),
     [
