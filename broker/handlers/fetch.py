@@ -122,9 +122,14 @@ class Attempt:
         self._waits_for: list[tuple[Partition, int]] = []
 
     def finds_any(self) -> bool:
-        """Whether any of the partitions is here."""
+        """Whether any of the partitions is here, and may be read."""
         names = ((wanted.topic or self._name_of(wanted), wanted.index) for wanted in self._wanted)
-        return any(name is not None and self._broker.partitions.get(name, index) is not None for name, index in names)
+        return any(
+            name is not None
+            and (self._may_read is None or self._may_read(name))
+            and self._broker.partitions.get(name, index) is not None
+            for name, index in names
+        )
 
     def read(self) -> bool:
         """Read all partitions; whether there is enough, or an error, to answer with."""

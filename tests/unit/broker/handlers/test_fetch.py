@@ -1,5 +1,7 @@
 """Fetch: what is read, what sessions leave out, and how each error is said."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from protocol.errors import ErrorCode
@@ -157,6 +159,14 @@ def test_isolation_levels_that_are_none(filled: DataBroker) -> None:
     assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert fetch(filled, 13, isolation_level=-1, topics=wanted((0, 0), version=13)).responses == []
+
+
+def test_an_isolation_level_that_is_none_tells_nothing_of_a_hidden_topic(filled: DataBroker) -> None:
+    """The answer is the same whether it is there or not."""
+    filled.guard = SimpleNamespace(reader=lambda ctx: lambda topic: False)
+    response = fetch(filled, isolation_level=5, topics=wanted((0, 0)))
+    assert response.error_code == ErrorCode.NONE
+    assert response.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_a_diverging_log_has_no_aborted_transactions(filled: DataBroker) -> None:
