@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from broker.dispatch import RequestContext
 from broker.shares.acknowledgement import Acknowledged, check_acknowledgements
@@ -32,6 +32,12 @@ def check_caller(request: Struct) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST)
 
 
+def reader(ctx: RequestContext) -> Callable[[str], bool] | None:
+    """Whether the client may read a topic; None without an authorizer."""
+    guard = ctx.broker.guard
+    return None if guard is None else guard.reader(ctx)
+
+
 def settings_of(ctx: RequestContext, group_id: str) -> SharePartitionSettings:
     """The group's settings."""
     return ctx.broker.share_partitions.settings(group_id)
@@ -42,11 +48,12 @@ def acknowledge(
 ) -> dict[Place, Refused | None]:
     """Take acknowledgements; why those of a partition are not taken, None where they are."""
     settings = settings_of(ctx, key.group_id)
+    may_read = reader(ctx)
     results: dict[Place, Refused | None] = {}
     for place, acknowledged in batches.items():
         try:
             check_acknowledgements(acknowledged, may_renew=may_renew and settings.may_renew)
-            _acknowledge_one(ctx, key, place, acknowledged, settings)
+            _acknowledge_one(ctx, key, place, acknowledged, settings, may_read)
         except Refused as refusal:
             results[place] = refusal
         else:
@@ -60,12 +67,17 @@ def _acknowledge_one(
     place: Place,
     acknowledged: Sequence[Acknowledged],
     settings: SharePartitionSettings,
+    may_read: Callable[[str], bool] | None,
 ) -> None:
-    """Raises Refused: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises."""
+    """Raises Refused: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, and what
+    `SharePartitions.acknowledge` raises.
+    """
     broker = ctx.broker
     name = broker.partitions.topic_name(place.topic_id)
     if name is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+    if may_read is not None and not may_read(name):
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = broker.partitions.get(name, place.partition)
     if partition is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

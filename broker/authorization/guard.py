@@ -65,7 +65,7 @@ class Guard:
         return serve
 
     def reader(self, ctx: RequestContext) -> Callable[[str], bool]:
-        """For Fetch: whether the client may read a topic; asked again whenever the fetch is tried."""
+        """For sessions of fetches: whether the client may read a topic; asked again whenever the fetch is tried."""
         return partial(Access(self, ctx).may, Operation.READ, ResourceType.TOPIC)
 
     def operations(self, ctx: RequestContext, kind: ResourceType, name: str) -> int:

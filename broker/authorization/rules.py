@@ -82,8 +82,8 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         75: topics.describe_topic_partitions,
         76: groups.consumer_heartbeat,  # ShareGroupHeartbeat
         77: groups.describe,  # ShareGroupDescribe
-        78: together(_MEMBER, each("topics", to_topic(Operation.READ))),  # ShareFetch
-        79: together(_MEMBER, each("topics", to_topic(Operation.READ))),  # ShareAcknowledge
+        78: _MEMBER,  # ShareFetch: of topics its handler asks, as Fetch's does
+        79: _MEMBER,  # ShareAcknowledge: the same
         80: _ALTER,  # AddRaftVoter
         81: _ALTER,  # RemoveRaftVoter
         83: _CLUSTER_ACTION,  # InitializeShareGroupState

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from broker.deferred import Deferred
 from broker.dispatch import Reply, RequestContext, handles
-from broker.share_requests import acknowledge, check_caller, is_served, settings_of
+from broker.share_requests import acknowledge, check_caller, is_served, reader, settings_of
 from broker.shares.acknowledgement import Acknowledged
 from broker.shares.acquisition import Wanted
 from broker.shares.fetching import Fetched, ShareFetchAttempt
@@ -76,6 +76,7 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
         settings_of(ctx, request.group_id),
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, broker.config.get_int("fetch.max.bytes")),
+        may_read=reader(ctx),
     )
     found = attempt.run(0 if batches else request.max_wait_ms)
     if isinstance(found, Deferred):

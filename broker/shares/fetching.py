@@ -6,7 +6,7 @@ last that has something for the member, and the answer says which of their recor
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,8 @@ class Readable:
 class ShareFetchAttempt:
     """Tried at once and, when it waits, again whenever one of its partitions has changed.
 
-    `places`: in the order in which they are served. `on_done(fetched)` makes the answer.
+    `places`: in the order in which they are served. `may_read(topic)` is asked for each of them whenever it is tried,
+    as a session lives longer than an entry; None: all may be read.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class ShareFetchAttempt:
         *,
         min_bytes: int,
         max_bytes: int,
+        may_read: Callable[[str], bool] | None = None,
     ) -> None:
         self._broker = broker
         self._group_id = group_id
@@ -89,6 +91,7 @@ class ShareFetchAttempt:
         self._settings = settings
         self._min_bytes = min_bytes
         self._max_bytes = max_bytes
+        self._may_read = may_read
         self._keys: list[Hashable] = []
         self._is_loading = False
         self.fetched: list[Fetched] = []
@@ -171,6 +174,8 @@ class ShareFetchAttempt:
         name = broker.partitions.topic_name(place.topic_id)
         if name is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        if self._may_read is not None and not self._may_read(name):
+            raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = broker.partitions.get(name, place.partition)
         if partition is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
