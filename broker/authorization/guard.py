@@ -10,7 +10,7 @@ Only a broker with an authorizer has one. Without it nothing here is on the way 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,6 +67,17 @@ class Guard:
     def reader(self, ctx: RequestContext) -> Callable[[str], bool]:
         """For sessions of fetches: whether the client may read a topic; asked again whenever the fetch is tried."""
         return partial(Access(self, ctx).may, Operation.READ, ResourceType.TOPIC)
+
+    def describer(self, ctx: RequestContext, *, tell: bool) -> Callable[[str], bool]:
+        """For pages of topics: whether the client may know of one. Refusals go to the log with `tell`."""
+        return partial(Access(self, ctx).may, Operation.DESCRIBE, ResourceType.TOPIC, tell=tell)
+
+    def uncreatable(self, ctx: RequestContext, names: Iterable[str]) -> list[str]:
+        """For topics that a request makes by the way: those that the client may not make."""
+        access = Access(self, ctx)
+        if access.may_cluster(Operation.CREATE, tell=False):
+            return []
+        return [name for name in names if not access.may(Operation.CREATE, ResourceType.TOPIC, name)]
 
     def operations(self, ctx: RequestContext, kind: ResourceType, name: str) -> int:
         """All that a client may do to something, a bit for each."""

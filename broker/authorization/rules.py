@@ -79,7 +79,7 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         71: free,  # GetTelemetrySubscriptions
         72: free,  # PushTelemetry
         74: _DESCRIBE_CONFIGS,  # ListConfigResources
-        75: topics.describe_topic_partitions,
+        75: free,  # DescribeTopicPartitions: its handler leaves out what may not be described, before it makes pages
         76: groups.consumer_heartbeat,  # ShareGroupHeartbeat
         77: groups.describe,  # ShareGroupDescribe
         78: _MEMBER,  # ShareFetch: of topics its handler asks, as Fetch's does

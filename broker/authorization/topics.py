@@ -126,10 +126,3 @@ def offset_for_leader_epoch(access: Access, request: Struct, handle: Handle) -> 
     if access.may_cluster(Operation.CLUSTER_ACTION, tell=False):
         return handle(request)
     return _describe_each(access, request, handle)
-
-
-def describe_topic_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
-    """Each topic that is named; of all topics those that may be described."""
-    if not request.topics:
-        return _describe_told(access, request, handle)
-    return _describe_each(access, request, handle)

@@ -40,12 +40,14 @@ def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
         names = [name for name in names if name >= cursor.topic_name]
         if cursor.partition_index < 0 or not (everything or names[:1] == [cursor.topic_name]):
             return _refused(request, ErrorCode.INVALID_REQUEST)
+    names, hidden = _visible(ctx, names, tell=not everything)
+    refused = [] if everything else [_refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for name in hidden]
     limit = ctx.broker.config.get_int("max.request.partition.size.limit")
     left = max(min(limit, request.response_partition_limit), 1)
     topics: list[Struct] = []
     for name in names:
         if left == 0:
-            return _page(ctx, topics, name, 0)
+            return _page(ctx, topics, refused, Cursor(topic_name=name, partition_index=0))
         start = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         topic = image.topic(name)
         if topic is None:
@@ -56,22 +58,35 @@ def describe_topic_partitions(ctx: RequestContext, request: Struct) -> Reply:
             show_workers(ctx.broker.config, name, found)
         topics.append(_described(topic, found[:left]))
         if len(found) > left:
-            return _page(ctx, topics, name, found[left].partition_index)
+            return _page(ctx, topics, refused, Cursor(topic_name=name, partition_index=found[left].partition_index))
         left -= len(found)
-    return _page(ctx, topics, None, 0)
+    return _page(ctx, topics, refused, None)
 
 
-def _page(ctx: RequestContext, topics: list[Struct], next_topic: str | None, next_partition: int) -> Struct:
+def _visible(ctx: RequestContext, names: list[str], *, tell: bool) -> tuple[list[str], list[str]]:
+    """Topics that the client may know of, and the others: pages and cursors are made without them."""
+    guard = ctx.broker.guard
+    if guard is None:
+        return names, []
+    may_describe = guard.describer(ctx, tell=tell)
+    visible = [name for name in names if may_describe(name)]
+    return visible, sorted({*names}.difference(visible))
+
+
+def _page(ctx: RequestContext, topics: list[Struct], refused: list[Struct], following: Struct | None) -> Struct:
+    """A page. Topics that were named and may not be known come behind, on each of them."""
     for topic in topics:
         topic.topic_authorized_operations = topic_operations(ctx, topic.name)
-    cursor = None if next_topic is None else Cursor(topic_name=next_topic, partition_index=next_partition)
-    return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics, next_cursor=cursor)
+    return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics + refused, next_cursor=following)
 
 
 def _refused(request: Struct, code: ErrorCode) -> Struct:
     """The same for all: as for a cursor that no page of this request can have ended with."""
-    topics = [DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
-    return DESCRIBE_TOPIC_PARTITIONS.response(topics=topics)
+    return DESCRIBE_TOPIC_PARTITIONS.response(topics=[_refusal(topic.name, code) for topic in request.topics])
+
+
+def _refusal(name: str, code: ErrorCode) -> Struct:
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
 
 
 def _unknown(name: str) -> Struct:

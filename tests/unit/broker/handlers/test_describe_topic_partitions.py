@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from broker.handlers.describe_topic_partitions import describe_topic_partitions
@@ -80,6 +82,21 @@ def test_topic_that_is_not_there(harness: ControllerHarness, name: str, code: st
         _, _, answer = ask(harness, [name], 3, cursor)
         (topic,) = answer.topics
         assert (ErrorCode(topic.error_code).name, topic.topic_authorized_operations) == (code, 3576)
+
+
+def test_topics_that_may_not_be_known(harness: ControllerHarness):
+    """Neither pages nor cursors have them; those that were named are refused, there or not."""
+    hidden = ["big1", "big3", "zzz"]
+    harness.broker.guard = SimpleNamespace(
+        describer=lambda ctx, *, tell: lambda name: name not in hidden, operations=lambda ctx, kind, name: 1 << 8
+    )
+    assert ask(harness, [])[:2] == ({"big2": WHOLE}, None)
+    assert ask(harness, [], 3)[:2] == ({"big2": WHOLE}, None)
+    assert ask(harness, [], 2, ("big1", 0))[:2] == ({"big2": [0, 1]}, ("big2", 2))
+    found, following, answer = ask(harness, ["big3", "big2", "zzz"], 3)
+    assert (found, following) == ({"big2": WHOLE, "big3": [], "zzz": []}, None)
+    refused = (29, bytes(16), -(2**31))
+    assert [(t.error_code, t.topic_id, t.topic_authorized_operations) for t in answer.topics[1:]] == [refused] * 2
 
 
 def test_limit_of_the_broker():
