@@ -135,20 +135,19 @@ class Access:
         return self._guard._controller.image.topic(name) is not None
 
     def topic_name(self, topic: Struct) -> str | None:
-        """The name of a topic that is given by name or by id; None for an id that is not known."""
+        """The name of a topic that is given by name or by id; None for an id that is not known.
+
+        Where both are given, the id counts, as it does to handlers.
+        """
         fields = {field.name for field in topic.struct_type.fields}
-        name: str | None = next(
-            (
-                value
-                for field in ("name", "topic", "topic_name")
-                if field in fields and (value := getattr(topic, field))
-            ),
+        if "topic_id" in fields and topic.topic_id != ZERO_UUID:
+            found = self._guard._controller.image.topic_by_id(topic.topic_id)
+            if found is not None:
+                return found.name
+        return next(
+            (value for field in _NAMES if field in fields and (value := getattr(topic, field))),
             None,
         )
-        if name is not None or "topic_id" not in fields or topic.topic_id == ZERO_UUID:
-            return name
-        found = self._guard._controller.image.topic_by_id(topic.topic_id)
-        return None if found is None else found.name
 
     def refused(self, request: Struct, code: ErrorCode) -> Struct:
         """The answer to a request that is refused as a whole."""

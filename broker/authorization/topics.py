@@ -50,6 +50,8 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
         return _describe_told(access, request, handle)
     allowed, hidden, uncreatable = [], [], []
     for topic in request.topics:
+        if topic.topic_id != ZERO_UUID and access.version < _FIRST_METADATA_BY_ID:
+            return handle(request)  # which is answered with INVALID_REQUEST, whatever it asks for
         name = access.topic_name(topic)
         if name is not None and not access.may(Operation.DESCRIBE, _TOPIC, name):
             hidden.append(topic)
@@ -70,6 +72,9 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
     else:  # in v0 no topics are all of them
         reply = then(handle(request), lambda told: changed(told, topics=[]))
     return then(reply, lambda told: joined([told, METADATA.response(topics=refused)]))
+
+
+_FIRST_METADATA_BY_ID = 12
 
 
 def _may_come_about(access: Access, name: str) -> bool:

@@ -138,6 +138,19 @@ def test_metadata_by_id_tells_no_name() -> None:
     assert [(topic.name, topic.topic_id, topic.error_code) for topic in answer.topics] == [(None, topic_id, FAILED)]
 
 
+def test_the_id_counts_where_a_name_is_given_too() -> None:
+    """It is what handlers go by. Before v12 they refuse it, whatever it is of."""
+    guarded = Guarded(allow(TOPIC, "open", Operation.DESCRIBE))
+    topic_id = guarded.harness.controller.image.topics_by_name["secret"].topic_id
+    topics = [MetadataRequestTopic(name="open", topic_id=topic_id)]
+    answer = guarded.ask(METADATA, 12, METADATA.response(), topics=topics)
+    assert [(topic.name, topic.topic_id, topic.error_code) for topic in answer.topics] == [(None, topic_id, FAILED)]
+    assert guarded.ask(METADATA, 12, METADATA.response(), topics=[*topics, MetadataRequestTopic(name="open")]).topics
+    assert guarded.asked is not None
+    assert [topic.topic_id for topic in guarded.asked.topics] == [bytes(16)]
+    assert guarded.ask(METADATA, 10, METADATA.response(error_code=42), topics=topics).topics == []
+
+
 def test_metadata_of_nothing_is_not_of_all() -> None:
     """In v0 no topics are all topics: what is left after a refusal is not asked for like that."""
     guarded = Guarded()
