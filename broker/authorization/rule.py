@@ -2,7 +2,8 @@
 
 A rule is a function: it is given a request and the handler, and gives back an answer. It takes out of the request what
 is not allowed, calls the handler with the rest, and puts the refusals into its answer. So handlers know nothing of
-access, but for those that tell clients what they may do, and Fetch, whose sessions remember what they were asked for.
+access, but for those that ask the guard for what no request says: what sessions of fetches remember, which topics there
+are to be told page by page, which are made by the way, and what clients may do.
 """
 
 from __future__ import annotations

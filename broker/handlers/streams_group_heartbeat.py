@@ -58,13 +58,26 @@ def refused(code: ErrorCode, message: str | None = None) -> Struct:
 
 
 def make_topics(ctx: RequestContext, outcome: Outcome) -> None:
-    """Make the internal topics that are missing. What failed before is added to the answer."""
+    """Make the internal topics that are missing: all of them, or none where the client may not make one. What stands
+    in the way, or failed before, is added to the answer.
+    """
+    guard = ctx.broker.guard
+    refused = [] if guard is None else guard.uncreatable(ctx, outcome.missing)
+    if refused:
+        add_detail(outcome, f"Unauthorized to CREATE on topics {', '.join(refused)}.")
+        return
     topics = ctx.broker.groups.streams_topics
     failures = topics.failures(outcome.missing)
-    for status in outcome.response.status:
-        if status.status_code == Status.MISSING_INTERNAL_TOPICS and failures:
-            status.status_detail += f"; Creation failed: {told(failures)}."
+    if failures:
+        add_detail(outcome, f"Creation failed: {told(failures)}.")
     topics.create(outcome.missing, 2 * outcome.response.heartbeat_interval_ms)
+
+
+def add_detail(outcome: Outcome, detail: str) -> None:
+    """Say more about topics that are missing."""
+    for status in outcome.response.status:
+        if status.status_code == Status.MISSING_INTERNAL_TOPICS:
+            status.status_detail += f"; {detail}"
 
 
 def topology_problem(topology: Struct | None) -> str | None:

@@ -194,6 +194,24 @@ def test_deleting_by_id_tells_the_name_to_those_who_may_know_it() -> None:
         assert [(each.name, each.topic_id, each.error_code) for each in answer.responses] == [(name, topic_id, FAILED)]
 
 
+def test_topics_made_by_the_way() -> None:
+    """On the cluster, or on each."""
+    for acls, refused in (
+        ((), ["a", "b"]),
+        ((allow(TOPIC, "a", Operation.CREATE), allow(TOPIC, "b", Operation.DESCRIBE)), ["b"]),
+        ((allow(CLUSTER, "kafka-cluster", Operation.CREATE),), []),
+    ):
+        guarded = Guarded(*acls)
+        found: list[str] = []
+
+        def reply(ctx: Any, request: Struct, guarded: Guarded = guarded, found: list[str] = found) -> None:
+            ctx.connection.principal = "User:alice"
+            found += guarded.guard.uncreatable(ctx, ["a", "b"])
+
+        guarded.harness.start(reply, METADATA, 12)
+        assert found == refused
+
+
 def test_lists_are_made_shorter() -> None:
     groups = [ListedGroup(group_id=name) for name in ("mine", "theirs")]
     for acl, told in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -186,3 +187,18 @@ def test_no_topic_no_coordinator() -> None:
     broker = GroupBroker(partitions=0)
     broker.controller.refuses = True
     assert describe(broker).error_code == ErrorCode.NOT_COORDINATOR
+
+
+def test_topics_that_the_client_may_not_make(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then none is made, and the answer says which are in the way."""
+    refused = ["log1", "log2"]
+    broker.guard = SimpleNamespace(uncreatable=lambda ctx, names: [name for name in names if name in refused])
+    topics = Topics(broker, monkeypatch)
+    logs = [internal(f"log{number}") for number in range(3)]
+    (status,) = beat(broker, "m", 0, told=topology(subtopology("0", ["t"], changelogs=logs))).status
+    assert status.status_detail.endswith("; Unauthorized to CREATE on topics log1, log2.")
+    assert topics.wanted == []
+    refused.clear()
+    (status,) = beat(broker, "m", 2, active={}).status
+    assert "Unauthorized" not in status.status_detail
+    assert [topic.name for topic in topics.wanted] == ["log0", "log1", "log2"]
