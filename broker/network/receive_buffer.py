@@ -18,6 +18,8 @@ _READ_BYTES = 128 * 1024
 # Free at least before a read: room for the rest of a frame besides.
 _ROOM_BYTES = 256 * 1024
 _BUFFER_BYTES = 2 * 1024 * 1024
+# Buffers kept from turn to turn; those of a turn that needs more are freed with the last view of them.
+_KEPT_BUFFERS = 4
 
 
 class ReceiveBuffer:
@@ -57,12 +59,15 @@ class ReceiveBuffer:
             self._turn.at_end(self._rewind)
 
     def _change(self) -> None:
-        """Go on in another buffer: a turn that brings more than one holds is rare, so at most a few are made."""
-        if self._next == len(self._buffers):
-            self._buffers.append(memoryview(bytearray(_BUFFER_BYTES)))
-        self.view = self._buffers[self._next]
-        self._next += 1
+        """Go on in another buffer: a turn that brings more than one holds is rare."""
         self.position = 0
+        if self._next < len(self._buffers):
+            self.view = self._buffers[self._next]
+        else:
+            self.view = memoryview(bytearray(_BUFFER_BYTES))
+            if self._next < _KEPT_BUFFERS:
+                self._buffers.append(self.view)
+        self._next += 1
 
     def _rewind(self) -> None:
         self._rewinding = False

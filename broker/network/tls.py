@@ -21,8 +21,8 @@ from protocol.schema import Chunk
 
 #: Bytes that are encrypted in one go: larger pieces would stand in memory twice for no gain.
 _PIECE_BYTES = 256 * 1024
-#: Bytes that are decrypted in a turn; what OpenSSL has beyond them comes in the next.
-_TURN_BYTES = 256 * 1024
+#: Records that are decrypted in a turn, of 16 KiB at most; what OpenSSL has beyond them comes in the next.
+_TURN_RECORDS = 16
 _BYTES = (bytes, bytearray, memoryview)
 
 Run: TypeAlias = Callable[[Callable[[], None]], Deferred[None]]
@@ -121,22 +121,33 @@ class TlsTransport(PlaintextTransport):
         if not self._secured:
             self._shake_hands()
             return
+        room = self._connection.get_buffer()
         taken = 0
-        while self._reading and self._sock is not None and taken < _TURN_BYTES:
-            try:
-                received = self._recv_into(self._connection.get_buffer())
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError, InterruptedError):
-                return
-            except OSError:
-                self._close()
-                return
-            if not received:
+        ended = broken = False
+        try:
+            for _ in range(_TURN_RECORDS):
+                received = self._recv_into(room[taken:])
+                taken += received
+                if not received:
+                    ended = True
+                    break
+                if taken == len(room):
+                    break
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, InterruptedError):
+            pass
+        except OSError:
+            broken = True
+        # As a plaintext read, once a turn, however little each record brings: each time costs a copy of the rest.
+        if taken:
+            self._connection.buffer_updated(taken)
+        if broken:
+            self._close()
+        elif ended:
+            if not self._closing:
                 self._stop_reading()
                 self._connection.on_eof()
-                return
-            taken += received
-            self._connection.buffer_updated(received)
-        self._loop.call_soon(self._read_pending)
+        elif self._tls.pending():
+            self._loop.call_soon(self._read_pending)
 
     def _read_pending(self) -> None:
         """What OpenSSL has decrypted already does not make the socket readable."""

@@ -42,6 +42,19 @@ def test_there_is_always_room_and_earlier_views_stay():
     assert receive.view is receive._buffers[0]
 
 
+def test_memory_of_an_unusual_turn_is_given_back():
+    """A few buffers are kept; what lies in the others stays as long as somebody looks at it."""
+    receive, loop = buffer_and_loop()
+    for number in range(400):
+        last = receive.room()
+        last[:] = bytes([number % 256]) * len(last)
+        receive.claim(len(last))
+    loop.turn()
+
+    assert sum(len(buffer) for buffer in receive._buffers) <= 8 << 20
+    assert bytes(last) == bytes([399 % 256]) * len(last)
+
+
 def test_room_behind_puts_the_rest_of_a_frame_in_front():
     """So that it is decoded in one piece with what follows."""
     receive, _ = buffer_and_loop()

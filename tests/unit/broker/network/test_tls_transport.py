@@ -1,0 +1,217 @@
+"""A TLS connection's life: the handshake in somebody else's hands, what a turn receives, what an end leaves behind."""
+
+from __future__ import annotations
+
+import select
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from broker.deferred import Deferred
+from broker.network import tls
+from broker.network.plaintext import HangUps
+from broker.network.tls import TlsTransport
+from tests.support.certificates import Authority
+from tests.support.fake_loop import FakeLoop
+
+
+class SocketLoop(FakeLoop):
+    """Remembers who is to be told what about which descriptor; tells nobody by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.readers: dict[int, Callable[[], None]] = {}
+        self.writers: dict[int, Callable[[], None]] = {}
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
+        self.readers[fd] = callback
+
+    def add_writer(self, fd: int, callback: Callable[[], None]) -> None:
+        self.writers[fd] = callback
+
+    def remove_reader(self, fd: int) -> None:
+        self.readers.pop(fd, None)
+
+    def remove_writer(self, fd: int) -> None:
+        self.writers.pop(fd, None)
+
+
+class Connection:
+    """Keeps what it is told."""
+
+    transport: TlsTransport
+
+    def __init__(self) -> None:
+        self.room = memoryview(bytearray(128 * 1024))
+        self.updates: list[bytes] = []
+        self.on_update: Callable[[], None] = lambda: None
+        self.events: list[str] = []
+
+    def get_buffer(self) -> memoryview:
+        return self.room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.updates.append(bytes(self.room[:nbytes]))
+        self.on_update()
+
+    def on_eof(self) -> None:
+        self.events.append("eof")
+
+    def on_lost(self) -> None:
+        self.events.append("lost")
+
+    def on_sent(self) -> None:
+        self.events.append("sent")
+
+    def close(self, reason: str) -> None:
+        self.events.append(reason)
+        self.transport.close_when_sent()
+
+
+class Steps:
+    """The pool: a handshake's steps wait here until they are taken."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], None], Deferred[None]]] = []
+
+    def __call__(self, function: Callable[[], None]) -> Deferred[None]:
+        deferred: Deferred[None] = Deferred()
+        self.waiting.append((function, deferred))
+        return deferred
+
+    def take(self, error: Exception | None = None) -> None:
+        """Take the one that waits, or have it fail."""
+        function, deferred = self.waiting.pop()
+        try:
+            if error is not None:
+                raise error
+            function()
+        except OSError as caught:
+            deferred.fail(caught)
+        else:
+            deferred.resolve(None)
+
+
+class Pair:
+    """A transport and its client, which trusts anybody."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        self.loop, self.steps, self.connection = SocketLoop(), Steps(), Connection()
+        self.hang_ups = HangUps(self.loop)  # type: ignore[arg-type]
+        self.fd = ours.fileno()
+        self.transport = TlsTransport(
+            self.loop,  # type: ignore[arg-type]
+            ours,
+            self.connection,  # type: ignore[arg-type]
+            self.hang_ups,
+            context,
+            self.steps,
+            lambda connection, certificate: None,
+        )
+        trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        self.client = trusting.wrap_socket(theirs, do_handshake_on_connect=False)
+
+    def shake_hands(self) -> None:
+        """Until both sides have."""
+        for _ in range(3):
+            with suppress(ssl.SSLWantReadError):
+                self.client.do_handshake()
+            self.read()
+            if self.steps.waiting:
+                self.steps.take()
+        with suppress(ssl.SSLWantReadError):
+            self.client.recv(1)  # tickets
+
+    def read(self) -> None:
+        """Tell the transport that its socket is readable, if it is and the transport wants to know."""
+        if select.select([self.fd], [], [], 0)[0] and self.fd in self.loop.readers:
+            self.loop.readers[self.fd]()
+
+    @property
+    def watched(self) -> tuple[bool, bool, bool]:
+        """For bytes, for room, for a hang-up."""
+        return self.fd in self.loop.readers, self.fd in self.loop.writers, self.fd in self.hang_ups._transports
+
+    def close(self) -> None:
+        self.transport.abort()
+        self.client.close()
+        self.hang_ups.close()
+
+
+@pytest.fixture(scope="module")
+def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    directory: Path = tmp_path_factory.mktemp("certificates")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(Authority(directory).issue("server"))
+    return context
+
+
+@pytest.fixture
+def pair(context: ssl.SSLContext) -> Iterator[Pair]:
+    pair = Pair(context)
+    yield pair
+    pair.close()
+
+
+class TestReceiving:
+    def test_a_turn_takes_few_records_and_tells_once(self, pair: Pair) -> None:
+        """However little each brings: what a connection does with a read costs more than a byte."""
+        pair.shake_hands()
+        for number in range(100):
+            pair.client.send(bytes((number,)))
+        turns = 0
+        while sum(map(len, pair.connection.updates)) < 100:
+            pair.read()
+            turns += 1
+            assert len(pair.connection.updates) == turns
+        assert b"".join(pair.connection.updates) == bytes(range(100))
+        assert {len(update) for update in pair.connection.updates} == {tls._TURN_RECORDS, 100 % tls._TURN_RECORDS}
+
+    def test_what_does_not_fit_comes_in_the_next_turn(self, pair: Pair) -> None:
+        """Also the rest of a record, which does not make the socket readable."""
+        pair.shake_hands()
+        pair.connection.room = memoryview(bytearray(600))
+        pair.client.send(bytes(1000))
+        pair.client.send(b"end")
+        pair.read()
+        assert [len(update) for update in pair.connection.updates] == [600]
+        pair.loop.settle()
+        assert b"".join(pair.connection.updates) == bytes(1000) + b"end"
+
+    def test_the_end_comes_behind_the_last_bytes(self, pair: Pair) -> None:
+        pair.shake_hands()
+        pair.connection.on_update = lambda: pair.connection.events.append("bytes")
+        pair.client.send(b"last")
+        with suppress(ssl.SSLWantReadError):
+            pair.client.unwrap()
+        pair.read()
+        assert pair.connection.events == ["bytes", "eof"]
+        assert pair.watched == (False, False, False)
+
+    def test_who_was_let_go_for_what_came_first_is_not_told_of_the_end(self, pair: Pair) -> None:
+        pair.shake_hands()
+        pair.connection.on_update = pair.transport.abort
+        pair.client.send(b"last")
+        with suppress(ssl.SSLWantReadError):
+            pair.client.unwrap()
+        pair.read()
+        pair.loop.settle()
+        assert pair.connection.events == ["lost"]
+
+    def test_bytes_that_are_no_record_end_it_behind_those_before(self, pair: Pair) -> None:
+        pair.shake_hands()
+        pair.client.send(b"good")
+        raw = socket.socket(fileno=pair.client.detach())
+        raw.send(bytes(100))
+        pair.read()
+        raw.close()
+        assert pair.connection.updates == [b"good"]
+        assert pair.connection.events == ["lost"]
