@@ -219,5 +219,8 @@ class PlaintextTransport:
             self._loop.remove_writer(self._fd)
         self._queue.clear()
         self._send = self._recv_into = None  # type: ignore[assignment]
-        sock.close()
+        self._close_socket(sock)
         self._connection.on_lost()
+
+    def _close_socket(self, sock: socket.socket) -> None:
+        sock.close()

@@ -74,16 +74,20 @@ class TlsTransport(PlaintextTransport):
     def resume_reading(self) -> None:
         """Receive again, beginning with what was decrypted already."""
         super().resume_reading()
-        if self._reading and self._secured:
+        if self._stepping:
+            self._loop.remove_reader(self._fd)  # the step's end has it watched again
+        elif self._reading and self._secured:
             self._loop.call_soon(self._read_pending)
 
     # -- the handshake -------------------------------------------------------------------------------------------------
 
     def _shake_hands(self) -> None:
-        if self._stepping or self._sock is None:
-            return
-        self._stepping = True
+        """Have the next step taken. Until it is, nobody else touches the socket, nor is it watched."""
         self._loop.remove_reader(self._fd)
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+        self._stepping = True
         self._run(self._tls.do_handshake).add_done_callback(self._on_step)
 
     def _on_step(self, step: Deferred[None]) -> None:
@@ -98,7 +102,8 @@ class TlsTransport(PlaintextTransport):
             self._watch_again()
             return
         except ssl.SSLWantWriteError:
-            self._loop.add_writer(self._fd, self._on_handshake_writable)
+            self._writing = True
+            self._loop.add_writer(self._fd, self._shake_hands)
             return
         except Exception as error:
             self._connection.close(f"Failed authentication (SSL handshake failed: {error})")
@@ -106,10 +111,6 @@ class TlsTransport(PlaintextTransport):
         self._secured = True
         self._watch_again()
         self._read_pending()
-
-    def _on_handshake_writable(self) -> None:
-        self._loop.remove_writer(self._fd)
-        self._shake_hands()
 
     def _watch_again(self) -> None:
         if self._reading:
@@ -154,16 +155,22 @@ class TlsTransport(PlaintextTransport):
         if self._reading and self._sock is not None and self._tls.pending():
             self._on_readable()
 
-    def _close(self) -> None:
-        if self._stepping:  # OpenSSL is at it in another thread, which must not find the socket closed
-            self._sock = None
-            self._closing = True
-            self._connection.on_lost()
-            return
-        if self._secured and self._sock is not None:
+    # -- closing -------------------------------------------------------------------------------------------------------
+
+    def close_when_sent(self) -> None:
+        """As `Transport.close_when_sent`; during the handshake there is nothing to send."""
+        if self._secured:
+            super().close_when_sent()
+        else:
+            self.abort()
+
+    def _close_socket(self, sock: socket.socket) -> None:
+        if self._stepping:
+            return  # OpenSSL is at it in another thread: the step's end closes it
+        if self._secured:
             with suppress(OSError, ValueError):
                 self._tls.unwrap()  # tells the client that this is the end, and no attacker's doing
-        super()._close()
+        sock.close()
 
 
 class TlsOutputQueue(OutputQueue):

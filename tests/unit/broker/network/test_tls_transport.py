@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import ssl
@@ -119,6 +120,13 @@ class Pair:
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
         self.client = trusting.wrap_socket(theirs, do_handshake_on_connect=False)
 
+    def client_begins(self) -> None:
+        """Its first message is there, and a step is under way."""
+        with suppress(ssl.SSLWantReadError):
+            self.client.do_handshake()
+        self.read()
+        assert self.steps.waiting
+
     def shake_hands(self) -> None:
         """Until both sides have."""
         for _ in range(3):
@@ -215,3 +223,68 @@ class TestReceiving:
         raw.close()
         assert pair.connection.updates == [b"good"]
         assert pair.connection.events == ["lost"]
+
+
+class TestEnds:
+    """Nothing of a connection that has ended may be left with the loop: its descriptor is soon another's."""
+
+    def test_during_a_step_while_nothing_is_received(self, pair: Pair) -> None:
+        """OpenSSL must not find the socket closed: that waits for the step."""
+        pair.client_begins()
+        pair.transport.pause_reading()
+        assert pair.watched == (False, False, True)
+        pair.transport.abort()
+        assert pair.watched == (False, False, False)
+        assert pair.connection.events == ["lost"]
+        os.fstat(pair.fd)
+        pair.steps.take()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(pair.fd)
+        assert pair.connection.events == ["lost"]
+
+    @pytest.mark.parametrize("end", ["abort", "close_when_sent"])
+    def test_while_a_step_waits_for_room(self, pair: Pair, end: str) -> None:
+        pair.client_begins()
+        pair.steps.take(ssl.SSLWantWriteError())
+        assert pair.watched == (False, True, False)
+        getattr(pair.transport, end)()
+        assert pair.watched == (False, False, False)
+        assert pair.connection.events == ["lost"]
+
+    def test_a_step_that_waits_for_room_is_taken_again(self, pair: Pair) -> None:
+        pair.client_begins()
+        pair.steps.take(ssl.SSLWantWriteError())
+        pair.loop.writers[pair.fd]()
+        assert pair.watched == (False, False, False)
+        pair.steps.take()
+        assert pair.watched == (True, False, False)
+
+    def test_receiving_that_is_resumed_during_a_step_waits_for_its_end(self, pair: Pair) -> None:
+        """The loop would else be told of the same bytes again and again."""
+        pair.client_begins()
+        pair.transport.pause_reading()
+        pair.transport.resume_reading()
+        assert pair.watched == (False, False, False)
+        pair.steps.take()
+        assert pair.watched == (True, False, False)
+        pair.shake_hands()
+        pair.client.send(b"secured")
+        pair.read()
+        assert pair.connection.updates == [b"secured"]
+
+    def test_a_handshake_that_fails(self, pair: Pair) -> None:
+        pair.client_begins()
+        pair.steps.take(ssl.SSLError("no shared cipher"))
+        assert [event for event in pair.connection.events if "no shared cipher" in event]
+        assert pair.connection.events[-1] == "lost"
+        assert pair.watched == (False, False, False)
+
+    def test_the_client_is_told(self, pair: Pair) -> None:
+        """Else it could not tell the end from an attacker's doing."""
+        pair.shake_hands()
+        pair.client.suppress_ragged_eofs = False
+        pair.transport.send([b"answer"])
+        pair.transport.close_when_sent()
+        assert pair.client.recv(100) == b"answer"
+        assert pair.client.recv(100) == b""
+        assert pair.watched == (False, False, False)
