@@ -63,6 +63,8 @@ log = logging.getLogger(__name__)
 _WORKERS = max(1, min(4, (os.cpu_count() or 1) - 1))
 # A shutdown waits no longer than this for clients to take their last answers.
 _LAST_ANSWERS_MS = 2_000
+# One is left for others while a client's handshake has OpenSSL compute for long.
+_HANDSHAKE_THREADS = 2
 
 
 class CannotStart(Exception):
@@ -116,6 +118,8 @@ class Broker:
         self.dispatcher = Dispatcher(self, self._rows())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
+        #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.
+        self.handshakes = Offload(loop, _HANDSHAKE_THREADS, name="handshake")
         self.workers = Workers(_WORKERS, loop)
         #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
         self.conversions = Gate(2 * _WORKERS)
@@ -144,7 +148,7 @@ class Broker:
         try:
             listeners = self._bind()
         except CannotBind as error:
-            self.offload.close()
+            self._close_pools()
             raise CannotStart(str(error)) from None
         try:
             # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
@@ -284,7 +288,7 @@ class Broker:
         self.workers.close()
         if self._node is not None:
             await self._close_data(self._node, mark_clean=self.crew is None)
-        self.offload.close()
+        self._close_pools()
 
     # -- down ----------------------------------------------------------------------------------------------------------
 
@@ -307,7 +311,7 @@ class Broker:
             self.crew.close()
         assert self._node is not None
         await self._close_data(self._node, mark_clean=are_clean)
-        self.offload.close()
+        self._close_pools()
 
     def _stop_coordinators(self) -> None:
         self.transactions.stop()
@@ -323,6 +327,10 @@ class Broker:
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
         # In a thread: a flush may take its time, and a second signal is to be heard meanwhile.
         await self.loop.run_in_executor(None, node.close, self.clock.now_ms(), mark_clean)
+
+    def _close_pools(self) -> None:
+        self.handshakes.close()
+        self.offload.close()
 
     # -- failures ------------------------------------------------------------------------------------------------------
 

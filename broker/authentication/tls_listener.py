@@ -47,7 +47,7 @@ class TlsListener:
         self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
     ) -> TlsTransport:
         """The transport of a new connection."""
-        return TlsTransport(loop, sock, connection, hang_ups, self._context, self._broker.offload, self._on_secured)
+        return TlsTransport(loop, sock, connection, hang_ups, self._context, self._broker.handshakes, self._on_secured)
 
     def _on_secured(self, connection: Connection, certificate: Mapping[str, Any]) -> None:
         """Where nobody asks by SASL, a client is who its certificate says, if it has shown one."""
