@@ -78,7 +78,7 @@ class TlsSettings:
             self._choose_ciphers(context)
             _load(context, self._identity())
             self._trust(context)
-        except (ssl.SSLError, ValueError) as error:
+        except (ssl.SSLError, ValueError, TypeError) as error:
             raise TlsError(f"{self._prefix}ssl.*: {error}") from None
         except OSError as error:
             raise TlsError(f"{error.filename}: {error.strerror}") from None
@@ -190,6 +190,7 @@ def _trusted_in_pkcs12(path: str, data: bytes, password: str | None) -> str:
 
 
 def _pkcs12(path: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
     if data.startswith(_JKS):
@@ -198,3 +199,5 @@ def _pkcs12(path: str, data: bytes, password: str | None) -> PKCS12KeyAndCertifi
         return load_pkcs12(data, password.encode() if password is not None else None)
     except ValueError:
         raise TlsError(f"{path} is no PKCS12 store, or its password is wrong") from None
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise TlsError(f"{path} cannot be read: {error}") from None

@@ -55,12 +55,12 @@ class TlsListener:
             connection.principal = "User:" + self._rules.user_of(distinguished_name(certificate["subject"]))
 
     def _modified(self) -> tuple[int, ...]:
-        return tuple(os.stat(path).st_mtime_ns if os.path.exists(path) else 0 for path in self._settings.files)
+        return tuple(_modified_ns(path) for path in self._settings.files)
 
     def _look(self) -> None:
+        self._broker.timers.call_later(_LOOK_MS, self._look)  # first: whatever comes of this look, there is a next
         if self._modified() != self._seen:
             self._reload()
-        self._broker.timers.call_later(_LOOK_MS, self._look)
 
     def _on_config(self, config: BrokerConfig) -> None:
         self._settings = TlsSettings(config, self._listener.name, self._listener.security_protocol)
@@ -75,3 +75,11 @@ class TlsListener:
             log.error("Listener %s keeps its certificates: %s", self._listener.name, error)
             return
         log.info("Listener %s has read its certificates anew", self._listener.name)
+
+
+def _modified_ns(path: str) -> int:
+    """0 for a file that is not there or not to be seen, such as one that is being replaced."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
