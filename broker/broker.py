@@ -94,7 +94,6 @@ class Broker:
     background: Background
     cleaner: Cleaner
     fetch_sessions: FetchSessions
-    guard: Guard | None
     groups: Groups
     share_states: ShareStates
     share_partitions: SharePartitions
@@ -131,6 +130,7 @@ class Broker:
         self.ports: Mapping[str, tuple[int, ...]] = {}
         #: The transaction coordinator, where another process has it: then there are no `transactions` here.
         self.remote_transactions: RemoteTransactions | None = None
+        self.guard: Guard | None = None
         self._on_fatal = on_fatal
         self._node: Node | None = None
         self._stopping = False
