@@ -6,7 +6,7 @@ Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
-from broker.handlers.describe_acls import NO_AUTHORIZER
+from broker.handlers.describe_acls import NO_AUTHORIZER, refuse_unknown
 from broker.ids import random_id
 from metadata.acls import Created
 from metadata.acls import create_acls as decide
@@ -18,6 +18,8 @@ from security.acl import Acl
 
 @handles(CREATE_ACLS)
 def create_acls(ctx: RequestContext, request: Struct) -> Reply:
+    for each in request.creations:
+        refuse_unknown(each.resource_type, each.resource_pattern_type, each.operation, each.permission_type)
     if ctx.broker.guard is None:
         return _reply([Created(ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)] * len(request.creations))
     controller = ctx.broker.controller

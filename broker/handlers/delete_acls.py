@@ -16,10 +16,11 @@ from protocol.schema import Struct
 
 @handles(DELETE_ACLS)
 def delete_acls(ctx: RequestContext, request: Struct) -> Reply:
+    filters = [filter_of(each) for each in request.filters]
     if ctx.broker.guard is None:
-        return _reply([Deleted((), ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)] * len(request.filters))
+        return _reply([Deleted((), ErrorCode.SECURITY_DISABLED, NO_AUTHORIZER)] * len(filters))
     controller = ctx.broker.controller
-    decision = decide(controller.image, [filter_of(each) for each in request.filters])
+    decision = decide(controller.image, filters)
     return controller.submit(decision.records).then(lambda _: _reply(decision.results))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import CloseConnection, Reply, RequestContext, handles
 from metadata.acls import describe_acls as find
 from metadata.decision import Refused
 from protocol.errors import ErrorCode
@@ -16,15 +16,18 @@ from protocol.schema import Struct
 from security.acl import AclFilter
 
 NO_AUTHORIZER = "No Authorizer is configured."
+UNKNOWN = 0
+"""A type, pattern, operation or permission that is none: Kafka takes a request with it for one that cannot be read."""
 
 
 @handles(DESCRIBE_ACLS)
 def describe_acls(ctx: RequestContext, request: Struct) -> Reply:
+    asked = filter_of(request)
     if ctx.broker.guard is None:
         message = "No Authorizer is configured on the broker"
         return DESCRIBE_ACLS.response(error_code=ErrorCode.SECURITY_DISABLED, error_message=message)
     try:
-        found = find(ctx.broker.controller.image, filter_of(request))
+        found = find(ctx.broker.controller.image, asked)
     except Refused as refused:
         return DESCRIBE_ACLS.response(error_code=refused.error_code, error_message=refused.message)
     return DESCRIBE_ACLS.response(
@@ -47,7 +50,10 @@ def describe_acls(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def filter_of(request: Struct) -> AclFilter:
-    """The filter in a request, or in an item of DeleteAcls."""
+    """The filter in a request, or in an item of DeleteAcls; raises CloseConnection where it says nothing."""
+    refuse_unknown(
+        request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type
+    )
     return AclFilter(
         request.resource_type_filter,
         request.resource_name_filter,
@@ -57,3 +63,9 @@ def filter_of(request: Struct) -> AclFilter:
         request.operation,
         request.permission_type,
     )
+
+
+def refuse_unknown(*codes: int) -> None:
+    """Raise CloseConnection if one of them is UNKNOWN."""
+    if UNKNOWN in codes:
+        raise CloseConnection("access control entries of an unknown kind were asked about")

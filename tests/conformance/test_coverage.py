@@ -37,8 +37,15 @@ STATE = {
     "RemoveRaftVoter.error_message": "names the cluster",
 }
 
-# As Kafka does: they are of clients that look for "Produce from 0 on"
-ADVERTISED_BUT_CLOSED = ["Produce v0", "Produce v1", "Produce v2"]
+# As Kafka does: for clients that look for "Produce from 0 on"; and defaults ask about entries of an unknown kind
+ADVERTISED_BUT_CLOSED = [
+    "Produce v0",
+    "Produce v1",
+    "Produce v2",
+    "DescribeAcls v1",
+    "DescribeAcls v2",
+    "DescribeAcls v3",
+]
 
 # Which answers none of these where no transaction is named: there is nobody to wait for
 NEVER_ANSWERED_BY_KAFKA = [(ADD_PARTITIONS_TO_TXN, 4), (ADD_PARTITIONS_TO_TXN, 5)]
