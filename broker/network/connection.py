@@ -20,8 +20,9 @@ from struct import Struct as Layout
 from typing import TYPE_CHECKING
 
 from broker.dispatch import CloseConnection, Waiting
-from broker.network.output_queue import release
-from broker.network.receive_buffer import LargeFrame
+from broker.network.output_queue import OUTPUT_LIMIT_BYTES, release
+from broker.network.peer import Peer
+from broker.network.receive_buffer import LARGE_FRAME_BYTES, REST_LIMIT_BYTES, LargeFrame
 from broker.network.transport import Transport
 from protocol.errors import ProtocolError
 from protocol.framing import FrameTooLarge
@@ -30,7 +31,6 @@ from protocol.schema import Chunk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker.authentication.sasl_authenticator import SaslAuthenticator
     from broker.network.server import Server
 
     Dispatch = Callable[["Connection", memoryview], "bytes | list[Chunk] | Waiting | None"]
@@ -42,13 +42,6 @@ _size_at = Layout(">I").unpack_from
 # Requests of one connection served in one turn: enough for a full pipeline of every known client (5 to 1000 in flight,
 # but sent as they are made), few enough that the others wait well under a millisecond.
 TURN_REQUESTS = 32
-# Unsent answers of one connection above which no more of its requests are served.
-OUTPUT_LIMIT_BYTES = 1024 * 1024
-# Requests received behind one that waits, above which no more is received.
-REST_LIMIT_BYTES = 64 * 1024
-# A frame of more than this that is not whole is received into memory of its own, a smaller one again into the loop's
-# buffer.
-LARGE_FRAME_BYTES = 16 * 1024
 # Requests that wait without muting, above which they mute.
 WAITING_LIMIT = 64
 
@@ -56,12 +49,8 @@ WAITING_LIMIT = 64
 _MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED = 1, 2, 4, 8
 
 
-class Connection:
-    """One client. `transport` is set by whoever makes the connection, before the first byte arrives.
-
-    What handlers may look at: client_host, client_port, local_host, local_port (the address that the client used),
-    listener_name, security_protocol, principal, authenticator, client_software_name, client_software_version.
-    """
+class Connection(Peer):
+    """One client. `transport` is set by whoever makes the connection, before the first byte arrives."""
 
     __slots__ = (
         "_dispatch",
@@ -77,18 +66,8 @@ class Connection:
         "_server",
         "_waiting",
         "active",
-        "authenticator",
-        "client_host",
-        "client_port",
-        "client_software_name",
-        "client_software_version",
         "idle_since_ms",
-        "listener_name",
-        "local_host",
-        "local_port",
         "on_close",
-        "principal",
-        "security_protocol",
         "transport",
     )
 
@@ -103,6 +82,7 @@ class Connection:
         local_address: tuple[str, int],
         principal: str = "User:ANONYMOUS",
     ) -> None:
+        super().__init__(listener_name, security_protocol, client_address, local_address, principal)
         self._server = server
         self._dispatch: Dispatch = server.dispatcher.dispatch
         self._max_request_bytes = server.max_request_bytes
@@ -115,21 +95,9 @@ class Connection:
         self._eof = False
         self._rest_full = False
         self._saturated = False
-        self.listener_name = listener_name
-        self.security_protocol = security_protocol
-        self.client_host, self.client_port = client_address
-        self.local_host, self.local_port = local_address
-        self.principal = principal
-        self.authenticator: SaslAuthenticator | None = None  # where clients say who they are by SASL
-        # As Kafka calls clients older than KIP-511.
-        self.client_software_name = "unknown"
-        self.client_software_version = "unknown"
         self.active = True
         self.idle_since_ms = 0
         self.on_close: Callable[[], None] | None = None  # the client is gone, or was let go
-
-    def __repr__(self) -> str:
-        return f"{self.client_host}:{self.client_port} on {self.listener_name}"
 
     @property
     def waiting_count(self) -> int:

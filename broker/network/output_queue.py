@@ -14,6 +14,8 @@ from typing import Protocol
 
 from protocol.schema import Chunk
 
+# Unsent answers of one connection above which no more of its requests are served.
+OUTPUT_LIMIT_BYTES = 1024 * 1024
 # Sent in one go at most, so that one reader that takes all it can get does not hold up the others of its loop.
 TURN_BYTES = 1024 * 1024
 # A slice of at most this many bytes is cheaper to read and send with what is around it than to give to sendfile: on

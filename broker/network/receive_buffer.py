@@ -12,6 +12,11 @@ from __future__ import annotations
 
 from broker.turn import Turn
 
+# Requests received behind one that waits, above which no more is received.
+REST_LIMIT_BYTES = 64 * 1024
+# A frame of more than this that is not whole is received into memory of its own, a smaller one again into the loop's
+# buffer.
+LARGE_FRAME_BYTES = 16 * 1024
 # Received at once at most: a good many small requests, and no more of a large one than is cheap to copy to memory of
 # its own, where the rest of it is received.
 _READ_BYTES = 128 * 1024

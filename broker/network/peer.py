@@ -1,0 +1,55 @@
+"""Who is at the other end of a connection, and by which way it came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.authentication.sasl_authenticator import SaslAuthenticator
+
+
+class Peer:
+    """What handlers may look at.
+
+    Attributes:
+        client_host, client_port: where it is.
+        local_host, local_port: the address that it used.
+        listener_name, security_protocol: of the listener that let it in.
+        principal: who it is, such as User:alice.
+        authenticator: where clients say who they are by SASL.
+        client_software_name, client_software_version: as it says itself; "unknown", as Kafka calls clients older than
+            KIP-511, if it does not.
+    """
+
+    __slots__ = (
+        "authenticator",
+        "client_host",
+        "client_port",
+        "client_software_name",
+        "client_software_version",
+        "listener_name",
+        "local_host",
+        "local_port",
+        "principal",
+        "security_protocol",
+    )
+
+    def __init__(
+        self,
+        listener_name: str,
+        security_protocol: str,
+        client_address: tuple[str, int],
+        local_address: tuple[str, int],
+        principal: str,
+    ) -> None:
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        self.client_host, self.client_port = client_address
+        self.local_host, self.local_port = local_address
+        self.principal = principal
+        self.authenticator: SaslAuthenticator | None = None
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+
+    def __repr__(self) -> str:
+        return f"{self.client_host}:{self.client_port} on {self.listener_name}"
