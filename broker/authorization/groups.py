@@ -110,11 +110,18 @@ def _offsets_of_one(access: Access, request: Struct, handle: Handle) -> Reply:
 
 
 def _offsets_of_each(access: Access, request: Struct, handle: Handle) -> Reply:
+    return _of_described_topics(access, request, handle, topic_error)
+
+
+def _of_described_topics(
+    access: Access, request: Struct, handle: Handle, refuse: Callable[[Struct, ErrorCode], Struct]
+) -> Reply:
+    """Offsets of groups by topic: those that may not be described are refused where they are named, else left out."""
     hidden: dict[str, list[Struct]] = {}
     groups = []
     for group in request.groups:
         allowed, refused = split(access, group.topics or (), _describe_topic)
-        hidden[group.group_id] = [topic_error(topic, code) for code, topics in refused.items() for topic in topics]
+        hidden[group.group_id] = [refuse(topic, code) for code, topics in refused.items() for topic in topics]
         groups.append(group if group.topics is None else changed(group, topics=allowed))
 
     def complete(reply: Struct) -> Struct:
@@ -187,29 +194,15 @@ def describe_share_offsets(access: Access, request: Struct, handle: Handle) -> R
 
 
 def _share_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
-    hidden: dict[str, list[Struct]] = {}
-    groups = []
-    for group in request.groups:
-        allowed, refused = split(access, group.topics or (), _describe_topic)
-        hidden[group.group_id] = [_no_share_offsets(topic) for topics in refused.values() for topic in topics]
-        groups.append(group if group.topics is None else changed(group, topics=allowed))
-
-    def complete(reply: Struct) -> Struct:
-        for group in reply.groups:
-            group.topics = split(access, group.topics, _describe_topic, tell=False)[0]
-            if not group.error_code:
-                group.topics += hidden[group.group_id]
-        return reply
-
-    return then(handle(changed(request, groups=groups)), complete)
+    return _of_described_topics(access, request, handle, _no_share_offsets)
 
 
-def _no_share_offsets(topic: Struct) -> Struct:
+def _no_share_offsets(topic: Struct, code: ErrorCode) -> Struct:
     return DescribeShareGroupOffsetsResponseTopic(
         topic_name=topic.topic_name,
         partitions=[
             DescribeShareGroupOffsetsResponsePartition(
-                partition_index=index, start_offset=-1, error_code=_FAILED, error_message=_FAILED.text
+                partition_index=index, start_offset=-1, error_code=code, error_message=code.text
             )
             for index in topic.partitions
         ],
