@@ -244,11 +244,14 @@ class Segment(SegmentFiles):
         return (entry for entry in self._scan_from_time_index(timestamp) if entry.max_timestamp >= timestamp)
 
     def next_offset(self) -> int:
-        """The offset after the last batch: base offset in an empty segment. CorruptBatch: it is none of a segment."""
-        last = deque(self._scan_from_index(None), maxlen=1) if self.size_bytes else None
-        end = last[0].last_offset + 1 if last else self.base_offset
-        if not 0 <= end - self.base_offset <= INT_MAX + 1:
-            raise CorruptBatch(f"the last batch ends at offset {end}")
+        """The offset after the last batch: base offset in an empty segment. CorruptBatch: it is none of a segment, or
+        something lies behind that batch.
+        """
+        end, behind = self.base_offset, 0
+        for last in deque(self._scan_from_index(None), maxlen=1) if self.size_bytes else ():
+            end, behind = last.last_offset + 1, last.position + last.size_bytes
+        if not 0 <= end - self.base_offset <= INT_MAX + 1 or behind != self.size_bytes:
+            raise CorruptBatch(f"the last batch ends at offset {end}, and at byte {behind} of {self.size_bytes}")
         return end
 
     # Rule R6 (README): an index is believed only as far as what it points at bears it out, else it is made anew.

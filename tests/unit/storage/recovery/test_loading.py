@@ -200,6 +200,19 @@ def test_garbage_behind_the_end_is_cut_off(garbage: str, tmp_path: Path) -> None
     assert expected == state_of(open_log(tmp_path, SMALL))
 
 
+def test_what_lies_behind_the_end_after_a_clean_stop_is_not_appended_to(tmp_path: Path) -> None:
+    """Batches behind it would be out of reach, and the next crash would cut them off."""
+    log = filled(tmp_path)
+    end = log.log_end_offset
+    close(log)
+    with open(log.segments[-1].log.path, "ab") as file:
+        file.write(b"\x01" * 100)
+    again = open_log(tmp_path, SMALL, clean=True, recovery_point=end)
+    assert append(again, batch(b"next")) == end
+    crash(again)
+    assert open_log(tmp_path, SMALL, recovery_point=end).log_end_offset == end + 1
+
+
 def test_corrupt_batch_takes_what_follows_it_along(tmp_path: Path) -> None:
     """Rule R4: later segments go too, as offsets must not have holes that nobody made."""
     log = filled(tmp_path)
