@@ -3,6 +3,7 @@ everything."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
@@ -29,6 +30,12 @@ def cluster_operations(ctx: RequestContext) -> int:
     """On the cluster; nothing for who may not describe it."""
     operations = _operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)
     return operations if operations & 1 << Operation.DESCRIBE else _NOTHING
+
+
+def describer(ctx: RequestContext) -> Callable[[str], bool] | None:
+    """Whether the client may know of a topic, asked later and for many; None without an authorizer: of all."""
+    guard = ctx.broker.guard
+    return None if guard is None else guard.describer(ctx, tell=False)
 
 
 def _operations(ctx: RequestContext, kind: ResourceType, name: str) -> int:

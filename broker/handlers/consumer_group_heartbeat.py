@@ -8,6 +8,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from uuid import uuid4
 
+from broker.authorized_operations import describer
 from broker.coordinators.client_address import java_address
 from broker.dispatch import Reply, RequestContext, handles
 from coordinator.effects import Effects
@@ -45,6 +46,7 @@ def serve(ctx: RequestContext, request: Struct, caller: Caller) -> Reply:
         return new_response(error_code=shard)
     if not request.member_id:
         caller = caller._replace(fresh_id=urlsafe_b64encode(uuid4().bytes).decode().rstrip("="))
+    caller = caller._replace(may_describe=describer(ctx))
     effects: GroupEffects = Effects()
     try:
         response = decide(shard, request, ctx.api_version, caller, groups.now(), effects)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 
+from broker.authorized_operations import describer
 from broker.coordinators.client_address import java_address
 from broker.coordinators.parked import ParkedJoin
 from broker.dispatch import Reply, RequestContext, handles
@@ -24,7 +25,7 @@ from protocol.schema import Struct
 def join(ctx: RequestContext, request: Struct) -> Reply:
     parked = ParkedJoin(ctx.api_version)
     client_host = java_address(ctx.connection.client_host)
-    wanted = read_join(request, parked, ctx.client_id, client_host, str(uuid.uuid4()))
+    wanted = read_join(request, parked, ctx.client_id, client_host, str(uuid.uuid4()), describer(ctx))
     groups = ctx.broker.groups
     code = check_join(groups.settings, wanted)
     if code is not ErrorCode.NONE:

@@ -7,6 +7,7 @@ that comes back to a stable group is told to leave the assignment alone (KIP-814
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from coordinator.clock import Now
@@ -35,7 +36,10 @@ LONGEST_STRING_BYTES = 32_767
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A JoinGroup request with what belongs to it: who sent it, the parked answer, and an id for whoever has none."""
+    """A JoinGroup request with what belongs to it: who sent it, the parked answer, and an id for whoever has none.
+
+    `may_describe`: whether who sent it may know of a topic; None: of all.
+    """
 
     group_id: str
     member_id: str
@@ -49,6 +53,7 @@ class Join:
     client_host: str
     fresh_uuid: str
     waiter: Waiter
+    may_describe: Callable[[str], bool] | None = None
 
     @property
     def protocol_names(self) -> list[str]:
@@ -60,7 +65,14 @@ def join_error(code: ErrorCode, member_id: str) -> Struct:
     return JOIN_GROUP.response(error_code=code, member_id=member_id)
 
 
-def read_join(request: Struct, waiter: Waiter, client_id: str | None, client_host: str, fresh_uuid: str) -> Join:
+def read_join(
+    request: Struct,
+    waiter: Waiter,
+    client_id: str | None,
+    client_host: str,
+    fresh_uuid: str,
+    may_describe: Callable[[str], bool] | None = None,
+) -> Join:
     """The request as this room takes it. v0 has no rebalance timeout: the session timeout serves as both.
 
     Of protocols with one name the first counts. Kafka counts such a member twice for that name, and so may find that
@@ -83,6 +95,7 @@ def read_join(request: Struct, waiter: Waiter, client_id: str | None, client_hos
         client_host,
         fresh_uuid,
         waiter,
+        may_describe,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +78,10 @@ def by_name(partitions: Mapping[bytes, Iterable[int]]) -> dict[str, list[int]]:
 
 @dataclass
 class ConsumerHarness(GroupHarness):
-    """A shard with topics."""
+    """A shard with topics. `may_describe`: whether members may know of a topic."""
 
     topics: Topics = field(default_factory=lambda: Topics({"t": 4}))
+    may_describe: Callable[[str], bool] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -124,7 +125,7 @@ class ConsumerHarness(GroupHarness):
             else [TopicPartitions(topic_id=topic_id(name), partitions=list(each)) for name, each in owned.items()],
             **fields,
         )
-        caller = CALLER._replace(fresh_id=f"uuid{next(self._uuids)}")
+        caller = CALLER._replace(fresh_id=f"uuid{next(self._uuids)}", may_describe=self.may_describe)
         answers: list[Struct] = []
 
         def decide(effects: GroupEffects) -> None:

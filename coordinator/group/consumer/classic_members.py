@@ -62,6 +62,7 @@ def join(shard: GroupShard, group: ConsumerGroup, request: Join, now: Now, effec
         group,
         now,
         on_failed=lambda code: effects.reply(waiter, JOIN_GROUP.response(error_code=code, member_id=request.member_id)),
+        may_describe=request.may_describe,
     )
     holder = group.static_member(request.group_instance_id)
     if request.group_instance_id is None:

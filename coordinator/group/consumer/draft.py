@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from coordinator.group.consumer.group import ConsumerGroup
@@ -12,7 +13,12 @@ from coordinator.group.modern.draft import ModernDraft
 
 @dataclass(slots=True)
 class Draft(ModernDraft[ConsumerGroup]):
-    """`group` is the shard's, or one that the records will make: a new one, or one turned from classic to consumer."""
+    """`group` is the shard's, or one that the records will make: a new one, or one turned from classic to consumer.
+
+    `may_describe`: whether who caused it may know of a topic; None: of all.
+    """
+
+    may_describe: Callable[[str], bool] | None = None
 
     def bump(self, metadata_hash: int) -> None:
         """Take the group to its next epoch."""
@@ -30,5 +36,8 @@ class Draft(ModernDraft[ConsumerGroup]):
         self.set_rebalance(member.member_id, member.rebalance_timeout_ms if is_due else None)
 
     def resolve_regexes_soon(self) -> None:
-        """In a turn of its own."""
-        self.act_soon("regex")
+        """In a turn of its own. Topics that the client may not know of are left out, as in Kafka."""
+        group = self.shard.consumer(self.group.group_id)
+        if group is not None:
+            group.may_describe = self.may_describe
+            self.act_soon("regex")

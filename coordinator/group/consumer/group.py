@@ -1,13 +1,13 @@
 """A consumer group (KIP-848) as its records tell it, and the counts that its decisions go by.
 
 Refused: changing anything but by `replay`. (What is soft, and gone with a restart, are deadlines, which the shard has,
-and `checked_version`.)
+`checked_version` and `may_describe`.)
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -69,6 +69,7 @@ class ConsumerGroup:
     """The group. `targets` are those of `target_epoch`; a member without one has nothing to get.
 
     `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
+    `may_describe`: whether the client that had expressions resolved last may know of a topic; None: of all.
     """
 
     __slots__ = (
@@ -78,6 +79,7 @@ class ConsumerGroup:
         "epoch",
         "group_id",
         "has_partition_metadata",
+        "may_describe",
         "members",
         "metadata_hash",
         "regexes",
@@ -101,6 +103,7 @@ class ConsumerGroup:
         self.regexes: dict[str, ResolvedRegex] = {}
         self.has_partition_metadata = False
         self.checked_version: int | None = None
+        self.may_describe: Callable[[str], bool] | None = None
         self._owners: dict[tuple[bytes, int], int] = {}  # (topic id, partition) -> epoch of the member that has it
         self._subscription = Subscription(Counter(), Counter(), Counter(), 0)
         for record in records:

@@ -44,6 +44,7 @@ def heartbeat(
         return leave(shard, request, now, effects)
     is_joining = request.member_epoch == JOINING_EPOCH
     draft = find_group(shard, request.group_id, is_joining, now)
+    draft.may_describe = caller.may_describe
     group = draft.group
     checks.check_room(group, request.member_id, shard.settings.consumer.max_size)
     member_id = request.member_id or caller.fresh_id

@@ -84,14 +84,21 @@ def are_due(
 
 
 def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: GroupEffects) -> None:
-    """Find the topics of all of a group's expressions; a group that reads others now goes on to its next epoch."""
+    """Find the topics of all of a group's expressions; a group that reads others now goes on to its next epoch.
+
+    Only those count that the client may know of whose request was the occasion, as in Kafka.
+    """
+    may_describe = group.may_describe
     cluster = shard.cluster
     names = list(cluster.topic_names())
     records: list[StoredRecord] = []
     topics = {*group.subscription().by_name}
     has_changed = False
     for expression in group.subscribed_regexes:
-        found = ResolvedRegex(matching(expression, names), cluster.version, now.wall_ms)
+        matched = matching(expression, names)
+        if may_describe is not None:
+            matched = frozenset(filter(may_describe, matched))
+        found = ResolvedRegex(matched, cluster.version, now.wall_ms)
         topics |= found.topics
         has_changed = has_changed or found.topics != group.regexes.get(expression, NOT_YET).topics
         records.append(regex_record(group.group_id, expression, found))

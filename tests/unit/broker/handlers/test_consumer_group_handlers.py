@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
+from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
 from protocol.schema import Struct
 from tests.support.group_broker import GroupBroker
@@ -50,6 +52,28 @@ def test_member_joins_and_is_described(broker: GroupBroker) -> None:
     assert member.assignment.topic_partitions[0].topic_name == "t"
     assert group.authorized_operations > 0
     assert describe(broker).authorized_operations == -(2**31)
+
+
+def test_expressions_stand_for_topics_that_the_client_may_describe(broker: GroupBroker) -> None:
+    """Also where a member that speaks the classic protocol is the occasion to look for them."""
+    broker.guard = SimpleNamespace(describer=lambda ctx, *, tell: lambda topic: "secret" not in topic)
+    broker.controller.add("secret", bytes(15) + b"\2")
+    join(broker, subscribed_topic_names=None, subscribed_topic_regex="[a-z].*")
+    broker.advance(0)
+
+    def read() -> list[str]:
+        group = broker.groups.at("g").consumer("g")
+        return sorted(group.regexes["[a-z].*"].topics)
+
+    assert read() == ["t"]
+    broker.controller.add("secret2", bytes(15) + b"\3")
+    broker.controller.add("t2", bytes(15) + b"\4")
+    broker.advance(10_001)
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff")]
+    fields = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 1_000, "protocol_type": "consumer"}
+    broker.call(JOIN_GROUP, 3, group_id="g", member_id="", protocols=protocols, **fields)
+    broker.advance(0)
+    assert read() == ["t", "t2"]
 
 
 def test_ids_that_the_broker_makes_are_kafkas_uuids(broker: GroupBroker) -> None:

@@ -25,6 +25,22 @@ def test_expression_is_resolved_soon_after(h: ConsumerHarness) -> None:
     assert assigned(h.beat("a", 1, {})) == T
 
 
+def test_topics_that_the_client_may_not_know_of_are_left_out(h: ConsumerHarness) -> None:
+    """Until it may, and the expressions are looked at again."""
+    h.topics.put("t-secret", 1)
+    hidden = {"t-secret"}
+    h.may_describe = lambda topic: topic not in hidden
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    assert assigned(h.beat("a", 1, {})) == T
+    hidden.clear()
+    h.topics.put("t-other", 1)
+    h.advance(10_001)
+    h.beat("a", 2)
+    h.advance(0)
+    assert assigned(h.beat("a", 2, T)) == {**T, "t-other": [0], "t-secret": [0]}
+
+
 def test_new_topics_are_found_once_the_pause_is_over(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.advance(0)
