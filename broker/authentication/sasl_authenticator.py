@@ -15,6 +15,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.dispatch import CloseConnection, Dispatcher, Waiting
+from broker.log_text import log_text
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import encode_response, frame
 from protocol.headers import RequestHeader, decode_request_header
@@ -128,7 +129,7 @@ class SaslAuthenticator:
         self._previous = self._mechanism, self._connection.principal
         reply = self._shake_hands(version, mechanism)
         if reply.error_code:
-            raise CloseConnection(f"Unsupported SASL mechanism {mechanism} for re-authentication")
+            raise CloseConnection(f"Unsupported SASL mechanism {log_text(mechanism)} for re-authentication")
         if mechanism != self._previous[0]:
             self._unfit = (
                 f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication"
@@ -209,7 +210,7 @@ class SaslAuthenticator:
         self._failed = True
         self._exchange = None
         connection = self._connection
-        reason = f"Failed authentication ({reason})"
+        reason = f"Failed authentication ({log_text(reason)})"
         self._timers.call_later(self._listener.failure_delay_ms, lambda: connection.close(reason, answer))
 
     def _invalid_credentials(self) -> str:

@@ -20,6 +20,7 @@ from broker.coordinators.client_address import java_address
 from broker.dispatch import CloseConnection, Handler, Reply, RequestContext
 from broker.error_reply import error_reply
 from broker.log_limit import LimitedLog
+from broker.log_text import log_text
 from metadata.acls import entries
 from metadata.replay import Delta
 from protocol.errors import ErrorCode
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Of its own, so that it can be sent somewhere else. Anyone can be refused a thousand times a second.
 audit_log = logging.getLogger("broker.audit")
+#: For how many principals refusals are counted at a time, so that one hides nothing of another.
+_PRINCIPALS = 1_000
 #: What messages call a topic's name.
 _NAMES = ("name", "topic", "topic_name")
 
@@ -44,7 +47,7 @@ class Guard:
     def __init__(self, authorizer: Authorizer, controller: Controller) -> None:
         self._authorizer = authorizer
         self._controller = controller
-        self._denials = LimitedLog(audit_log)
+        self._denials: dict[str, LimitedLog] = {}  # by principal
         self._load()
         controller.on_change(self._on_change)
 
@@ -67,6 +70,15 @@ class Guard:
     def reader(self, ctx: RequestContext) -> Callable[[str], bool]:
         """For sessions of fetches: whether the client may read a topic; asked again whenever the fetch is tried."""
         return partial(Access(self, ctx).may, Operation.READ, ResourceType.TOPIC)
+
+    def denials(self, principal: str) -> LimitedLog:
+        """Where refusals of somebody are written down."""
+        denials = self._denials.get(principal)
+        if denials is None:
+            if len(self._denials) >= _PRINCIPALS:
+                del self._denials[next(iter(self._denials))]
+            denials = self._denials[principal] = LimitedLog(audit_log)
+        return denials
 
     def describer(self, ctx: RequestContext, *, tell: bool) -> Callable[[str], bool]:
         """For pages of topics: whether the client may know of one. Refusals go to the log with `tell`."""
@@ -105,14 +117,14 @@ class Access:
         """Whether it may. A refusal goes to the log unless it is not `tell`: where a list is only made shorter."""
         verdict = self._authorizer.decide(self._principal, self._host, operation, kind, name)
         if not verdict.allowed and tell:
-            self._guard._denials.warning(
+            self._guard.denials(self._principal).warning(
                 "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s for request = %s"
                 " with resourceRefCount = 1 based on rule %s",
-                self._principal,
+                log_text(self._principal),
                 operation.name,
                 self._host,
                 kind.label,
-                name,
+                log_text(name),
                 self._ctx.api.name,
                 verdict.rule,
             )

@@ -225,3 +225,14 @@ def test_a_client_that_has_gone_leaves_no_timer() -> None:
     assert authenticator is not None
     client.link.transport.abort()
     assert authenticator._session_end is None
+
+
+def test_what_a_client_asks_for_is_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    client = Client()
+    client.link.receive(request_frame(SASL_HANDSHAKE, 1, 1, mechanism="NONE\nsomebody else" + "!" * 500))
+    client.advance(DELAY_MS)
+    assert client.closed
+    (told,) = [message for message in caplog.messages if "NONE" in message]
+    assert r"Unsupported SASL mechanism NONE\nsomebody else!!!" in told
+    assert len(told) < 400

@@ -212,6 +212,18 @@ def test_topics_made_by_the_way() -> None:
         assert found == refused
 
 
+def test_refusals_are_written_down(caplog: pytest.LogCaptureFixture) -> None:
+    """On one line each, and of each principal by themselves: nobody hides another's."""
+    guarded = Guarded()
+    topics = topic_data("one\ntwo", *(f"t{number}" for number in range(100)))
+    guarded.ask(PRODUCE, 9, produced, acks=1, topic_data=topics)
+    assert len(caplog.messages) == 10
+    assert caplog.messages[0].startswith("Principal = User:alice is Denied operation = WRITE from host = 192.0.2.1")
+    assert r"on resource = Topic:LITERAL:one\ntwo for request = Produce" in caplog.messages[0]
+    guarded.guard.denials("User:bob").warning("bob's")
+    assert caplog.messages[-1] == "bob's"
+
+
 def test_lists_are_made_shorter() -> None:
     groups = [ListedGroup(group_id=name) for name in ("mine", "theirs")]
     for acl, told in (
