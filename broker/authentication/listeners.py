@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
     """Have those listeners that speak TLS or SASL do so, also with what changes while the broker runs.
 
-    Raises CannotBind for a listener whose certificates cannot be used.
+    Raises CannotBind for a listener whose certificates cannot be used, or whose key of salts cannot be kept.
     """
     for listener in listeners:
         if listener.security_protocol.endswith("SSL"):
@@ -28,9 +28,12 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
         return
     from broker.authentication.sasl_authenticator import SaslAuthenticator
     from broker.authentication.sasl_listener import changing_keys, sasl_listener
+    from broker.authentication.scram_key import scram_key
 
-    # The directory's id is random, told to nobody who is not authenticated, and the same after a restart.
-    secret = broker.directory_ids[broker.config.metadata_log_dir.rstrip("/")]
+    try:
+        secret = scram_key(broker.config.metadata_log_dir)
+    except OSError as error:
+        raise CannotBind(f"{asking[0].name}: the key of its salts: {error}") from None
     current: dict[str, SaslListener] = {}
 
     def refresh(config: BrokerConfig) -> None:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, Producer
 from kafka import KafkaProducer
 from kafka.errors import KafkaError as KafkaPythonError
 
+from broker.authentication.scram_key import KEY_FILE
 from protocol.messages.alter_user_scram_credentials import (
     ALTER_USER_SCRAM_CREDENTIALS,
     ScramCredentialDeletion,
@@ -249,6 +250,15 @@ def test_credentials_are_altered_and_told(broker: OurBroker, client: WireClient)
         again.call(ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[deletion], upsertions=[])
     with WireClient(HOST, broker.port) as other:
         assert log_in_scram(other, SHA_512, "carol", "new")[-1].error_code == 58
+
+
+def test_the_key_of_made_up_salts_is_the_directory_s_own(broker: OurBroker) -> None:
+    key = broker.log_dir / KEY_FILE
+    assert key.stat().st_mode & 0o777 == 0o600
+    before = key.read_bytes()
+    broker.stop()
+    broker.start()
+    assert key.read_bytes() == before
 
 
 def test_no_secret_in_the_log(broker: OurBroker) -> None:
