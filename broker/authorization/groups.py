@@ -20,7 +20,7 @@ from broker.authorization.rule import (
     told,
 )
 from broker.dispatch import Reply
-from broker.handlers.offset_fetch import old_form, topic_error
+from broker.offset_fetch_answers import old_form, topic_error
 from protocol.errors import ErrorCode
 from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,

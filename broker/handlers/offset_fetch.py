@@ -10,8 +10,9 @@ error.
 from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
+from broker.offset_fetch_answers import old_form, topic_error
 from coordinator.group.consumer.offsets import check_fetch
-from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets, partition_error
+from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets
 from coordinator.group.refused import Refused
 from coordinator.group.streams import offsets as streams
 from metadata.image import MetadataImage
@@ -21,9 +22,6 @@ from protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponseTopic,
-    OffsetFetchResponseTopics,
 )
 from protocol.schema import Struct
 
@@ -104,12 +102,6 @@ def group_error(wanted: Struct, code: ErrorCode, api_version: int) -> Struct:
     )
 
 
-def topic_error(topic: Struct, code: ErrorCode) -> Struct:
-    """The answer for a topic of which every partition has the same error."""
-    partitions = [partition_error(index, code) for index in topic.partition_indexes]
-    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
-
-
 def call_unknown(answer: Struct) -> Struct:
     """Say of partitions without an offset what ZooKeeper's had, which clients of v0 wait for."""
     for topic in answer.topics:
@@ -117,26 +109,3 @@ def call_unknown(answer: Struct) -> Struct:
             if partition.committed_offset == NO_OFFSET and not partition.error_code:
                 partition.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return answer
-
-
-def old_form(group: Struct) -> Struct:
-    """The answer up to v7, which has one group, without a list around it."""
-    return OFFSET_FETCH.response(
-        error_code=group.error_code,
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=partition.partition_index,
-                        committed_offset=partition.committed_offset,
-                        committed_leader_epoch=partition.committed_leader_epoch,
-                        metadata=partition.metadata,
-                        error_code=partition.error_code,
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in group.topics
-        ],
-    )
