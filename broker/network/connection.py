@@ -186,6 +186,8 @@ class Connection(Peer):
     def redirect(self, dispatch: Dispatch, max_request_bytes: int | None = None) -> None:
         """Give requests to another function than before, from the next one on, however many were received.
 
+        Who calls this while serving answers by a list of chunks, not by bytes: behind those nothing is looked at.
+
         Args:
             max_request_bytes: of a frame; socket.request.max.bytes unless told.
         """
@@ -259,7 +261,7 @@ class Connection(Peer):
                 answer = [answer]
             if self._waiting:
                 self._waiting.append(answer)
-                return False
+                return self._hold != 0
             self._out += answer
             if len(answer) == 1:
                 return self._hold != 0

@@ -185,6 +185,21 @@ def test_one_that_mutes_behind_one_that_does_not(link, handlers):
     assert numbers(link, WAIT, WAIT, ECHO) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("before", [b"", wait(1, "lets others start")], ids=["alone", "behind one that waits"])
+def test_requests_behind_one_that_redirects_go_the_new_way(link, handlers, before):
+    """However many were received with it, and whether or not an answer before it waits."""
+    new_way = []
+
+    def redirect(ctx, request):
+        link.connection.redirect(lambda connection, request: new_way.append(bytes(request[-2:-1])))
+        return ECHO.response(auth_bytes=b"")
+
+    link.server.dispatcher.rows[ECHO.key].handler = redirect
+    link.receive(before + echo(2) + echo(3, b"3") + echo(4, b"4"))
+
+    assert new_way == [b"3", b"4"]
+
+
 def test_a_request_that_wants_no_answer_gets_none(link):
     """acks=0."""
     link.receive(echo(1) + echo(2, b"no answer") + echo(3))
