@@ -180,7 +180,8 @@ class TlsOutputQueue(OutputQueue):
 
     def __init__(self) -> None:
         super().__init__()
-        self._piece = b""  # at the front of the chunks; OpenSSL wants to see the same bytes until it has taken them
+        # At the front of the chunks; OpenSSL wants to see the same bytes until it has taken them, a record at a time.
+        self._piece = memoryview(b"")
 
     def send(self, sock: socket.socket) -> bool:
         """As `OutputQueue.send`."""
@@ -188,7 +189,7 @@ class TlsOutputQueue(OutputQueue):
         try:
             while self.size_bytes and budget > 0:
                 if not self._piece:
-                    self._piece = self._next_piece()
+                    self._piece = memoryview(self._next_piece())
                 sent = sock.send(self._piece)
                 self._piece = self._piece[sent:]
                 self.size_bytes -= sent
@@ -200,7 +201,7 @@ class TlsOutputQueue(OutputQueue):
     def clear(self) -> None:
         """Drop everything, and let go of the files."""
         super().clear()
-        self._piece = b""
+        self._piece = memoryview(b"")
 
     def _next_piece(self) -> bytes:
         """So many bytes from the front as are encrypted in one go; small chunks together."""

@@ -70,6 +70,16 @@ def test_what_was_not_taken_is_offered_as_it_was() -> None:
     assert sock.taken == b"abcdefghi"
 
 
+def test_a_piece_is_not_copied_for_each_record() -> None:
+    queue, sock = TlsOutputQueue(), Socket()
+    queue.put([bytes(100)])
+    for taken in (10, 20, 30):
+        sock.sizes = [taken]
+        assert not queue.send(sock)  # type: ignore[arg-type]
+    assert [len(offered) for offered in sock.offered] == [90, 70, 40]
+    assert len({id(memoryview(offered).obj) for offered in sock.offered}) == 1
+
+
 def test_a_large_slice_is_never_whole_in_memory() -> None:
     data = bytes(range(256)) * (3 * _PIECE_BYTES // 256) + b"end"
     queue, piece, sock = TlsOutputQueue(), Slice(data), Socket()
