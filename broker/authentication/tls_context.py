@@ -6,6 +6,7 @@ Kafka calls JKS by default is PKCS12 in files that a Java of the last ten years 
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 from collections.abc import Mapping
@@ -18,9 +19,14 @@ from broker.config.values import ConfigValue, Password
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
+log = logging.getLogger(__name__)
+
 #: What a file in Java's own old format begins with.
 _JKS = b"\xfe\xed\xfe\xed"
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_TLS_1_3_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+#: Stands among suites in Java, and says that renegotiation is safe: here there is none.
+_NO_SUITE = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 KEYS = (
@@ -100,11 +106,31 @@ class TlsSettings:
         context.minimum_version, context.maximum_version = min(versions), max(versions)
 
     def _choose_ciphers(self, context: ssl.SSLContext) -> None:
-        suites = self._values["ssl.cipher.suites"]
-        assert isinstance(suites, tuple)
-        older = [openssl_name(suite) for suite in suites if "_WITH_" in suite]
+        """Only these are offered, and no version that has none of them."""
+        names = self._values["ssl.cipher.suites"]
+        assert isinstance(names, tuple)
+        suites = [name for name in names if name != _NO_SUITE]
+        if not suites:
+            return
+        older = [suite for suite in suites if "_WITH_" in suite]
+        newer = frozenset(suites).difference(older)
+        if unknown := newer - _TLS_1_3_SUITES:
+            raise TlsError(f"ssl.cipher.suites: {','.join(sorted(unknown))} is not known")
         if older:
-            context.set_ciphers(":".join(older))
+            context.set_ciphers(":".join(map(openssl_name, older)))
+        else:
+            context.minimum_version = ssl.TLSVersion.TLSv1_3
+        if not newer:
+            context.maximum_version = ssl.TLSVersion.TLSv1_2
+        if context.minimum_version > context.maximum_version:
+            raise TlsError("ssl.cipher.suites has none for the versions in ssl.enabled.protocols")
+        others = _TLS_1_3_SUITES - newer
+        if others and context.maximum_version == ssl.TLSVersion.TLSv1_3:
+            log.warning(
+                "%sssl.cipher.suites: TLS 1.3 is offered with %s, too; only ssl.enabled.protocols keeps them out",
+                self._prefix,
+                ", ".join(sorted(others)),
+            )
 
     def _identity(self) -> _Identity:
         key, chain = self._text("ssl.keystore.key"), self._text("ssl.keystore.certificate.chain")

@@ -73,6 +73,23 @@ def test_versions_and_ciphers(server: Path) -> None:
     assert older == ["ECDHE-ECDSA-AES128-GCM-SHA256"]
 
 
+def test_suites_decide_about_versions(server: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A version with no suite is not served, and what cannot be kept out is told."""
+    pem = {"keystore_type": "PEM", "keystore_location": server}
+    older, newer = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384"
+    only_older = context(**pem, cipher_suites=f"{older},TLS_EMPTY_RENEGOTIATION_INFO_SCSV")
+    assert only_older.maximum_version == ssl.TLSVersion.TLSv1_2
+    assert not caplog.records
+    only_newer = context(**pem, cipher_suites=newer)
+    assert only_newer.minimum_version == ssl.TLSVersion.TLSv1_3
+    assert "TLS_AES_128_GCM_SHA256, TLS_CHACHA20_POLY1305_SHA256" in caplog.text
+    caplog.clear()
+    all_newer = "TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256"
+    both = context(**pem, cipher_suites=f"{all_newer},{older}")
+    assert (both.minimum_version, both.maximum_version) == (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+    assert not caplog.records
+
+
 @pytest.mark.parametrize(
     ("suite", "name"),
     [
@@ -101,6 +118,16 @@ def test_refused(server: Path, tmp_path: Path) -> None:
         ({"keystore_location": empty, "keystore_type": "PEM"}, "ssl"),
         ({"keystore_location": server, "keystore_type": "PEM", "enabled_protocols": "SSLv3"}, "SSLv3"),
         ({"keystore_location": server, "keystore_type": "PEM", "cipher_suites": "TLS_NO_WITH_NO"}, "cipher"),
+        ({"keystore_location": server, "keystore_type": "PEM", "cipher_suites": "AES128-SHA"}, "AES128-SHA"),
+        (
+            {
+                "keystore_location": server,
+                "keystore_type": "PEM",
+                "cipher_suites": "TLS_AES_128_GCM_SHA256",
+                "enabled_protocols": "TLSv1.2",
+            },
+            "none for the versions",
+        ),
     ):
         with pytest.raises(TlsError) as refused:
             context(**keys)
