@@ -38,7 +38,15 @@ def _attribute(name: str, value: str) -> str:
         return f"{short}={_escaped(value)}"
     number, tag = _NUMBERS.get(name, (name, _UTF_8))
     data = value.encode()
-    return f"{number}=#{bytes((tag, len(data))).hex() if len(data) < 128 else ''}{data.hex()}"
+    return f"{number}=#{tag:02x}{_der_length(len(data)).hex()}{data.hex()}"
+
+
+def _der_length(size: int) -> bytes:
+    """One byte below 128; else how many bytes follow, and these."""
+    if size < 128:
+        return bytes((size,))
+    digits = size.to_bytes((size.bit_length() + 7) // 8)
+    return bytes((0x80 | len(digits),)) + digits
 
 
 def _escaped(value: str) -> str:
