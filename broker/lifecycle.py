@@ -7,9 +7,11 @@ import gc
 import logging
 import os
 import signal
+import stat
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import NoReturn
 
 from broker import logs
@@ -32,21 +34,42 @@ _SAME_WISH_S = 1.0
 # SIGHUP, of a terminal that is closed, as with Apache Kafka; not for who has set it aside (nohup).
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
+_STDIN = 0
 
-def run(config: BrokerConfig) -> int:
-    """Run a broker until a signal ends it; returns the exit code of the process."""
+
+def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool = False) -> int:
+    """Run a broker until a signal ends it; returns the exit code of the process.
+
+    Args:
+        announce: print a line of JSON once it is up.
+        until_stdin_ends: the end of standard input ends it, too.
+    """
     lacking = lack()  # the loop alone takes several
     if lacking is not None:
         print(f"pybroker: {lacking}", file=sys.stderr)
         return 1
-    return _Run(config).run()
+    if until_stdin_ends and not _stdin_can_end():
+        print("pybroker: --until-stdin-ends: standard input is no pipe, socket or terminal", file=sys.stderr)
+        return 2
+    return _Run(config, announce, until_stdin_ends).run()
+
+
+def _stdin_can_end() -> bool:
+    """Files and /dev/null are at their end from the beginning, and the loop can not wait for them."""
+    try:
+        mode = os.fstat(_STDIN).st_mode
+    except OSError:  # closed
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(_STDIN)
 
 
 class _Run:
     """One life of a broker in this process."""
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, announce: bool, until_stdin_ends: bool) -> None:
         self._config = config
+        self._announce = announce
+        self._until_stdin_ends = until_stdin_ends
         self._loop = new_event_loop()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._signalled_at: float | None = None
@@ -62,6 +85,8 @@ class _Run:
             loop.add_signal_handler(number, self._on_signal, number)
         logs.install_signals(loop)
         try:
+            if self._until_stdin_ends:
+                loop.add_reader(_STDIN, self._on_stdin)
             return loop.run_until_complete(self._serve())
         except Exception:
             log.critical("The broker ends because of an error that it did not expect", exc_info=True)
@@ -85,6 +110,11 @@ class _Run:
             return 1
         collect_garbage_seldom()
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
+        if self._announce:
+            from broker.announcement import announcement  # for those who ask
+
+            with suppress(OSError):  # nobody reads it any more
+                print(announcement(broker), flush=True)
         exit_code = await self._ended
         began = time.monotonic()
         await broker.stop()
@@ -100,6 +130,12 @@ class _Run:
         elif now - self._signalled_at >= _SAME_WISH_S:
             log.warning("%s again: ending at once", number.name)
             _end_at_once(128 + number)
+
+    def _on_stdin(self) -> None:
+        if not os.read(_STDIN, 65_536):
+            self._loop.remove_reader(_STDIN)
+            log.info("Standard input has ended: shutting down")
+            self._end(0)
 
     def _on_fatal(self, reason: str) -> None:
         log.critical("The broker shuts down: %s", reason)
@@ -140,6 +176,6 @@ def _end_at_once(exit_code: int) -> NoReturn:
 
 def _process_age_ms() -> float:
     """Milliseconds since this process was started, the interpreter's own start included."""
-    with open("/proc/self/stat") as stat:
-        start_ticks = int(stat.read().rpartition(")")[2].split()[19])
+    with open("/proc/self/stat") as file:
+        start_ticks = int(file.read().rpartition(")")[2].split()[19])
     return (time.clock_gettime(time.CLOCK_BOOTTIME) - start_ticks / os.sysconf("SC_CLK_TCK")) * 1000

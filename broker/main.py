@@ -18,16 +18,32 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 USAGE = """\
-usage: pybroker [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
+usage: pybroker [serve] [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
+                [--ephemeral] [--print-json] [--until-stdin-ends]
 
-Start the broker with the properties of FILE. Without FILE, but with at least one option, all that is not overridden
-has its default.
+Start the broker with the properties of FILE. Without FILE, but with `serve` or at least one option, all that is not
+overridden has its default.
 
   --override KEY=VALUE  a property that wins over FILE and environment (PYBROKER_<KEY_WITH_UNDERSCORES>)
   --strict              an unknown key is an error, not a warning
   --log-level LEVEL     debug, info (the default), warning, error; SIGUSR1 shows more, SIGUSR2 less
-  --log-format FORMAT   text (the default) or json, one object a line"""
+  --log-format FORMAT   text (the default) or json, one object a line
 
+For programs that start a broker, such as tests:
+
+  --ephemeral           any free port of loopback and a directory that is removed at the end, unless overridden, and
+                        settings that tests wait less with
+  --print-json          one line on standard output once it is up: {"bootstrap_servers": "127.0.0.1:40123",
+                        "pid": 7, "data_directory": "/tmp/pybroker-x", "listeners": {"PLAINTEXT": "127.0.0.1:40123"}}
+  --until-stdin-ends    end cleanly when standard input does: where that is a pipe, whoever started the broker takes it
+                        along"""
+
+_FLAGS = {
+    "--strict": "strict",
+    "--ephemeral": "ephemeral",
+    "--print-json": "print_json",
+    "--until-stdin-ends": "until_stdin_ends",
+}
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -40,6 +56,9 @@ class Arguments:
     strict: bool = False
     log_level: str = "info"
     log_format: str = "text"
+    ephemeral: bool = False
+    print_json: bool = False
+    until_stdin_ends: bool = False
 
 
 class UsageError(Exception):
@@ -52,8 +71,8 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
     rest = list(argv)
     while rest:
         word = rest.pop(0)
-        if word == "--strict":
-            arguments.strict = True
+        if word in _FLAGS:
+            setattr(arguments, _FLAGS[word], True)
         elif word.startswith("--"):
             option, equals, value = word.partition("=")
             if option not in ("--override", "--log-level", "--log-format"):
@@ -97,7 +116,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"pybroker: {error} (--help-broker shows the options)", file=sys.stderr)
         return 2
+    if not arguments.ephemeral:
+        return _serve(arguments)
+    from broker.ephemeral import ephemeral
 
+    with ephemeral(arguments.overrides) as arguments.overrides:
+        return _serve(arguments)
+
+
+def _serve(arguments: Arguments) -> int:
     gc.disable()  # until the broker is up: nothing that is made on the way there is garbage
     from broker import logs
     from broker.config import ConfigError, load
@@ -125,7 +152,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from broker.lifecycle import run
 
-    return run(config)
+    return run(config, announce=arguments.print_json, until_stdin_ends=arguments.until_stdin_ends)
 
 
 def end(exit_code: int) -> NoReturn:

@@ -12,6 +12,8 @@ from typing import NoReturn
 
 USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
                                                            start the broker with a server.properties
+       pybroker serve [CONFIG] [--ephemeral] [--print-json] [--until-stdin-ends] [...]
+                                                           the same, and brokers that leave nothing behind, for tests
        pybroker --help-broker                              what the options of the broker do
        pybroker pipeline SPEC.yaml [...]                   run a data pipeline on Spark
        pybroker produce --topic T [--follow] [FILE...]     send lines of files, or of standard input, into a topic
@@ -45,6 +47,8 @@ def main() -> NoReturn:
             sys.exit(0)
         case ["--help-broker"]:
             _become("broker.main", ["--help"])
+        case ["serve", *arguments]:
+            _become("broker.main", arguments)
         case ["pipeline", *arguments]:
             from pybroker.pipeline.main import main as pipeline
 
@@ -70,7 +74,7 @@ def _is_no_file(word: str) -> bool:
 def _hint(word: str) -> str:
     from difflib import get_close_matches
 
-    commands = sorted([*OFFLINE, "pipeline", "produce"])
+    commands = sorted([*OFFLINE, "pipeline", "produce", "serve"])
     near = get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
 

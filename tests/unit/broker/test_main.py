@@ -15,6 +15,13 @@ def test_options_in_any_order():
     assert Arguments() == parse_arguments([])
 
 
+def test_options_for_programs():
+    """Each by itself."""
+    assert Arguments(ephemeral=True) == parse_arguments(["--ephemeral"])
+    assert Arguments(print_json=True) == parse_arguments(["--print-json"])
+    assert Arguments(until_stdin_ends=True) == parse_arguments(["--until-stdin-ends"])
+
+
 @pytest.mark.parametrize(
     "argv",
     [

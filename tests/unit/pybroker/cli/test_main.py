@@ -37,6 +37,14 @@ def test_configuration_file_starts_the_broker_in_isolated_mode(monkeypatch: pyte
     assert replaced.value.args == (sys.executable, [sys.executable, *options])
 
 
+@pytest.mark.parametrize("arguments", [[], ["server.properties", "--strict"], ["--ephemeral"]])
+def test_serve_is_the_broker_too(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    """With the arguments after it; without any all has its default."""
+    with pytest.raises(Replaced) as replaced:
+        run(monkeypatch, "serve", *arguments)
+    assert replaced.value.args == (sys.executable, [sys.executable, "-I", "-m", "broker.main", *arguments])
+
+
 @pytest.mark.parametrize(("command", "module"), sorted(OFFLINE.items()))
 def test_offline_command_becomes_a_process_of_its_own(
     monkeypatch: pytest.MonkeyPatch, command: str, module: str
@@ -68,7 +76,7 @@ def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]
     [
         ("verfy", "did you mean verify?"),
         ("dumplog", "did you mean dump-log?"),
-        ("start", "there are dump-log, format, pipeline, produce, random-uuid, verify"),
+        ("start", "there are dump-log, format, pipeline, produce, random-uuid, serve, verify"),
     ],
 )
 def test_word_that_is_no_command(

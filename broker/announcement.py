@@ -1,0 +1,32 @@
+"""What programs that start a broker have to know of it, as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from broker.config.listeners import WILDCARDS
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+
+def announcement(broker: Broker) -> str:
+    """A line such as `{"bootstrap_servers": "127.0.0.1:40123", "pid": 7, "data_directory": "/tmp/x", "listeners":
+    {"PLAINTEXT": "127.0.0.1:40123"}}`: addresses that clients on this machine reach the broker at.
+    """
+    listeners = {each.name: _reachable(broker, each.name, each.port) for each in broker.server.listeners}
+    told = {
+        "bootstrap_servers": next(iter(listeners.values())),
+        "pid": os.getpid(),
+        "data_directory": os.path.abspath(broker.config.log_dirs[0]),
+        "listeners": listeners,
+    }
+    return json.dumps(told)
+
+
+def _reachable(broker: Broker, listener_name: str, port: int) -> str:
+    opened = next(each for each in broker.config.listeners if each.name == listener_name)
+    host = "localhost" if opened.host is None or opened.host in WILDCARDS else opened.host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
