@@ -1,0 +1,215 @@
+"""What tests of other projects get: `pybroker.testing`, its pytest plugin, and `pybroker serve` for other languages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from pybroker.testing import Broker, BrokerError
+
+# A project whose modules are named as rooms of the broker are
+PROJECT = {
+    "storage.py": "OWN = 'storage of the project'\n",
+    "broker.py": "OWN = 'broker of the project'\n",
+    "conftest.py": """
+import pytest
+
+@pytest.fixture(scope="session")
+def kafka_broker_config():
+    return {"message.max.bytes": 2_000_000}
+""",
+    "test_project.py": """
+import sys
+
+import broker, storage
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+names = set()
+
+@pytest.mark.kafka_topic(partitions=2, config={"cleanup.policy": "compact"})
+def test_topic_of_ones_own(kafka_broker, kafka_topic):
+    names.add(kafka_topic)
+    metadata = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(kafka_topic)
+    assert len(metadata.topics[kafka_topic].partitions) == 2
+
+@pytest.mark.parametrize("size", [10, 1_500_000])
+def test_records(kafka_broker, kafka_topic, size):
+    assert kafka_topic not in names
+    names.add(kafka_topic)
+    server = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    producer = Producer({**server, "message.max.bytes": 2_000_000})
+    producer.produce(kafka_topic, bytes(size))
+    assert producer.flush(60) == 0
+    consumer = Consumer({**server, "group.id": "test", "auto.offset.reset": "earliest"})
+    consumer.subscribe([kafka_topic])
+    assert len(consumer.poll(60).value()) == size
+    consumer.close()
+
+def test_names_are_the_projects():
+    assert broker.OWN == "broker of the project" and storage.OWN == "storage of the project"
+    assert not {"protocol", "metadata", "coordinator", "security", "offline"} & set(sys.modules)
+""",
+}
+
+LAUNCHER = """
+import subprocess, sys, time
+command = [sys.executable, "-I", "-m", "broker.main", "--ephemeral", "--print-json", "--until-stdin-ends"]
+child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+print(child.stdout.readline().decode(), end="", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """One that tests of this file share."""
+    with Broker({"auto.create.topics.enable": False}) as running:
+        yield running
+
+
+def write(broker: Broker, topic: str, count: int) -> None:
+    """Write `count` records of 1,000 bytes, a batch each."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 1})
+    for _ in range(count):
+        producer.produce(topic, bytes(1_000), partition=0)
+    assert producer.flush(60) == 0
+
+
+def end_offset(broker: Broker, topic: str) -> int:
+    """The offset after the last record of partition 0."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+    end: int = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1]
+    consumer.close()
+    return end
+
+
+def test_project_with_modules_of_the_same_names(tmp_path: Path) -> None:
+    """Its fixtures are there without an import, and its names stay its own. So does the first test of docs/testing.md."""
+    guide = (Path(__file__).resolve().parents[2] / "docs" / "testing.md").read_text()
+    first = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert first is not None
+    for name, text in {**PROJECT, "test_guide.py": first[1]}.items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_restart_and_kill_keep_records_and_address(broker: Broker) -> None:
+    """Clients connect again by themselves; the broker is another process then."""
+    broker.create_topic("kept", partitions=2)
+    address, pid = broker.bootstrap_servers, broker.pid
+    write(broker, "kept", 5)
+
+    broker.restart()
+    assert end_offset(broker, "kept") == 5
+    write(broker, "kept", 5)
+    broker.kill()
+    assert not broker.is_running
+    broker.start()
+
+    assert end_offset(broker, "kept") == 10
+    assert broker.bootstrap_servers == address
+    assert broker.pid != pid
+
+
+def test_forks_start_from_the_same_records_and_go_on_alone(broker: Broker) -> None:
+    """Two of them, on data that the first one has as before."""
+    broker.create_topic("loaded", config={"internal.segment.bytes": 10_000})
+    write(broker, "loaded", 35)
+    with pytest.raises(BrokerError, match="pause"):
+        broker.fork()
+    broker.pause()
+    with broker.fork() as one, broker.fork({"num.partitions": 2}) as two:
+        segments = sorted((one.data_directory / "loaded-0").glob("*.log"))
+        assert [os.stat(each).st_nlink for each in segments] == [3, 3, 3, 1]
+        write(one, "loaded", 7)
+        assert (end_offset(one, "loaded"), end_offset(two, "loaded")) == (42, 35)
+        directories = one.directory, two.directory
+    assert not any(each.exists() for each in directories)
+    broker.start()
+    assert end_offset(broker, "loaded") == 35
+
+
+def test_what_stands_in_the_way_is_told(broker: Broker, tmp_path: Path) -> None:
+    """With the broker's own words."""
+    broker.create_topic("twice")
+    with pytest.raises(BrokerError, match="already exists"):
+        broker.create_topic("twice")
+    with pytest.raises(BrokerError, match=r"num\.partitions"):
+        Broker({"num.partitions": "many"}, directory=tmp_path).start()
+    with pytest.raises(BrokerError, match="not been started"):
+        _ = Broker().bootstrap_servers
+
+
+def test_directory_of_the_callers_choice_stays(tmp_path: Path) -> None:
+    """Data and log can be looked at afterwards."""
+    with Broker(directory=tmp_path / "here") as broker:
+        broker.create_topic("orders")
+    assert (tmp_path / "here" / "data" / "orders-0").is_dir()
+    assert "Stopped in" in broker.log
+
+
+def test_broker_ends_with_the_program_that_started_it() -> None:
+    """Also where that is killed: standard input ends then. What it had on the disk is gone."""
+    launcher = subprocess.Popen([sys.executable, "-c", LAUNCHER], stdout=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None
+    told = json.loads(launcher.stdout.readline())
+    watched = os.pidfd_open(told["pid"])
+    launcher.kill()
+    launcher.wait()
+    launcher.stdout.close()
+
+    signalled = _ends_within(watched, 60)
+    os.close(watched)
+    assert signalled
+    assert not Path(told["data_directory"]).exists()
+
+
+def test_serve_for_programs(tmp_path: Path) -> None:
+    """One line of JSON on standard output, and a file's keys beside; SIGTERM ends it, with exit code 0."""
+    (tmp_path / "server.properties").write_text("num.partitions=5\nlog.dirs=/nowhere\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pybroker",
+        "serve",
+        str(tmp_path / "server.properties"),
+        "--ephemeral",
+        "--print-json",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        assert told["pid"] == process.pid
+        assert told["listeners"] == {"PLAINTEXT": told["bootstrap_servers"]}
+        assert (Path(told["data_directory"]) / "meta.properties").exists()
+        process.send_signal(signal.SIGTERM)
+        rest, log = process.communicate(timeout=60)
+    assert (process.returncode, rest) == (0, ""), log
+    assert not Path(told["data_directory"]).exists()
+
+
+def test_standard_input_that_can_not_be_waited_for() -> None:
+    """Refused: it would end at once."""
+    command = [sys.executable, "-m", "pybroker", "serve", "--ephemeral", "--until-stdin-ends"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--until-stdin-ends" in done.stderr
+
+
+def _ends_within(process: int, seconds: float) -> bool:
+    """Whether a process, given by its descriptor, is gone so soon."""
+    return bool(select.select([process], [], [], seconds)[0])
