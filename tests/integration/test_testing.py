@@ -96,7 +96,7 @@ def end_offset(broker: Broker, topic: str) -> int:
 
 
 def test_project_with_modules_of_the_same_names(tmp_path: Path) -> None:
-    """Its fixtures are there without an import, and its names stay its own. So does the first test of docs/testing.md."""
+    """Its fixtures are there without an import, its names stay its own; so with the first test of docs/testing.md."""
     guide = (Path(__file__).resolve().parents[2] / "docs" / "testing.md").read_text()
     first = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     assert first is not None
