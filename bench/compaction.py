@@ -36,9 +36,9 @@ from storage.cleaner.round import clean
 from storage.cleaner.selection import find_cleanable
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.brokers import OurBroker
 
 T0 = 1_700_000_000_000

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from bench.compaction import SHAPES, T0, fill
 from storage.log.directory import LogDirectory
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
 

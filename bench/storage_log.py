@@ -20,10 +20,10 @@ from protocol.records.builder import BatchBuilder
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 
 ROUNDS = 40
 CALLS = 500
@@ -54,6 +54,7 @@ def batch(size: int, count: int = 1, **header: Any) -> memoryview:
 
 def new_log(root: Path, name: str, config: LogConfig | None = None, fs: FileSystem = LOCAL) -> PartitionLog:
     directory = LogDirectory(str(root), fs)
+    LOCAL.make_directory(f"{root}/{name}-0")
     return load_log(directory, StoredLog(f"{root}/{name}-0", name, 0, config or LogConfig(), T0))
 
 

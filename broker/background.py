@@ -27,7 +27,7 @@ from broker.deferred import Deferred
 from broker.group_sync import GroupSync
 from broker.offload import Offload
 from broker.timers import Timer
-from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS
+from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from storage.errors import LogOffline
 from storage.log.partition import PartitionLog
 from storage.log.tasks import Task
@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 
 #: Logs handed to the thread together; each holds a file open or two meanwhile.
 _FLUSHES_AT_ONCE = 16
+#: Logs looked at for expired segments in a turn of the loop.
+_RETAINED_AT_ONCE = 8
 #: So many logs are forced to the disk at a time for producers that wait: two and eight were measured alike, one half as
 #: good.
 _SYNC_THREADS = 4
@@ -128,14 +130,18 @@ class Background:
             self.run(self._logs.removal_tasks(self._clock.now_ms())).add_done_callback(lambda _: done.resolve(None))
 
     def retain(self) -> None:
-        """Take out expired segments, a log at a time between other work of the loop."""
-        self._retain_next(self._logs.retention_tasks(self._clock.now_ms()))
+        """Take out expired segments, of some logs at a time between other work of the loop.
 
-    def _retain_next(self, tasks: Iterator[Task]) -> None:
-        task = next(tasks, None)
-        if task is not None:
-            self.run([task])
-            self._loop.call_soon(lambda: self._retain_next(tasks))
+        A log that waits to be opened is looked at if it is open when its turn comes, or in a later round.
+        """
+        self._retain_next(iter([*self._logs.logs, *self._logs.unopened]))
+
+    def _retain_next(self, keys: Iterator[TopicPartition]) -> None:
+        some = [] if self._stopped else list(islice(keys, _RETAINED_AT_ONCE))
+        if some:
+            logs = [partition_log for key in some if (partition_log := self._logs.logs.get(key)) is not None]
+            self.run(self._logs.retention_tasks(self._clock.now_ms(), logs))
+            self._loop.call_soon(lambda: self._retain_next(keys))
 
     def checkpoint(self, *names: str) -> Deferred[None]:
         """Write the checkpoint files of these names, in all directories."""

@@ -29,6 +29,7 @@ from broker.dispatch import Dispatcher, Row, discover
 from broker.fetch_session import FetchSessions
 from broker.gate import Gate
 from broker.groups import Groups
+from broker.log_opening import LogOpening
 from broker.metadata_log import MetadataLogDamaged
 from broker.metadata_retention import MetadataRetention
 from broker.missing import Missing
@@ -92,6 +93,7 @@ class Broker:
     directory_ids: Mapping[str, bytes]
     moves: ReplicaMoves
     background: Background
+    opening: LogOpening
     cleaner: Cleaner
     fetch_sessions: FetchSessions
     groups: Groups
@@ -237,8 +239,11 @@ class Broker:
         self.directory_ids = node.directory_ids
         self.missing = node.missing
         self.background = Background(node.logs, config, self.loop, self.timers, clock)
+        self.opening = LogOpening(node.logs, config, self.loop, self.timers)
         self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
-        self.partitions = Partitions(node.logs, seen_id, clock, self.purgatory.check_soon, node.missing)
+        self.partitions = Partitions(
+            node.logs, seen_id, clock, self.purgatory.check_soon, node.missing, self.opening.may_open
+        )
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
         self.moves = ReplicaMoves(self)
@@ -263,6 +268,7 @@ class Broker:
         configure(self.server, self.config, listeners)
         authenticate(listeners, self)
         self.server.open(listeners)
+        self.opening.start()
         if self.crew is not None:
             self.crew.open()
 
@@ -323,6 +329,7 @@ class Broker:
         if hasattr(self, "background"):
             self.cleaner.close()
             self.moves.close()
+            self.opening.stop()
             self.background.stop()
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop
         # In a thread: a flush may take its time, and a second signal is to be heard meanwhile.

@@ -190,8 +190,9 @@ class Hosting(ABC):
             # What lies in a directory that works may be made anew there; else it may lie in one that does not.
             is_new=is_new or directory in self._online_directories(),
         )
-        if partition.online and registration.directories:
-            placed = self._directory_ids.get(partition.log.directory.path, directory)
+        found = self._partitions.directory_of(partition)
+        if found is not None and found.is_online and registration.directories:
+            placed = self._directory_ids.get(found.path, directory)
             if placed != directory:
                 self._placements.append((topic.topic_id, index, placed))
 

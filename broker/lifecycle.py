@@ -108,7 +108,7 @@ class _Run:
         except CannotStart as error:
             print(f"pybroker: {error}", file=sys.stderr)
             return 1
-        collect_garbage_seldom()
+        collect_garbage_seldom(broker)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
         if self._announce:
             from broker.announcement import announcement  # for those who ask
@@ -156,9 +156,10 @@ class _Run:
         self._loop.call_soon_threadsafe(self._end, 1)
 
 
-def collect_garbage_seldom() -> None:
-    """From now on, when what a start has made is there to stay."""
+def collect_garbage_seldom(broker: Broker) -> None:
+    """From now on, when what a start has made is there to stay. So is what is made of each log that is opened later."""
     gc.freeze()
+    broker.opening.on_opened = gc.freeze
     gc.set_threshold(*_GC_THRESHOLDS)
     gc.enable()
 

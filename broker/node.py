@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 
 from broker.config import BrokerConfig, Listener
 from broker.cores.placement import OWNER, worker_of
@@ -30,10 +31,11 @@ from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
-from storage.checkpoints import PARTITION_METADATA, write_topic_id
+from storage.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory, check_all, lock_all
+from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_manager import LogManager
 from storage.open_files import DEFAULT_CAPACITY
@@ -41,7 +43,6 @@ from storage.recovery.found_directory import Recover
 from storage.recovery.job import Recovered, RecoveryJob
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
-from storage.recovery.stored_log import StoredLog
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,14 @@ def open_node(
     metadata_path = config.metadata_log_dir.rstrip("/")
     cluster_id = config.get_str("pybroker.cluster.id")
     owns = partial(_is_owners, config.num_workers) if config.num_workers > 1 else None
-    logs = LogManager(paths, fs=fs, max_open_files=max_open_files, on_failure=on_failure, owns=owns)
+    logs = LogManager(
+        paths,
+        fs=fs,
+        max_open_files=max_open_files,
+        on_failure=on_failure,
+        on_remark=tell_remark,
+        owns=owns,
+    )
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
     others = []
     if metadata_directory is None:
@@ -149,6 +157,11 @@ def open_node(
         raise
 
 
+def tell_remark(line: str) -> None:
+    """Log what was found damaged in a log directory."""
+    log.warning("%s", line)
+
+
 def _is_owners(workers: int, topic: str, partition: int) -> bool:
     return worker_of(topic, partition, workers) == OWNER
 
@@ -174,14 +187,10 @@ def load_logs(
         now_ms,
         _recovery(config) if in_processes else None,
         _places(image, config.node_id, directory_ids),
+        may_wait=partial(_is_known, image, config.node_id),
     )
-    for cut in logs.cuts:
-        log.warning("%s", cut)
-    for directory in logs.directories:
-        for remark in directory.remarks:
-            log.warning("%s", remark)
-    for refused in logs.refused.values():
-        log.error("A log is offline: %s", refused)
+    for line in (*map(str, logs.cuts), *chain.from_iterable(each.remarks for each in logs.directories)):
+        tell_remark(line)
     _take_out_strays(logs, image, config.node_id, deleted_topics, now_ms)
     _adopt(logs, image)
 
@@ -214,6 +223,7 @@ def _load_metadata(directory: LogDirectory, config: BrokerConfig, now_ms: int) -
     values = _metadata_log_config(config)
     snapshots = snapshots_in(directory.fs, path) if directory.fs.exists(path) else []
     newest = snapshots[-1].end_offset if snapshots else 0  # what lies before it need not be whole
+    directory.fs.make_directory(path)
     partition_log = load_log(directory, StoredLog(path, TOPIC, 0, values, now_ms, gapless_from=newest), cuts)
     for cut in cuts:
         log.warning("%s", cut)
@@ -300,6 +310,15 @@ def endpoints(listeners: tuple[Listener, ...]) -> list[Endpoint]:
         Endpoint(each.name, each.host or "localhost", each.port, SECURITY_PROTOCOLS[each.security_protocol])
         for each in listeners
     ]
+
+
+def _is_known(image: MetadataImage, node_id: int, directory: LogDirectory, stored: StoredLog) -> bool:
+    """Whether a log is what the metadata has under its name, and on this node."""
+    topic = image.topic(stored.topic)
+    registration = topic.partitions.get(stored.partition) if topic is not None else None
+    if topic is None or registration is None or node_id not in registration.replicas:
+        return False
+    return read_topic_id(directory.fs, stored.path) == topic.topic_id
 
 
 def _take_out_strays(

@@ -7,7 +7,7 @@ the high watermark follows the log end offset.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, cast
 
 from protocol.errors import ErrorCode
 from protocol.primitives import ZERO_UUID
@@ -42,6 +42,15 @@ class OfflineLog:
         raise LogOffline(self._reason.path, self._reason.reason)
 
 
+class LogOnDemand(NamedTuple):
+    """Stands for a log that is opened when it is needed: `open(partition)` does, or gives an OfflineLog for now."""
+
+    topic: str
+    partition: int
+    topic_id: bytes
+    open: Callable[[Partition], PartitionLog | OfflineLog]
+
+
 class Partition:
     """One partition of a topic, led by this broker. Also the purgatory's key for what waits for it.
 
@@ -50,6 +59,7 @@ class Partition:
     """
 
     __slots__ = (
+        "_open_log",
         "_wake",
         "hosted",
         "index",
@@ -64,9 +74,11 @@ class Partition:
         "topic_id",
     )
 
+    log: PartitionLog
+
     def __init__(
         self,
-        log: PartitionLog,
+        log: PartitionLog | LogOnDemand,
         *,
         leader_id: int,
         leader_epoch: int,
@@ -78,7 +90,10 @@ class Partition:
         self.topic = log.topic
         self.topic_id: bytes = log.topic_id or ZERO_UUID
         self.index = log.partition
-        self.log = log
+        if isinstance(log, LogOnDemand):
+            self._open_log = log.open
+        else:
+            self.log = log
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         self.replicas = replicas
@@ -125,9 +140,13 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.log.assign_leader_epoch(leader_epoch)
 
+    def go_on_with(self, log: PartitionLog | OfflineLog) -> None:
+        """Have this log from now on."""
+        self.log = cast(PartitionLog, log)
+
     def take_log(self, log: PartitionLog) -> None:
         """Go on with a log that has all that the one before it had: in another log directory. LogOffline."""
-        self.log = log
+        self.go_on_with(log)
         log.assign_leader_epoch(self.leader_epoch)
         self._wake(self)
 
@@ -165,3 +184,30 @@ class Partition:
     def check_exact_leader_epoch(self, epoch: int) -> ErrorCode:
         """The same for all but Fetch, which alone takes any negative epoch for none: here only -1 is."""
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < NO_LEADER_EPOCH else self.check_leader_epoch(epoch)
+
+
+class UnopenedPartition(Partition):
+    """One whose log nobody has needed yet: with the first look at `log` it becomes an ordinary partition.
+
+    While the log cannot be opened, each look gives an OfflineLog, as of a partition whose directory has failed.
+
+    A class of its own, since one with `__getattr__` answers more slowly for every attribute.
+    """
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """What is missing is the log."""
+            if name != "log":
+                raise AttributeError(name)
+            log = self._open_log(self)
+            if not isinstance(log, OfflineLog):
+                self.go_on_with(log)
+            return log
+
+    def go_on_with(self, log: PartitionLog | OfflineLog) -> None:
+        """The same, as an ordinary partition."""
+        super().go_on_with(log)
+        self.__class__ = Partition  # type: ignore[assignment]

@@ -14,7 +14,7 @@ from typing import cast
 
 from broker.clock import Clock
 from broker.missing import Missing
-from broker.partition import OfflineLog, Partition
+from broker.partition import LogOnDemand, OfflineLog, Partition, UnopenedPartition
 from protocol.errors import ErrorCode
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
@@ -39,9 +39,21 @@ class Partitions:
         node_id: this broker, who leads them all.
         wake: called with a partition whose end, start or existence changed (see `Purgatory.check_soon`).
         missing: what was in log directories that are not there.
+        may_open: asked before each log is opened that has waited for somebody to need it; if not now, it waits on.
     """
 
-    __slots__ = ("_by_name", "_clock", "_elsewhere", "_ids", "_logs", "_missing", "_names", "_node_id", "_wake")
+    __slots__ = (
+        "_by_name",
+        "_clock",
+        "_elsewhere",
+        "_ids",
+        "_logs",
+        "_may_open",
+        "_missing",
+        "_names",
+        "_node_id",
+        "_wake",
+    )
 
     def __init__(
         self,
@@ -50,12 +62,14 @@ class Partitions:
         clock: Clock,
         wake: Callable[[Partition], None],
         missing: Missing = MappingProxyType({}),
+        may_open: Callable[[], bool] = lambda: True,
     ) -> None:
         self._logs = logs
         self._node_id = node_id
         self._clock = clock
         self._wake = wake
         self._missing = missing
+        self._may_open = may_open
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}
         self._ids: dict[str, bytes] = {}
@@ -113,8 +127,9 @@ class Partitions:
         is_new: bool = True,
     ) -> Partition:
         """Host a partition, with the log that is there or a new one. With a disk that fails it is hosted offline."""
-        partition = Partition(
-            self._log(topic, topic_id, index, config, is_new),
+        found = self._log(topic, topic_id, index, config, is_new)
+        partition = (UnopenedPartition if isinstance(found, LogOnDemand) else Partition)(
+            found,
             leader_id=self._node_id,
             leader_epoch=leader_epoch,
             replicas=tuple(replicas) or (self._node_id,),
@@ -135,13 +150,44 @@ class Partitions:
         self._names[topic_id] = topic
         self._ids[topic] = topic_id
 
-    def _log(self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool) -> PartitionLog:
+    def _log(
+        self, topic: str, topic_id: bytes, index: int, config: LogConfig, is_new: bool
+    ) -> PartitionLog | LogOnDemand:
         try:
             if (topic_id, index) in self._missing:
                 raise LogOffline(f"{topic}-{index}", self._missing[topic_id, index])
+            if (topic, index) in self._logs.unopened:
+                return LogOnDemand(topic, index, topic_id, self._open)
             return self._logs.create(topic, index, topic_id, config, self._clock.now_ms(), is_new=is_new)
         except LogOffline as error:
             return cast(PartitionLog, OfflineLog(topic, index, topic_id, config, error))
+
+    def _open(self, partition: Partition) -> PartitionLog | OfflineLog:
+        """The log of a partition that has waited for somebody to need it; or what stands for it while it waits on."""
+        key = partition.topic, partition.index
+        unopened = self._logs.unopened.get(key)
+        config = LogConfig() if unopened is None else unopened.stored.config
+        try:
+            if not partition.hosted:  # what has its name now is another's
+                raise LogOffline(str(partition), "the topic is deleted")
+            if unopened is not None and unopened.problem is None and not self._may_open():
+                raise LogOffline(str(partition), "its log is opened in a moment: others come first")
+            opened = self._logs.open(*key)
+            if opened is None:
+                raise LogOffline(str(partition), "the log is deleted")
+        except LogOffline as error:
+            return OfflineLog(*key, partition.topic_id, config, error)
+        with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
+            opened.assign_leader_epoch(partition.leader_epoch)
+        return opened
+
+    def directory_of(self, partition: Partition) -> LogDirectory | None:
+        """Where its log lies; None where that is offline."""
+        if isinstance(partition, UnopenedPartition):
+            unopened = self._logs.unopened.get((partition.topic, partition.index))
+            if unopened is not None:
+                return unopened.directory
+        return None if isinstance(partition.log, OfflineLog) else partition.log.directory
 
     def delete(self, topic: str) -> None:
         """Stop hosting a topic: its directories are renamed away, who waits for it is woken and finds it gone."""
@@ -157,30 +203,39 @@ class Partitions:
     def lead(self, partition: Partition, leader_epoch: int) -> None:
         """Lead a partition in that epoch, as far as its disk works."""
         partition.leader_epoch = leader_epoch
-        if partition.online:
+        if not isinstance(partition, UnopenedPartition) and partition.online:
             with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
                 partition.lead(leader_epoch)
 
     def take_offline(self, directory: LogDirectory) -> list[Partition]:
         """A log directory has failed: its partitions answer with that from now on; who waits for them is woken."""
-        lost = [each for each in self if not isinstance(each.log, OfflineLog) and each.log.directory is directory]
+        lost = [each for each in self if self.directory_of(each) is directory]
         for partition in lost:
-            log = partition.log
-            reason = LogOffline(log.path, directory.failure or "")
-            offline = OfflineLog(partition.topic, partition.index, partition.topic_id, log.config, reason)
-            partition.log = cast(PartitionLog, offline)
+            key = partition.topic, partition.index
+            unopened = self._logs.unopened.get(key)
+            left = partition.log if unopened is None else unopened.stored
+            reason = LogOffline(left.path, directory.failure or "")
+            partition.go_on_with(OfflineLog(*key, partition.topic_id, left.config, reason))
             self._wake(partition)
         self.tell_offline()
         return lost
 
     def tell_offline(self) -> None:
         """Log which partitions are offline, if any are: in one line, however many there are."""
-        names = [f"{each.topic}-{each.index}" for each in self if isinstance(each.log, OfflineLog)]
+        names = [str(each) for each in self if self._is_offline(each)]
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             log.error("Partitions are offline: %s%s", ", ".join(names[:_NAMED]), more)
 
+    def _is_offline(self, partition: Partition) -> bool:
+        """Whether its log cannot be had; nothing is opened to know that."""
+        unopened = self._logs.unopened.get((partition.topic, partition.index))
+        return isinstance(partition.log, OfflineLog) if unopened is None else unopened.problem is not None
+
     def update_config(self, topic: str, config: LogConfig) -> None:
         """Give the logs of a topic their new configuration."""
         for partition in self.of_topic(topic).values():
-            partition.log.config = config
+            if isinstance(partition, UnopenedPartition):
+                self._logs.configure(topic, partition.index, config)
+            else:
+                partition.log.config = config

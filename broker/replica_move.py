@@ -25,6 +25,7 @@ from storage.directory_names import future_name
 from storage.errors import SourceUnreadable, StorageError
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.moves.copy import (
     Copied,
     CopyJob,
@@ -35,7 +36,6 @@ from storage.moves.copy import (
     pieces_from,
 )
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 
 if TYPE_CHECKING:
     from broker.replica_moves import ReplicaMoves

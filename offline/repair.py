@@ -22,11 +22,11 @@ from offline.findings import Finding, Kind, Severity
 from storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, format_offsets, write_topic_id
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.found_directory import METADATA_TOPIC
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
-from storage.recovery.stored_log import StoredLog
 
 _METADATA = METADATA_TOPIC, 0
 #: What a recovery of the log makes good.

@@ -115,16 +115,20 @@ class FileSystem:
         finally:
             os.close(handle)
 
+    def names(self, path: str) -> list[str]:
+        """The names in a directory, in no order, without a look at what they stand for."""
+        return os.listdir(path)
+
     def list(self, path: str) -> list[DirEntry]:
         """What is in a directory, in no order. Files that vanish meanwhile are left out."""
         found = []
         with os.scandir(path) as entries:
             for entry in entries:
                 try:
-                    status = entry.stat()
+                    is_directory = entry.is_dir()
+                    found.append(DirEntry(entry.name, is_directory, 0 if is_directory else entry.stat().st_size))
                 except FileNotFoundError:
                     continue
-                found.append(DirEntry(entry.name, stat.S_ISDIR(status.st_mode), status.st_size))
         return found
 
     def exists(self, path: str) -> bool:

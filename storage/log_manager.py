@@ -6,45 +6,46 @@ written to checkpoint files. Times are arguments; nothing here asks a clock.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
+from itertools import chain
 from uuid import uuid4
 
-from protocol.records.errors import RecordsError
 from storage.checkpoints import LOG_START_OFFSETS, TopicPartition, read_topic_id, write_clean_shutdown, write_topic_id
 from storage.cleaner.output import CleanedSegment
 from storage.cleaner.swap import SwapInTask
 from storage.directory_names import delete_name, stray_name
-from storage.errors import LogOffline, StorageError
+from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
+from storage.log.closing import close_logs
 from storage.log.directory import LogDirectory, lock_all
+from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flushes
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
 from storage.log.partition import PartitionLog
 from storage.log.removals import Removals
 from storage.log.retention import expired_segments, remove_segments
-from storage.log.tasks import FlushTask, RenameTask, Task, WriteTask
-from storage.log_config import LONG_MAX, LogConfig
+from storage.log.stored_log import StoredLog
+from storage.log.tasks import FlushTask, RenameTask, Task
+from storage.log_config import LogConfig
 from storage.moves.twins import Settled, orphan, settle_twins
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
-from storage.recovery.found_directory import FoundDirectory, FutureLog, Recover, look_into
-from storage.recovery.job import RecoveryJob
+from storage.recovery.found_directory import FutureLog, Recover, look_into_all
+from storage.recovery.job import Recovered
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
-from storage.recovery.stored_log import StoredLog
-
-#: fsyncs at a time when the broker stops.
-_FLUSHES_AT_ONCE = 16
+from storage.unopened_logs import UnopenedLogs
 
 
 class LogManager:
     """`directories` in the order of log.dirs; `logs` by (topic, partition), those of offline directories too.
 
-    `on_failure` is called, on the loop, with each directory that fails. `owns(topic, partition)` says which logs are
-    this process's, where several have the same directories; None: all.
+    `on_failure` is called, on the loop, with each directory that fails; `on_remark` with a line for what was found
+    damaged in a log that was opened later than the others. `owns(topic, partition)` says which logs are this
+    process's, where several have the same directories; None: all.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class LogManager:
         fs: FileSystem = LOCAL,
         max_open_files: int = DEFAULT_CAPACITY,
         on_failure: Callable[[LogDirectory], None] | None = None,
+        on_remark: Callable[[str], None] = lambda line: None,
         owns: Callable[[str, int], bool] | None = None,
     ) -> None:
         files = OpenFiles(fs, max_open_files)
@@ -64,17 +66,23 @@ class LogManager:
         self.producer_expiration_ms = DEFAULT_EXPIRATION_MS
         #: Names in log directories that are no partition's, left alone.
         self.ignored: list[str] = []
-        #: Logs that could not be opened, and why, though their directory works.
-        self.refused: dict[TopicPartition, LogOffline] = {}
         #: Copies that were found at the start and have not taken their partition's place.
         self.futures: list[FutureLog] = []
         #: Where partitions are to be made that are not there yet.
         self.preferred: dict[TopicPartition, LogDirectory] = {}
         #: What recovery has cut off.
         self.cuts: list[Cut] = []
-        self._checkpoints = OffsetCheckpoints(self.logs)
+        #: Those that wait, and those that cannot be opened: `open` puts them among `logs`.
+        self.unopened = UnopenedLogs(self.cuts)
+        self._checkpoints = OffsetCheckpoints(self.logs, self.unopened)
         self._removals = Removals()
         self._fs = fs
+        self._on_remark = on_remark
+
+    @property
+    def refused(self) -> dict[TopicPartition, LogOffline]:
+        """Logs that could not be opened, and why, though their directory works."""
+        return self.unopened.refused
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -92,8 +100,10 @@ class LogManager:
         now_ms: int,
         recover: Recover | None = None,
         place_of: Callable[[str, int], str | None] = lambda topic, partition: None,
+        *,
+        may_wait: Callable[[LogDirectory, StoredLog], bool] = lambda directory, stored: False,
     ) -> None:
-        """Open all logs. A directory that fails meanwhile goes offline.
+        """Open all logs, but for those in order that `may_wait`. A directory that fails goes offline.
 
         `config_of(topic)` gives a topic's values, `place_of(topic, partition)` the path of the log directory in which
         the metadata has a partition.
@@ -102,46 +112,64 @@ class LogManager:
         single log that cannot be opened is among `refused`, what had to be cut off others in `cuts`.
         DirectoryRefused: two directories have the same partition with different records, and `place_of` names neither.
         """
-        config_of, expiration_ms = cache(config_of), self.producer_expiration_ms
-        found: list[FoundDirectory] = []
-        jobs: list[RecoveryJob] = []
-        for directory in (each for each in self.directories if each.is_online):
-            try:
-                found.append(look_into(directory))
-                if recover is not None:
-                    jobs += found[-1].jobs(found[-1].logs(config_of, now_ms, expiration_ms))
-            except OSError as error:
-                directory.fail(error)
-        recovered = recover(jobs) if recover is not None and jobs else {}
+        found = look_into_all(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
+        copies = Counter(chain.from_iterable(each.partitions for each in found))
         twins: list[PartitionLog] = []
         for each in found:
-            for path in recovered.keys() & each.partitions.values():
-                self.cuts += recovered[path].cuts
-                each.directory.remarks += recovered[path].remarks
+            self.cuts += each.cuts
             if each.deleted:
                 self._removals.add(now_ms, each.directory, each.deleted, partitions=True)
             self.ignored += each.ignored
             self.futures += each.futures
-            for stored in each.logs(config_of, now_ms, expiration_ms):
+            for stored in each.logs:
+                key = stored.topic, stored.partition
                 if each.directory.failure is not None:
                     break
-                if stored.path in recovered:
-                    stored = replace(stored, recovered=True)
+                self.unopened.put(each.directory, stored)
+                if stored.in_order and copies[key] == 1 and may_wait(each.directory, stored):
+                    continue
                 try:
-                    log = load_log(each.directory, stored, self.cuts)
-                except OSError as error:
-                    each.directory.fail(error)
-                except (StorageError, RecordsError) as error:
-                    self.refused[stored.topic, stored.partition] = LogOffline(
-                        stored.path, f"{type(error).__name__}: {error}"
-                    )
+                    log = self.unopened.open(key)
+                except LogOffline:
+                    is_refused = self.unopened[key].offline is not None
+                    # A partition's other log is used then. For want of a descriptor only what is known may wait.
+                    if key in self.logs or not (is_refused or may_wait(each.directory, stored)):
+                        self.unopened.take(key)
                 else:
-                    if (log.topic, log.partition) in self.logs:
+                    if key in self.logs:
                         twins.append(log)
                     else:
                         self.add(log)
         if twins:
             self._settle(twins, place_of, now_ms)
+
+    def open(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log, opened if it has waited for that; None where there is none. LogOffline, as of UnopenedLogs."""
+        key = topic, partition
+        unopened = self.unopened.get(key)
+        if unopened is None:
+            return self.logs.get(key)
+        with self._telling(unopened.directory):
+            log = self.unopened.open(key)
+        self.add(log)
+        return log
+
+    def end_repair(self, key: TopicPartition, outcome: Recovered | Exception) -> None:
+        """Take over what became of the repair of a log that waits; it is opened if it can be."""
+        with self._telling(self.unopened[key].directory):
+            self.unopened.end_repair(key, outcome)
+        with suppress(LogOffline):
+            self.open(*key)
+
+    @contextmanager
+    def _telling(self, directory: LogDirectory) -> Iterator[None]:
+        """Tell of what is found in a directory meanwhile, each once."""
+        cuts, remarks = len(self.cuts), len(directory.remarks)
+        try:
+            yield
+        finally:
+            for line in (*map(str, self.cuts[cuts:]), *directory.remarks[remarks:]):
+                self._on_remark(line)
 
     def _settle(self, twins: list[PartitionLog], place_of: Callable[[str, int], str | None], now_ms: int) -> None:
         """Keep one log of each partition that was found twice. The other goes, as ever, when that is on the disk."""
@@ -170,37 +198,17 @@ class LogManager:
         self, now_ms: int, *, broker_epoch: int = -1, others: Sequence[PartitionLog] = (), mark_clean: bool = True
     ) -> None:
         """Write everything, and mark the directories whose stop was clean. `others`: logs that are not among `logs`."""
-        logs = [log for log in (*self.logs.values(), *others) if log.directory.is_online and not log.closed]
-        for log in logs:
-            _try(log.directory, log.complete)
-        # Each flush waits for the disk, which does many at once as fast as one; but each holds its files open.
-        with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
-            for start in range(0, len(logs), _FLUSHES_AT_ONCE):
-                some = logs[start : start + _FLUSHES_AT_ONCE]
-                tasks = [task for log in some for task in self._last_tasks(log, now_ms)]
-                deque(pool.map(lambda task: task.run(), tasks), maxlen=0)
-                for task in tasks:
-                    task.apply()
-                for log in some:
-                    log.close_files()
+        self.unopened.closed = True
+        close_logs([*self.logs.values(), *others], now_ms)
         for directory in self.directories:
             for checkpoint in self._checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
             if mark_clean and directory.is_online:
-                _try(directory, partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
+                directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 
-    def _last_tasks(self, log: PartitionLog, now_ms: int) -> Iterator[Task]:
-        if (data := log.leader_epochs.unwritten()) is not None:
-            yield WriteTask(log.directory, log.leader_epochs.path, data)
-        if (task := self.flush_task(log, now_ms)) is not None:
-            yield task
-
     # -- logs --------------------------------------------------------------------------------------------------------
-
-    def get(self, topic: str, partition: int) -> PartitionLog | None:
-        return self.logs.get((topic, partition))
 
     def create(
         self,
@@ -217,13 +225,11 @@ class LogManager:
         What lies there of a topic of that name that is no more, as a deletion did not reach it, is set aside.
         LogOffline: no directory works; or it lies, or as it is not new may lie, in a directory that does not.
         """
-        log = self.logs.get((topic, partition))
+        log = self.open(topic, partition)
         if log is not None:
             if log.directory.failure is not None:
                 raise LogOffline(log.path, log.directory.failure)
             return log
-        if (topic, partition) in self.refused:
-            raise self.refused[topic, partition]
         online = [directory for directory in self.directories if directory.is_online]
         preferred = self.preferred.pop((topic, partition), None)
         failed = next((directory for directory in self.directories if not directory.is_online), None)
@@ -267,11 +273,18 @@ class LogManager:
             log.close_files()
             log.directory.log_count -= 1
             return log.directory, log.path, log.config.file_delete_delay_ms
-        refused = self.refused.pop((topic, partition), None)
-        if refused is not None:
-            owner = next(each for each in self.directories if refused.path.startswith(each.path + "/"))
-            return owner, refused.path, 0
-        return None
+        unopened = self.unopened.take((topic, partition))
+        if unopened is None:
+            return None
+        return unopened.directory, unopened.stored.path, unopened.stored.config.file_delete_delay_ms
+
+    def configure(self, topic: str, partition: int, config: LogConfig) -> None:
+        """Give a log other values, also one that waits."""
+        key = topic, partition
+        if (unopened := self.unopened.get(key)) is not None:
+            self.unopened[key] = unopened._replace(stored=replace(unopened.stored, config=config))
+        elif key in self.logs:
+            self.logs[key].config = config
 
     def delete(self, topic: str, partition: int, unique: str, now_ms: int) -> None:
         """Take the log out; its directory is renamed, and goes after file.delete.delay.ms. `unique`: 32 hex digits."""
@@ -317,15 +330,13 @@ class LogManager:
     def _keep_as_stray(self, directory: LogDirectory, path: str, topic: str, partition: int, unique: str) -> None:
         """Give a partition's directory a name by which nobody uses it."""
         self._checkpoints.note_deletion(directory)
-        _try(directory, lambda: self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, unique)}"))
+        directory.attempt(lambda: self._fs.rename(path, f"{directory.path}/{stray_name(topic, partition, unique)}"))
 
     # -- work for the background thread ------------------------------------------------------------------------------
 
     def flush_task(self, log: PartitionLog, now_ms: int) -> FlushTask | None:
         """Force all of a log to the disk; None when it is there."""
-        if log.recovery_point >= log.log_end_offset and not log.unsynced:
-            return None
-        return FlushTask(log, now_ms, with_active=True)
+        return full_flush(log, now_ms)
 
     def flush_tasks(self, now_ms: int) -> Iterator[Task]:
         """What has to be forced to the disk now: rolled segments, small files, and logs whose flush.ms is over.
@@ -333,28 +344,14 @@ class LogManager:
         Made while one iterates: each holds files open until it is run. A log that is being forced there just now has
         its turn the next time.
         """
-        for log in list(self.logs.values()):
-            if (
-                log.config.flush_ms < LONG_MAX
-                and log.recovery_point < log.log_end_offset
-                and now_ms - log.last_flush_ms >= log.config.flush_ms
-                and log.directory.is_online
-                and not log.closed
-                and not log.flushes
-            ):
-                yield FlushTask(log, now_ms, with_active=True)
+        yield from overdue_flushes(self.logs.values(), now_ms)
         for directory in self.directories:
             yield from self._checkpoints.tasks_again(directory)
-            for waiting in list(directory.needs_flush):
-                # A log that is not of `logs` has an owner, who alone forces it to the disk: two at a time would
-                # believe each that it waits for all.
-                ours = self.logs.get((waiting.topic, waiting.partition)) is waiting
-                if ours and waiting in directory.needs_flush and directory.is_online and not waiting.flushes:
-                    yield FlushTask(waiting, now_ms, with_active=False)
+            yield from flushes_of_small_files(self.logs, directory, now_ms)
 
-    def retention_tasks(self, now_ms: int) -> Iterator[Task]:
-        """Take expired segments out, log by log as one iterates, so that the loop can do other things in between."""
-        for log in list(self.logs.values()):
+    def retention_tasks(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> Iterator[Task]:
+        """Take expired segments out of these logs, or of all that are open, log by log as one iterates."""
+        for log in list(self.logs.values()) if logs is None else logs:
             task = self.retention_task(log, now_ms)
             if task is not None:
                 yield task
@@ -390,10 +387,3 @@ class LogManager:
         for log in self.logs.values():
             log.producer_state.expiration_ms = self.producer_expiration_ms
             log.producer_state.remove_expired(now_ms)
-
-
-def _try(directory: LogDirectory, step: Callable[[], None]) -> None:
-    try:
-        step()
-    except OSError as error:
-        directory.fail(error)

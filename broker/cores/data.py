@@ -9,7 +9,7 @@ from broker.config import BrokerConfig
 from broker.cores.messages import Begin
 from broker.cores.placement import worker_of
 from broker.missing import Missing
-from broker.node import load_logs
+from broker.node import load_logs, tell_remark
 from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
@@ -49,6 +49,7 @@ def open_data(
         [each.path for each in begin.directories],
         max_open_files=max_open_files,
         on_failure=on_failure,
+        on_remark=tell_remark,
         owns=lambda topic, partition: worker_of(topic, partition, count) == begin.number,
     )
     for directory, given in zip(logs.directories, begin.directories, strict=True):

@@ -57,7 +57,7 @@ async def _serve(worker: Worker, ended: asyncio.Future[int]) -> int:
         worker.link.tell(Refused(str(error)))
         await worker.link.drained()
         return 1
-    collect_garbage_seldom()
+    collect_garbage_seldom(worker)
     exit_code = await ended
     await worker.link.drained()
     return exit_code

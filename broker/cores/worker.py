@@ -159,3 +159,5 @@ class Worker(Broker):
             self.server.open(self._listeners)
         except CannotBind:
             self._end(1)
+        else:
+            self.opening.start()

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 
+from broker.deferred import Deferred
 from broker.dispatch import RequestContext, handles
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
@@ -19,20 +21,65 @@ from protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from protocol.schema import Struct
+from storage.checkpoints import TopicPartition
 from storage.log.directory import LogDirectory
+from storage.log.stored_log import UnopenedLog
+from storage.recovery.job import size_of_segments
 
-Wanted = set[tuple[str, int]] | None
+Wanted = set[TopicPartition] | None
+Sizes = dict[TopicPartition, int | OSError]
 
 
 @handles(DESCRIBE_LOG_DIRS)
-def describe_log_dirs(ctx: RequestContext, request: Struct) -> Struct:
+def describe_log_dirs(ctx: RequestContext, request: Struct) -> Deferred[Struct]:
     wanted: Wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    return DESCRIBE_LOG_DIRS.response(results=[_describe(ctx, each, wanted) for each in ctx.broker.logs.directories])
+    logs = ctx.broker.logs
+    waiting = [each for key, each in logs.unopened.items() if _is_asked_for(key, wanted) and each.problem is None]
+
+    def answer(sizes: Sizes) -> Struct:
+        return DESCRIBE_LOG_DIRS.response(results=[_describe(ctx, each, wanted, sizes) for each in logs.directories])
+
+    if not waiting:
+        return Deferred.resolved(answer({}))
+    return ctx.broker.offload(_sizes, waiting).then(answer)
 
 
-def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted) -> Struct:
+def _is_asked_for(key: TopicPartition, wanted: Wanted) -> bool:
+    return wanted is None or key in wanted
+
+
+def _sizes(waiting: list[UnopenedLog]) -> Sizes:
+    """Of logs that wait to be opened, or what kept their files from being listed; not for the loop."""
+    sizes: Sizes = {}
+    for directory, stored, _ in waiting:
+        try:
+            sizes[stored.topic, stored.partition] = size_of_segments(directory.fs, stored.path)
+        except OSError as error:
+            sizes[stored.topic, stored.partition] = error
+    return sizes
+
+
+def _sizes_in(
+    ctx: RequestContext, directory: LogDirectory, wanted: Wanted, sizes: Sizes
+) -> Iterator[tuple[TopicPartition, int]]:
+    """The sizes of a directory's logs; those of logs that wait are looked up in `sizes`."""
+    logs = ctx.broker.logs
+    for key, log in logs.logs.items():
+        if log.directory is directory and _is_asked_for(key, wanted):
+            yield key, log.size_bytes
+    for key, size in sizes.items():
+        unopened = logs.unopened.get(key)
+        if unopened is None or unopened.directory is not directory:
+            continue  # it is open now, or deleted
+        if isinstance(size, OSError):
+            directory.fail(size)
+        else:
+            yield key, size
+
+
+def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted, sizes: Sizes) -> Struct:
     """One directory; `wanted` None for all partitions."""
     path = os.path.abspath(directory.path)
     result = DescribeLogDirsResult(log_dir=path)
@@ -40,17 +87,14 @@ def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted) -> S
         volume = shutil.disk_usage(path)
     except OSError:
         volume = None
+    topics: dict[str, list[Struct]] = {}
+    for (topic, index), size_bytes in _sizes_in(ctx, directory, wanted, sizes):
+        topics.setdefault(topic, []).append(DescribeLogDirsPartition(partition_index=index, partition_size=size_bytes))
     if volume is None or not directory.is_online:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
-    topics: dict[str, list[Struct]] = {}
-    for log in ctx.broker.logs.logs.values():
-        if log.directory is directory and (wanted is None or (log.topic, log.partition) in wanted):
-            topics.setdefault(log.topic, []).append(
-                DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size_bytes)
-            )
     for move in ctx.broker.moves.futures():
-        if move.directory is directory and (wanted is None or (move.topic, move.partition) in wanted):
+        if move.directory is directory and _is_asked_for((move.topic, move.partition), wanted):
             topics.setdefault(move.topic, []).append(
                 DescribeLogDirsPartition(
                     partition_index=move.partition,

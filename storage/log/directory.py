@@ -138,6 +138,13 @@ class LogDirectory:
                 self.on_failure(self)
         return LogOffline(self.path, self.failure)
 
+    def attempt(self, step: Callable[[], None]) -> None:
+        """Take a step on this disk, which is offline if that fails."""
+        try:
+            step()
+        except OSError as error:
+            self.fail(error)
+
 
 def check_all(directories: Sequence[LogDirectory]) -> None:
     """Look whether all can be used, each once; touches nothing. DirectoryRefused."""

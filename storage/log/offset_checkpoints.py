@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import UnopenedLog
 from storage.log.tasks import OffsetsTask, offsets_with_others
 
 OFFSET_CHECKPOINTS = RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS
@@ -19,10 +20,13 @@ _POINTS = RECOVERY_POINTS, LOG_START_OFFSETS
 
 
 class OffsetCheckpoints:
-    """`logs` may change at any time."""
+    """`logs` may change at any time, and so may `unopened`, which are as the files had them at the start."""
 
-    def __init__(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+    def __init__(
+        self, logs: Mapping[TopicPartition, PartitionLog], unopened: Mapping[TopicPartition, UnopenedLog]
+    ) -> None:
         self._logs = logs
+        self._unopened = unopened
         #: Directories whose files may still have partitions that were deleted.
         self._outdated: set[LogDirectory] = set()
         self._to_write_again: set[LogDirectory] = set()
@@ -66,10 +70,11 @@ class OffsetCheckpoints:
     def _offsets(self, directory: LogDirectory) -> dict[str, dict[TopicPartition, int]]:
         """What belongs into the files now."""
         logs = [(key, log) for key, log in self._logs.items() if log.directory is directory]
+        unopened = [(key, each.stored) for key, each in self._unopened.items() if each.directory is directory]
+        ends = {key: stored.recovery_point for key, stored in unopened}
         return {
-            RECOVERY_POINTS: {key: log.recovery_point for key, log in logs},
-            LOG_START_OFFSETS: {
-                key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset
-            },
-            HIGH_WATERMARKS: {key: log.high_watermark for key, log in logs},
+            RECOVERY_POINTS: ends | {key: log.recovery_point for key, log in logs},
+            LOG_START_OFFSETS: {key: stored.log_start_offset for key, stored in unopened if stored.log_start_offset}
+            | {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
+            HIGH_WATERMARKS: ends | {key: log.high_watermark for key, log in logs},
         }

@@ -21,10 +21,10 @@ from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.local import LocalLog
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask
 from storage.log_config import LONG_MAX
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from storage.segment.scan import parse_entry
 
 _READ_BYTES = 1 << 20

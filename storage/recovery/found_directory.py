@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from storage.checkpoints import (
     CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
     TopicPartition,
@@ -15,9 +16,12 @@ from storage.checkpoints import (
 )
 from storage.directory_names import DirectoryKind, parse_name
 from storage.log.directory import LogDirectory
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
+from storage.open_files import OUT_OF_DESCRIPTORS
 from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
-from storage.recovery.stored_log import StoredLog
+from storage.recovery.order import is_in_order, is_opened_in_a_moment
+from storage.recovery.segment import Cut
 
 #: The metadata log is no log of a topic: its owner opens it.
 METADATA_TOPIC = "__cluster_metadata"
@@ -40,8 +44,9 @@ class FutureLog:
 class FoundDirectory:
     """A log directory, looked into. `partitions` are paths by topic and partition; `clean`: nothing has to be checked.
 
-    `futures` are copies that have not taken their partition's place, `deleted` are on their way out, `ignored` are not
-    of a partition that is in use.
+    `cleaned` are partitions that a cleaner knows, `logs` those of the partitions, `cuts` is what was cut off them when
+    they were recovered beforehand. `futures` are copies that have not taken their partition's place, `deleted` are on
+    their way out, `ignored` are not of a partition that is in use.
     """
 
     directory: LogDirectory
@@ -49,30 +54,82 @@ class FoundDirectory:
     recovery_points: dict[TopicPartition, int]
     start_offsets: dict[TopicPartition, int]
     partitions: dict[TopicPartition, str] = field(default_factory=dict)
+    cleaned: Collection[TopicPartition] = ()
+    logs: list[StoredLog] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
     futures: list[FutureLog] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
 
-    def logs(self, config_of: Callable[[str], LogConfig], now_ms: int, expiration_ms: int) -> Iterator[StoredLog]:
-        """Its logs, with the values that `config_of` gives their topics and producer.id.expiration.ms."""
+    def stored(self, config_of: Callable[[str], LogConfig], now_ms: int, expiration_ms: int) -> Iterator[StoredLog]:
+        """Its logs, with the values that `config_of` gives their topics and producer.id.expiration.ms. OSError."""
         for (topic, partition), path in self.partitions.items():
+            config = config_of(topic)
             yield StoredLog(
                 path,
                 topic,
                 partition,
-                config_of(topic),
+                config,
                 now_ms,
                 clean=self.clean,
+                in_order=self._is_in_order((topic, partition), path, config),
                 recovery_point=self.recovery_points.get((topic, partition), 0),
                 log_start_offset=self.start_offsets.get((topic, partition), 0),
                 producer_expiration_ms=expiration_ms,
             )
 
-    def jobs(self, logs: Iterable[StoredLog]) -> Iterator[RecoveryJob]:
-        """What has to be checked of these logs. OSError."""
-        for log in logs if not self.clean else ():
+    def _is_in_order(self, key: TopicPartition, path: str, config: LogConfig) -> bool:
+        """Whether a log is as a clean stop leaves it, by its names, and nobody has to know it at once. OSError."""
+        is_to_be_cleaned = config.compacted or key in self.cleaned  # a cleaner has to know how far it is clean
+        if not self.clean or key not in self.recovery_points or is_to_be_cleaned or not is_opened_in_a_moment(config):
+            return False
+        try:
+            names = self.directory.fs.names(path)
+        except OSError as error:
+            if error.errno in OUT_OF_DESCRIPTORS:
+                return False  # nobody knows; the others are looked at
+            raise
+        return is_in_order(names, self.recovery_points[key], self.start_offsets.get(key, 0))
+
+    def jobs(self) -> Iterator[RecoveryJob]:
+        """What has to be checked of its logs. OSError."""
+        for log in self.logs if not self.clean else ():
             size_bytes = unchecked_bytes(self.directory.fs, log.path, log.recovery_point)
             yield RecoveryJob(log_dir=self.directory.path, log=log, size_bytes=size_bytes)
+
+    def take(self, recovered: dict[str, Recovered]) -> None:
+        """Some of its logs were recovered: by path what became of them."""
+        for number, log in enumerate(self.logs):
+            if log.path in recovered:
+                self.logs[number] = replace(log, recovered=True)
+                self.cuts += recovered[log.path].cuts
+                self.directory.remarks += recovered[log.path].remarks
+
+
+def look_into_all(
+    directories: Sequence[LogDirectory],
+    config_of: Callable[[str], LogConfig],
+    now_ms: int,
+    expiration_ms: int,
+    recover: Recover | None,
+) -> list[FoundDirectory]:
+    """Look into those that work, and have `recover` do what it does of the recovery. One that fails goes offline."""
+    found: list[FoundDirectory] = []
+    jobs: list[RecoveryJob] = []
+    for directory in directories:
+        if directory.is_online:
+            try:
+                found.append(look_into(directory))
+                found[-1].logs += found[-1].stored(config_of, now_ms, expiration_ms)
+                if recover is not None:
+                    jobs += found[-1].jobs()
+            except OSError as error:
+                directory.fail(error)
+    if recover is not None and jobs:
+        recovered = recover(jobs)
+        for each in found:
+            each.take(recovered)
+    return found
 
 
 def look_into(directory: LogDirectory) -> FoundDirectory:
@@ -92,6 +149,7 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
         directory.was_left_clean,
         read_offsets(fs, f"{path}/{RECOVERY_POINTS}", directory.remarks),
         read_offsets(fs, f"{path}/{LOG_START_OFFSETS}", directory.remarks),
+        cleaned=read_offsets(fs, f"{path}/{CLEANER_OFFSETS}", []),  # what is wrong with it, the cleaner says
     )
     for entry in fs.list(path):
         if not entry.is_directory:

@@ -107,7 +107,7 @@ def opened(log_dir: Path) -> tuple[LogManager, PartitionLog]:
     manager.load(lambda topic: CONFIG, T0)
     assert manager.directories[0].is_online
     assert not manager.refused
-    log = manager.get("orders", 0)
+    log = manager.open("orders", 0)
     assert log is not None
     return manager, log
 

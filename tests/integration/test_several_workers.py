@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.cores.placement import worker_of
 from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
@@ -239,6 +240,32 @@ def test_the_owners_death_is_that_of_all(tmp_path: Path) -> None:
         assert values(again, "t", 6) == [[b"v%d" % index] for index in range(6)]
         assert again.stop() == 0
         assert (tmp_path / "logs/.kafka_cleanshutdown").exists()
+
+
+def test_after_a_clean_stop_each_worker_opens_its_logs_later(tmp_path: Path) -> None:
+    """Its own, beside its clients; one that is not as it was closed, a process of its own repairs."""
+    broker = WorkersBroker(tmp_path)
+    broker.client().create_topic("t", 6)
+    for index in range(6):
+        write(broker, "t", index, b"v%d" % index)
+    assert broker.stop() == 0
+    damaged = next(index for index in range(6) if worker_of("t", index, 2) == 1)
+    path = broker.log_dir / f"t-{damaged}/{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-1])
+    before = len(broker.output)
+    broker.start()
+    assert until(lambda: write(broker, "t", damaged, b"new")) == 1
+    expected = [[b"new" if index == damaged else b"v%d" % index] for index in range(6)]
+    assert until(lambda: values(broker, "t", 6)) == expected
+    deadline = time.monotonic() + 60
+    while broker.output[before:].count("All logs are open") < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    opened = [line for line in broker.output[before:].splitlines() if "All logs are open" in line]
+    assert len([line for line in opened if "[worker 1]" in line]) == 1
+    assert "[worker 1]" in next(line for line in broker.output.splitlines() if "until it is repaired" in line)
+    assert broker.stop() == 0
+    assert (broker.log_dir / ".kafka_cleanshutdown").exists()
 
 
 def test_one_worker_is_one_process(tmp_path: Path) -> None:

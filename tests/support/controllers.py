@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +16,7 @@ from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from protocol.errors import ErrorCode
 from protocol.schema import Api, Struct
+from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 from tests.support.fake_loop import FakeLoop
 from tests.support.images import DIRECTORY, cluster
@@ -50,7 +51,6 @@ class HostedPartition:
     config: LogConfig
     leader_epoch: int
     online: bool = True
-    log: Any = field(default_factory=lambda: SimpleNamespace(directory=SimpleNamespace(path="/logs")))
 
 
 class MemoryPartitions:
@@ -73,6 +73,9 @@ class MemoryPartitions:
 
     def note_elsewhere(self, topic: str, topic_id: bytes, index: int) -> None:
         self.elsewhere.add((topic, index))
+
+    def directory_of(self, partition: HostedPartition) -> LogDirectory | None:
+        return LogDirectory("/logs") if partition.online else None
 
     def lead(self, partition: HostedPartition, leader_epoch: int) -> None:
         partition.leader_epoch = leader_epoch

@@ -90,7 +90,9 @@ class DataBroker:
         *,
         directories: int = 1,
         fs: FileSystem = LOCAL,
+        may_wait: bool = False,
     ) -> None:
+        """`may_wait`: logs that are in order are opened when they are asked for."""
         values = {**DEFAULTS, **(settings or {})}
         self.config = SimpleNamespace(
             get_int=values.__getitem__,
@@ -108,7 +110,7 @@ class DataBroker:
         self.purgatory = Purgatory(self.timers, Turn(self.loop.call_soon))
         self.logs = LogManager([str(directory / f"data{number}") for number in range(directories)], fs=fs)
         self.logs.lock()
-        self.logs.load(lambda topic: LogConfig(), self.clock.now_ms())
+        self.logs.load(lambda topic: LogConfig(), self.clock.now_ms(), may_wait=lambda directory, stored: may_wait)
         self.partitions = Partitions(self.logs, 1, self.clock, self.purgatory.check_soon)
         self.fetch_sessions = FetchSessions(100, self.partitions.topic_name, self.clock.monotonic_ms)
         self.background = InstantBackground(self.logs, self.config, self.loop, self.timers, self.clock)

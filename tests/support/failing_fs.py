@@ -19,6 +19,7 @@ CALLS = (
     "modified_ms",
     "sync",
     "sync_path",
+    "names",
     "list",
     "read_file",
     "rename",

@@ -75,7 +75,7 @@ class Scenario:
     def open(self) -> None:
         self.manager = LogManager([str(self.log_dir)], fs=self.fs)
         self.manager.lock()
-        self.manager.load(lambda topic: self.config, T0)
+        self.manager.load(lambda topic: self.config, T0, may_wait=lambda directory, stored: True)
         [directory] = self.manager.directories
         if directory.failure is not None:
             raise LogOffline(directory.path, directory.failure)
@@ -86,7 +86,7 @@ class Scenario:
         self.topics.append(topic)
 
     def log(self, topic: Topic) -> PartitionLog:
-        found = self.manager.get(topic.name, 0)
+        found = self.manager.open(topic.name, 0)
         assert found is not None
         return found
 
@@ -168,7 +168,7 @@ class Scenario:
         assert not manager.refused, "P8: the next start needs nobody"
         for topic in self.topics:
             if topic.made <= moment and (topic.deleted is None or topic.deleted > moment):
-                self._check_topic(topic, manager.get(topic.name, 0), promised(topic))
+                self._check_topic(topic, manager.open(topic.name, 0), promised(topic))
         manager.close(T0)
 
     def _check_topic(self, topic: Topic, log: PartitionLog | None, promised: int) -> None:

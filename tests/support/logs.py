@@ -11,9 +11,10 @@ from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
+from storage.log_manager import LogManager
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 
 T0 = 1_700_000_000_000
 
@@ -22,8 +23,16 @@ def open_log(
     root: Path, config: LogConfig | None = None, *, fs: FileSystem = LOCAL, now_ms: int = T0, **left: Any
 ) -> PartitionLog:
     """The log orders-0 in `root`, `left` as its last broker left it: fields of a StoredLog."""
+    fs.make_directory(f"{root}/orders-0")
     directory = LogDirectory(str(root), fs, jitter=lambda limit: limit // 2)
     return load_log(directory, StoredLog(f"{root}/orders-0", "orders", 0, config or LogConfig(), now_ms, **left))
+
+
+def opened(manager: LogManager, topic: str, partition: int = 0) -> PartitionLog:
+    """A log that is there, opened if it has waited for that."""
+    log = manager.open(topic, partition)
+    assert log is not None
+    return log
 
 
 def batch(*values: bytes | None, timestamp: int = T0, key: bytes | None = None, **header: Any) -> bytearray:

@@ -325,3 +325,21 @@ def test_a_task_that_cannot_be_applied_keeps_nobody_waiting(caplog: pytest.LogCa
 
     assert (applied, done.done) == (["sound"], True)
     assert [str(record.exc_info[1]) for record in caplog.records if record.exc_info] == ["mine"]
+
+
+def test_retention_passes_over_no_log_that_is_opened_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It opens none itself; what waits on has its turn in a later round."""
+    made = DataBroker(tmp_path)
+    made.topic("t", 20)
+    made.close()
+    broker = DataBroker(tmp_path, may_wait=True)
+    for index in range(8):
+        broker.logs.open("t", index)
+    looked_at: list[int] = []
+    monkeypatch.setattr(broker.logs, "retention_task", lambda log, now_ms: looked_at.append(log.partition))
+    broker.background.retain()
+    broker.logs.open("t", 15)
+    broker.settle()
+    assert sorted(looked_at) == [*range(8), 15]
+    assert len(broker.logs.unopened) == 11
+    broker.close()

@@ -13,9 +13,9 @@ from broker.metadata_log import TOPIC, MetadataLog
 from storage.errors import LogOffline
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.failing_fs import FailingFileSystem
 from tests.support.logs import T0, append, batch
 
@@ -32,6 +32,7 @@ def fs() -> FailingFileSystem:
 @pytest.fixture
 def metadata_log(fs: FailingFileSystem, tmp_path: Path) -> MetadataLog:
     path = tmp_path / f"{TOPIC}-0"
+    path.mkdir()
     log = load_log(LogDirectory(str(tmp_path), fs), StoredLog(str(path), TOPIC, 0, LogConfig(), T0))
     append(log, batch(b"a record"))
     return MetadataLog(log)

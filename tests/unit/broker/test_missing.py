@@ -23,7 +23,7 @@ from storage.checkpoints import read_meta_properties
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 from tests.support.launch import picture
-from tests.support.logs import append, batch, read_all
+from tests.support.logs import append, batch, opened, read_all
 
 TOPIC_ID = b"topic-id-of-16-b"
 
@@ -201,13 +201,13 @@ def test_a_log_that_comes_back_from_where_its_partition_moved_away_is_set_aside(
 ):
     """Its disk failed before it could be removed; what goes on has removed since what it ends with."""
     node = start(root)
-    append(node.logs.logs["m", 0], batch(b"in use"))
-    append(node.logs.logs["m", 1], batch(b"else"))
+    append(opened(node.logs, "m", 0), batch(b"in use"))
+    append(opened(node.logs, "m", 1), batch(b"else"))
     node.close(4000)
     shutil.copytree(root / "b/m-1", root / "b/m-0")  # other records, of the same topic
     node = start(root)
-    assert [record.value for record in read_all(node.logs.logs["m", 0])] == [b"in use"]
-    assert node.logs.logs["m", 0].path == f"{root}/a/m-0"
+    assert [record.value for record in read_all(opened(node.logs, "m", 0))] == [b"in use"]
+    assert opened(node.logs, "m", 0).path == f"{root}/a/m-0"
     assert len([*root.glob("b/m-0.*-stray")]) == 1
     assert any("is kept as -stray" in message for message in caplog.messages)
     node.close(5000)

@@ -14,6 +14,7 @@ from metadata.image import ResourceType
 from protocol.messages.cluster_metadata import ConfigRecord, FeatureLevelRecord, RemoveTopicRecord
 from storage.errors import DirectoryRefused
 from tests.support.failing_fs import FailingFileSystem
+from tests.support.logs import opened
 from tests.support.metadata_log import CLEAN_SHUTDOWN
 from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, state, take_snapshot, write
 
@@ -51,7 +52,7 @@ def test_restart_finds_everything(tmp_path: Path):
     assert again.metadata_log.epoch == 2
     assert again.broker_epoch > node.broker_epoch
     assert (partition.leader, partition.leader_epoch) == (1, 2)
-    assert again.logs.logs["orders", 0].config.retention_ms == 5
+    assert opened(again.logs, "orders").config.retention_ms == 5
     again.close(4000)
 
 
@@ -97,7 +98,7 @@ def test_directory_of_kafka_goes_on(tmp_path: Path):
 
     assert (node.cluster_id, node.metadata_log.epoch) == ("AAAAAAAAQACAAAAAAAAAAQ", 2)
     assert len(node.image.topics_by_name) == 22
-    assert node.logs.logs["idem", 0].log_end_offset == 72
+    assert opened(node.logs, "idem").log_end_offset == 72
     assert {(p.leader, p.leader_epoch) for t in node.image.topics_by_name.values() for p in t.partitions.values()} == {
         (1, 2)
     }
@@ -238,7 +239,7 @@ def test_dynamic_configuration_is_in_force(tmp_path: Path):
     node.close(3000)
     again = start(tmp_path)
 
-    assert again.logs.logs["orders", 0].config.retention_ms == 77
+    assert opened(again.logs, "orders").config.retention_ms == 77
     again.close(4000)
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from metadata.framing import new_record
 from metadata.placement import new_partition
-from protocol.messages.cluster_metadata import RemoveTopicRecord, TopicRecord
+from protocol.messages.cluster_metadata import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
+from tests.support.logs import opened
 from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, write
 
 
@@ -21,7 +22,7 @@ def test_log_that_no_topic_has_is_set_aside(tmp_path: Path):
     node.close(3000)
     again = start(tmp_path)
 
-    assert list(again.logs.logs) == [("orders", 0)]
+    assert (list(again.logs.logs), list(again.logs.unopened)) == ([], [("orders", 0)])
     assert len(list(tmp_path.glob("lost-0.*-stray"))) == 1
     assert len(list(tmp_path.glob("orders-5.*-stray"))) == 1
     again.close(4000)
@@ -53,7 +54,7 @@ def test_log_whose_topic_id_has_a_flipped_bit_is_adopted(tmp_path: Path, bit: in
         data[position] ^= 1 << bit
         path.write_bytes(data)
         node = start(tmp_path)
-        assert node.logs.logs["orders", 0].topic_id == TOPIC_ID
+        assert opened(node.logs, "orders").topic_id == TOPIC_ID
         node.close(3000)
     assert not list(tmp_path.glob("*-stray"))
 
@@ -72,7 +73,7 @@ def test_log_without_its_topic_id_is_adopted(tmp_path: Path, content: str | None
     again = start(tmp_path)
 
     assert file.read_text() == before
-    assert again.logs.logs["orders", 0].topic_id == TOPIC_ID
+    assert opened(again.logs, "orders").topic_id == TOPIC_ID
     crash(again)
 
 
@@ -112,4 +113,18 @@ def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):
     again = start(tmp_path)
 
     assert again.logs.logs == {}
+    again.close(4000)
+
+
+def test_log_whose_replica_is_elsewhere_is_set_aside(tmp_path: Path):
+    """Though its topic is there, with this partition."""
+    node = start(tmp_path)
+    an_orders_topic(node)
+    moved = {"isr": [2], "leader": 2, "replicas": [2], "removing_replicas": [], "adding_replicas": []}
+    write(node, new_record(30, PartitionChangeRecord, partition_id=0, topic_id=TOPIC_ID, **moved))
+    node.close(3000)
+    again = start(tmp_path)
+
+    assert (list(again.logs.logs), list(again.logs.unopened)) == ([], [])
+    assert len(list(tmp_path.glob("orders-0.*-stray"))) == 1
     again.close(4000)

@@ -9,11 +9,11 @@ import pytest
 from broker import recovery
 from broker.progress import Progress
 from broker.recovery import recover
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.recovery.job import Recovered, RecoveryJob
 from storage.recovery.segment import Cut
-from storage.recovery.stored_log import StoredLog
 from tests.support.logs import T0, append, batch, idempotent, read_all
 
 CONFIG = LogConfig(segment_bytes=2000)

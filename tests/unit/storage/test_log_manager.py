@@ -37,8 +37,8 @@ def test_logs_are_found_again_after_a_clean_stop(tmp_path: Path) -> None:
         ("with-dash.and_more", 1): (0, 1, TOPIC_ID),
         ("with-dash.and_more", 2): (1, 2, TOPIC_ID),
     }
-    assert manager.get("with-dash.and_more", 2) is manager.logs["with-dash.and_more", 2]
-    assert manager.get("none", 0) is None
+    assert manager.open("with-dash.and_more", 2) is manager.logs["with-dash.and_more", 2]
+    assert manager.open("none", 0) is None
     killed(manager)
 
 

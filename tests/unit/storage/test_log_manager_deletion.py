@@ -8,10 +8,10 @@ from protocol.records.record import iter_records
 from storage.checkpoints import read_offsets
 from storage.errors import LogOffline
 from storage.fs import LOCAL
+from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.log_managers import TOPIC_ID, do, killed, started
 from tests.support.logs import T0, append, batch, read_all
 
@@ -56,6 +56,7 @@ def test_a_log_that_is_nobodys_is_closed_too(tmp_path: Path) -> None:
     """As the metadata log, whose owner opens it: complete, in no checkpoint file, and not found by the next start."""
     stored = StoredLog(f"{tmp_path}/__cluster_metadata-0", "__cluster_metadata", 0, LogConfig(), T0)
     manager = started(tmp_path)
+    LOCAL.make_directory(stored.path)
     log = load_log(manager.directories[0], stored)
     append(log, batch(b"first"))
     manager.close(T0, others=[log])

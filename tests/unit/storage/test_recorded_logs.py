@@ -9,9 +9,9 @@ from protocol.records.record import iter_records
 from storage.append.rules import AppendOrigin
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.dump_log import LOGS, dumped_logs
 from tests.support.logs import open_log
 from tests.support.placed import patch_in_place

@@ -12,9 +12,11 @@ import pytest
 from broker.coordinators import ending
 from broker.coordinators.ending import LONGEST_RETRY_MS, RETRY_MS
 from broker.coordinators.markers import Marker, append_marker
+from broker.partition import OfflineLog
 from coordinator.placement import partition_for
 from coordinator.transaction.shard import TransactionShard
 from protocol.errors import ErrorCode
+from storage.errors import LogOffline
 from tests.support.txn_broker import TxnBroker
 
 T0, T1 = ("t", 0), ("t", 1)
@@ -61,6 +63,19 @@ def test_partition_that_cannot_take_its_marker_is_asked_less_and_less(broker: Tx
     assert waits == [200, 400, 800, 1_600, 3_200, 6_400] + [LONGEST_RETRY_MS] * 4
     broker.partition(*T0).isr = broker.partition(*T0).replicas
     broker.advance(LONGEST_RETRY_MS)
+    assert broker.client.describe("x").startswith("CompleteCommit")
+
+
+def test_partition_whose_log_waits_to_be_opened_has_its_marker_later(broker: TxnBroker):
+    """Others come first after a start: see UnopenedPartition."""
+    partition = broker.partition(*T0)
+    waiting = OfflineLog(*T0, partition.topic_id, partition.log.config, LogOffline("t-0", "is opened in a moment"))
+    opened = partition.log
+    partition.go_on_with(waiting)
+    broker.client.end("x", ("P0", 0), True, 5)
+    assert broker.client.describe("x").startswith("PrepareCommit")
+    partition.go_on_with(opened)
+    broker.advance(RETRY_MS)
     assert broker.client.describe("x").startswith("CompleteCommit")
 
 

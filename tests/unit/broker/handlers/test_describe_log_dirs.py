@@ -65,3 +65,47 @@ def test_a_directory_that_failed(broker: DataBroker) -> None:
 
     assert (first.error_code, first.topics, first.total_bytes) == (ErrorCode.KAFKA_STORAGE_ERROR, [], -1)
     assert second.error_code == ErrorCode.NONE
+
+
+def after_a_clean_stop(broker: DataBroker, tmp_path: Path) -> DataBroker:
+    """The same partitions, of which none is open."""
+    broker.close()
+    again = DataBroker(tmp_path, {"cordoned.log.dirs": ()}, directories=2, may_wait=True)
+    again.topic("a", 2, is_new=False)
+    again.topic("b", 1, topic_id=b"b" * 16, is_new=False)
+    assert len(again.logs.unopened) == 3
+    return again
+
+
+@pytest.mark.parametrize("wanted", [None, [DescribableLogDirTopic(topic="a", partitions=[0, 1])]])
+def test_logs_that_wait_are_told_and_not_opened(
+    broker: DataBroker, tmp_path: Path, wanted: list[DescribableLogDirTopic] | None
+) -> None:
+    """Ten thousand of them would hold the loop for seconds."""
+
+    def sizes(of: DataBroker) -> set[tuple[str, str, int, int]]:
+        return {
+            (result.log_dir, topic.name, each.partition_index, each.partition_size)
+            for result in of.call(DESCRIBE_LOG_DIRS, 1, topics=wanted).results
+            for topic in result.topics
+            for each in topic.partitions
+        }
+
+    before = sizes(broker)
+    again = after_a_clean_stop(broker, tmp_path)
+    assert sizes(again) == before
+    assert len(again.logs.unopened) == 3
+    again.logs.open("a", 0)
+    assert sizes(again) == before
+    again.close()
+
+
+def test_a_directory_that_fails_as_one_looks_into_it(broker: DataBroker, tmp_path: Path) -> None:
+    """It answers that, and not with part of its partitions."""
+    again = after_a_clean_stop(broker, tmp_path)
+    shutil.rmtree(tmp_path / "data0/a-0")
+    first, second = again.call(DESCRIBE_LOG_DIRS, 5, topics=None).results
+
+    assert (first.error_code, first.topics, first.total_bytes) == (ErrorCode.KAFKA_STORAGE_ERROR, [], -1)
+    assert [topic.name for topic in second.topics] == ["a"]
+    again.close()

@@ -12,9 +12,9 @@ from protocol.records.record import iter_records
 from storage.cleaner.round import clean
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from storage.segment.files import CLEANED_SUFFIX, SUFFIXES
 from tests.support.cleaning import job_for
 from tests.support.dump_log import LOGS

@@ -11,6 +11,7 @@ from storage.append.rules import AppendOrigin
 from storage.errors import CorruptFile, UnexpectedAppendOffset
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.moves.copy import (
@@ -25,7 +26,6 @@ from storage.moves.copy import (
     pieces_from,
 )
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.logs import T0, append, batch, idempotent, marker, open_log, read_all
 from tests.support.recorded_logs import copied as copied_logs
 

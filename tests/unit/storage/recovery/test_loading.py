@@ -10,10 +10,10 @@ import pytest
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX, LogConfig
 from storage.producers.snapshot import read_snapshot
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.dump_log import LOGS
 from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log, read_all
 from tests.support.recorded_logs import NOW_MS, copied

@@ -8,11 +8,11 @@ import pytest
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.open_files import OpenFiles
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
-from storage.recovery.stored_log import StoredLog
 from storage.segment.scan import WHOLE_WINDOW
 from tests.support.logs import T0, append, batch, crash, open_log, read_all, sized
 

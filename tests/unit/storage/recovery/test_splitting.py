@@ -7,9 +7,9 @@ import pytest
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
 from storage.log_config import INT_MAX, LogConfig
 from storage.recovery.loading import load_log
-from storage.recovery.stored_log import StoredLog
 from tests.support.failing_fs import Died, FailingFileSystem
 from tests.support.log_rules import check_rules
 from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log

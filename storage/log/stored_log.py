@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 
@@ -16,6 +18,7 @@ class StoredLog:
     `recovered` since, which is checked but not forced to the disk. `gapless_from`: above that offset a segment is cut
     off, too, that does not begin where the one before it ends: after a power loss the end of that one may be missing
     while the next is there.
+    `in_order`: it was closed in order, and by the names of its files it is as it was then (recovery/order.py).
     """
 
     path: str
@@ -24,8 +27,30 @@ class StoredLog:
     config: LogConfig
     now_ms: int
     clean: bool = False
+    in_order: bool = False
     recovered: bool = False
     recovery_point: int = 0
     log_start_offset: int = 0
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     gapless_from: int | None = None
+
+    @property
+    def was_closed(self) -> bool:
+        """Whether its recovery point is where a clean stop has left its end."""
+        return self.clean or self.in_order
+
+
+class UnopenedLog(NamedTuple):
+    """A log that waits to be opened. Until then it ends where a clean stop left it.
+
+    `offline`: why it cannot be opened, for good or while it is being repaired; None: it can.
+    """
+
+    directory: LogDirectory
+    stored: StoredLog
+    offline: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why it, or its directory, is offline."""
+        return self.directory.failure or self.offline

@@ -1,0 +1,59 @@
+"""What files tell of a log by their names."""
+
+import pytest
+
+from storage.recovery.order import is_in_order
+
+FIRST, SECOND = f"{0:020d}", f"{7:020d}"
+CLOSED = {
+    f"{FIRST}.log",
+    f"{FIRST}.index",
+    f"{FIRST}.timeindex",
+    f"{FIRST}.txnindex",
+    f"{SECOND}.log",
+    f"{SECOND}.index",
+    f"{SECOND}.timeindex",
+    f"{9:020d}.snapshot",
+    "leader-epoch-checkpoint",
+    "partition.metadata",
+    f"{FIRST}.log.497.corrupt",
+    "notes.txt",
+}
+
+
+def test_a_closed_log() -> None:
+    """What recovery has put aside, and what people have put there, does not matter."""
+    assert is_in_order(CLOSED, 9, 0)
+    assert is_in_order(CLOSED, 9, 8)
+
+
+@pytest.mark.parametrize(
+    "missing", sorted(CLOSED - {f"{FIRST}.txnindex", "partition.metadata", f"{FIRST}.log.497.corrupt", "notes.txt"})
+)
+def test_a_log_that_lacks_a_file(missing: str) -> None:
+    """An index without records is out of order, too."""
+    assert not is_in_order(CLOSED - {missing}, 9, 0)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [f"{FIRST}.log.deleted", f"{FIRST}.log.cleaned", f"{FIRST}.index.swap", "leader-epoch-checkpoint.tmp"]
+    + [f"{3:020d}{suffix}" for suffix in (".log", ".index", ".timeindex", ".txnindex")],
+)
+def test_a_log_with_something_unfinished(more: str) -> None:
+    """Or with part of a segment."""
+    assert not is_in_order(CLOSED | {more}, 9, 0)
+
+
+def test_a_log_without_records_needs_nothing_derived_from_them() -> None:
+    """It begins where it ends: at its first segment, or at its log start offset."""
+    empty = {f"{SECOND}.log", f"{SECOND}.index", f"{SECOND}.timeindex"}
+    assert is_in_order(empty, 7, 0)
+    assert is_in_order(empty, 9, 9)
+    assert not is_in_order(empty, 9, 0)
+    assert not is_in_order(set(), 0, 0)
+
+
+def test_a_log_of_many_files() -> None:
+    """It takes a while to open."""
+    assert not is_in_order(CLOSED | {f"{number}.corrupt" for number in range(500)}, 9, 0)

@@ -1,0 +1,314 @@
+"""Logs that are opened when somebody asks for them first: what is known of them until then, and what opens them."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from storage.checkpoints import read_offsets
+from storage.errors import LogOffline, StorageError
+from storage.fs import FileSystem
+from storage.log_config import LogConfig
+from storage.log_manager import LogManager
+from tests.support.logs import T0, append, batch, opened
+
+TOPIC_ID = bytes(range(16))
+KEYS = [("t", number) for number in range(3)]
+
+
+class Watched(FileSystem):
+    """Tells which paths were listed, and may be out of order."""
+
+    def __init__(self) -> None:
+        self.listed: list[str] = []
+        self.failure: Exception | None = None
+
+    def fail(self):  # type: ignore[no-untyped-def]
+        raise OSError(errno.EMFILE, "too many open files")
+
+    def list(self, path: str):  # type: ignore[no-untyped-def]
+        self.listed.append(path)
+        if self.failure is not None:
+            raise self.failure
+        return super().list(path)
+
+
+def started(
+    *roots: Path,
+    lazily: bool = True,
+    fs: FileSystem | None = None,
+    config: LogConfig | None = None,
+    on_remark: Callable[[str], None] = print,
+) -> LogManager:
+    manager = LogManager([str(root) for root in roots], fs=fs or FileSystem(), on_remark=on_remark)
+    manager.lock()
+    manager.load(lambda topic: config or LogConfig(), T0, may_wait=lambda directory, stored: lazily)
+    return manager
+
+
+def killed(manager: LogManager) -> None:
+    for log in manager.logs.values():
+        log.close_files()
+    manager.unlock()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three partitions of as many records as their number says, and one more; the first of partition 2 is deleted."""
+    manager = started(tmp_path)
+    for topic, number in KEYS:
+        log = manager.create(topic, number, TOPIC_ID, LogConfig(), T0)
+        for _ in range(number + 1):
+            append(log, batch())
+    manager.logs["t", 2].delete_records(1)
+    manager.close(T0)
+    return tmp_path
+
+
+def test_a_clean_start_looks_into_no_partition(root: Path) -> None:
+    """What is asked for is opened, and nothing else; its directory counts all of them."""
+    fs = Watched()
+    manager = started(root, fs=fs)
+    assert fs.listed == [str(root)], "but for the names of files"
+    assert (manager.logs, set(manager.unopened)) == ({}, set(KEYS))
+
+    log = opened(manager, "t", 2)
+    assert fs.listed == [str(root), f"{root}/t-2"]
+    assert (log.log_start_offset, log.log_end_offset, log.recovery_point, log.topic_id) == (1, 3, 3, TOPIC_ID)
+    assert manager.open("t", 2) is log
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[2]}, set(KEYS[:2]))
+    assert manager.directories[0].log_count == 3
+    assert manager.open("none", 0) is None
+    manager.close(T0)
+
+
+def test_what_nobody_asked_for_stays_as_it_was(root: Path) -> None:
+    """Checkpoints say the same of it, while the broker runs and after it: a stop has nothing to write."""
+    names = "recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"
+    before = [read_offsets(FileSystem(), f"{root}/{name}") for name in names]
+    assert before == [{KEYS[0]: 1, KEYS[1]: 2, KEYS[2]: 3}, {KEYS[0]: 1, KEYS[1]: 2, KEYS[2]: 3}, {KEYS[2]: 1}]
+    manager = started(root)
+    append(opened(manager, "t", 1), batch())
+    for task in manager.checkpoint_tasks():
+        task.run()
+        task.apply()
+    assert read_offsets(FileSystem(), f"{root}/{names[0]}") == before[0]
+    files = {path: path.stat().st_mtime_ns for path in root.glob("t-[02]/*")}
+    manager.close(T0)
+
+    assert read_offsets(FileSystem(), f"{root}/{names[0]}") == before[0] | {KEYS[1]: 3}
+    assert read_offsets(FileSystem(), f"{root}/{names[2]}") == before[2]
+    assert files == {path: path.stat().st_mtime_ns for path in root.glob("t-[02]/*")}
+    manager = started(root)
+    assert opened(manager, "t", 2).log_start_offset == 1
+    manager.close(T0)
+
+
+def test_after_a_crash_nothing_waits(root: Path) -> None:
+    """Also not what the life before had not opened: it is as its stop has left it. What that has written is found."""
+    manager = started(root)
+    append(opened(manager, "t", 1), batch())
+    for task in manager.checkpoint_tasks():
+        task.run()
+        task.apply()
+    killed(manager)
+    manager = started(root)
+    assert not manager.unopened
+    assert {
+        key: (log.log_start_offset, log.recovery_point, log.log_end_offset) for key, log in manager.logs.items()
+    } == {KEYS[0]: (0, 1, 1), KEYS[1]: (0, 2, 3), KEYS[2]: (1, 3, 3)}
+    manager.close(T0)
+
+
+def test_what_has_to_be_known_at_once_does_not_wait(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Logs for a cleaner, logs whose end no checkpoint tells, partitions that are there twice, and if not asked for."""
+    manager = started(root, config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    assert (len(manager.logs), manager.unopened) == (3, {})
+    manager.close(T0)
+    (root / "recovery-point-offset-checkpoint").write_text("0\n1\nt 1 2\n")
+    manager = started(root)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[0], KEYS[2]}, {KEYS[1]})
+    manager.close(T0)
+    other = tmp_path_factory.mktemp("other")
+    manager = started(other)
+    manager.create("t", 1, TOPIC_ID, LogConfig(), T0)
+    manager.close(T0)
+    manager = started(root, other)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
+    manager.close(T0)
+    manager = started(root, lazily=False)
+    assert len(manager.logs) == 3
+    manager.close(T0)
+
+
+def test_a_log_of_many_files_does_not_wait(root: Path) -> None:
+    """To open it takes longer than others may have to wait for it later."""
+    for number in range(500):
+        (root / f"t-1/{number:020d}.log.0.corrupt").touch()
+    manager = started(root)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
+    manager.close(T0)
+
+
+def test_a_log_with_an_index_of_few_entries_does_not_wait(root: Path) -> None:
+    """Its end is further behind the last of them."""
+    manager = started(root, config=LogConfig(index_interval_bytes=1 << 20))
+    assert (len(manager.logs), manager.unopened) == (3, {})
+    manager.close(T0)
+
+
+def test_an_error_of_the_disk_takes_the_directory_offline(root: Path) -> None:
+    """From then on nothing of it can be opened."""
+    fs = Watched()
+    manager = started(root, fs=fs)
+    fs.failure = OSError(errno.EIO, "input/output error")
+    with pytest.raises(LogOffline, match="input/output error"):
+        manager.open("t", 0)
+    fs.failure = None
+    assert not manager.directories[0].is_online
+    with pytest.raises(LogOffline, match="input/output error"):
+        manager.open("t", 1)
+    killed(manager)
+
+
+def test_a_lack_of_descriptors_is_over_some_time(root: Path) -> None:
+    """The log waits on."""
+    fs = Watched()
+    manager = started(root, fs=fs)
+    fs.failure = OSError(errno.EMFILE, "too many open files")
+    with pytest.raises(LogOffline, match="too many open files"):
+        manager.open("t", 0)
+    fs.failure = None
+    assert opened(manager, "t", 0).log_end_offset == 1
+    manager.close(T0)
+
+
+@pytest.mark.parametrize("error", [StorageError("strange"), ValueError("strange")])
+def test_a_log_that_cannot_be_opened_is_offline_alone(root: Path, error: Exception) -> None:
+    """It is told once and not tried again, the checkpoints go on about it, and it may be deleted."""
+    fs = Watched()
+    remarks: list[str] = []
+    manager = started(root, fs=fs, on_remark=remarks.append)
+    fs.failure = error
+    raised = []
+    for _ in range(3):
+        with pytest.raises(LogOffline, match=f"{type(error).__name__}: strange") as caught:
+            manager.open("t", 0)
+        raised.append(caught.value)
+        fs.failure = None
+    assert remarks == [f"A log is offline: {root}/t-0 is offline: {type(error).__name__}: strange"]
+    assert len(set(map(id, raised))) == 3, "one that is raised again has a longer traceback each time"
+    assert set(manager.refused) == {KEYS[0]}
+    manager.delete("t", 0, "0" * 32, T0)
+    assert (root / f"t-0.{'0' * 32}-delete").exists()
+    assert (set(manager.unopened), manager.refused) == (set(KEYS[1:]), {})
+    manager.close(T0)
+    assert set(read_offsets(FileSystem(), f"{root}/recovery-point-offset-checkpoint")) == set(KEYS[1:])
+
+
+def test_one_that_waits_is_deleted_and_configured_like_others(root: Path) -> None:
+    """Without being opened; what is expired goes with the values that it was given last."""
+    fs = Watched()
+    manager = started(root, fs=fs)
+    manager.delete("t", 0, "0" * 32, T0)
+    manager.configure("t", 1, LogConfig(retention_ms=1))
+    manager.configure("none", 1, LogConfig(retention_ms=1))
+    assert fs.listed == [str(root)]
+    assert manager.directories[0].log_count == 2
+
+    assert opened(manager, "t", 1).log_end_offset == 2
+    assert len(list(manager.retention_tasks(T0 + 1000))) == 1
+    assert opened(manager, "t", 1).log_start_offset == 2
+    manager.configure("t", 1, LogConfig(retention_ms=7))
+    assert manager.logs["t", 1].config.retention_ms == 7
+    assert opened(manager, "t", 2).log_start_offset == 1
+    assert manager.create("t", 0, b"n" * 16, LogConfig(), T0).log_end_offset == 0
+    manager.close(T0)
+
+
+def test_what_waits_is_given_where_a_log_is_to_be_made(root: Path) -> None:
+    """A new partition goes elsewhere only if there is none of that name."""
+    manager = started(root)
+    assert manager.create("t", 2, TOPIC_ID, LogConfig(), T0, is_new=False).log_end_offset == 3
+    manager.close(T0)
+
+
+def test_what_a_cleaner_knows_does_not_wait(root: Path) -> None:
+    """Though it is not compacted any more."""
+    (root / "cleaner-offset-checkpoint").write_text("0\n1\nt 1 1\n")
+    manager = started(root)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
+    manager.close(T0)
+
+
+@pytest.mark.parametrize("name", [".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"])
+def test_what_lacks_a_file_is_mended_at_the_start(root: Path, name: str) -> None:
+    """That may take a minute: nobody is to wait for it later."""
+    for path in (root / "t-1").glob(f"*{name}"):
+        path.unlink()
+    manager = started(root)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
+    assert manager.logs["t", 1].log_end_offset == 2
+    manager.close(T0)
+
+
+@pytest.mark.parametrize("ending", [".deleted", ".cleaned", ".swap"])
+def test_what_was_interrupted_is_finished_at_the_start(root: Path, ending: str) -> None:
+    """It takes seconds to remove a segment of a gigabyte."""
+    segment = root / "t-1/00000000000000000000.log"
+    (root / f"t-1/{segment.name}{ending}").write_bytes(segment.read_bytes())
+    manager = started(root)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
+    assert not (root / f"t-1/{segment.name}{ending}").exists()
+    manager.close(T0)
+
+
+@pytest.mark.parametrize("gone", ["t-1", ""])
+def test_a_directory_that_is_gone_is_not_made_anew(
+    root: Path, gone: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A disk that was unmounted: a log that begins at offset 0 would give offsets twice."""
+    manager = started(root)
+    (root / gone).rename(tmp_path_factory.mktemp("elsewhere") / "t-1")
+    root.mkdir(exist_ok=True)
+    with pytest.raises(LogOffline, match="No such file"):
+        manager.open("t", 1)
+    assert not manager.directories[0].is_online
+    assert not (root / "t-1").exists()
+    killed(manager)
+
+
+def test_a_log_that_is_not_open_at_the_stop_stays_closed(root: Path) -> None:
+    """Its directory is marked as clean: nothing may be written to it any more."""
+    manager = started(root)
+    manager.close(T0)
+    with pytest.raises(LogOffline, match="the broker stops"):
+        manager.open("t", 1)
+
+
+def test_a_log_for_which_there_was_no_descriptor_at_the_start_waits(root: Path) -> None:
+    """It is opened when there are some."""
+    fs = Watched()
+    manager = started(root, fs=fs)
+    killed(manager)
+    manager = LogManager([str(root)], fs=fs)
+    manager.lock()
+    listed, fs.list = fs.list, lambda path: listed(path) if path == str(root) else fs.fail()  # type: ignore[method-assign]
+    fs.failure = None
+    manager.load(lambda topic: LogConfig(), T0, may_wait=lambda directory, stored: stored.partition != 2)
+    assert set(manager.unopened) == set(KEYS[:2])
+    fs.list = listed  # type: ignore[method-assign]
+    assert opened(manager, "t", 1).log_end_offset == 2
+    manager.close(T0)
+
+
+def test_a_lack_of_descriptors_while_names_are_listed_leaves_out_no_log(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is not known to be in order is opened."""
+    with monkeypatch.context() as patched:
+        patched.setattr(Watched, "names", lambda fs, path: fs.fail())
+        manager = started(root, fs=Watched())
+    assert (set(manager.logs), manager.unopened) == (set(KEYS), {})
+    manager.close(T0)
