@@ -318,7 +318,10 @@ def _is_known(image: MetadataImage, node_id: int, directory: LogDirectory, store
     registration = topic.partitions.get(stored.partition) if topic is not None else None
     if topic is None or registration is None or node_id not in registration.replicas:
         return False
-    return read_topic_id(directory.fs, stored.path) == topic.topic_id
+    try:
+        return read_topic_id(directory.fs, stored.path) == topic.topic_id
+    except OSError:  # cannot be read now: its name has to do, and its id is looked at when it is opened
+        return True
 
 
 def _take_out_strays(

@@ -71,7 +71,10 @@ class ReplicaMoves:
             partition = broker.partitions.get(*key)
             if partition is not None and not partition.online:
                 continue
-            topic_id = read_topic_id(future.directory.fs, future.path)
+            try:
+                topic_id = read_topic_id(future.directory.fs, future.path)
+            except OSError:  # for want of a descriptor: another start may know whose it is
+                continue
             is_wanted = (
                 partition is not None
                 and topic_id in (None, partition.topic_id)

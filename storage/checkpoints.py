@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
+from storage.open_files import OUT_OF_DESCRIPTORS
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -163,12 +164,19 @@ def write_clean_shutdown(fs: FileSystem, directory: str, broker_epoch: int) -> N
 
 
 def read_topic_id(fs: FileSystem, directory: str) -> bytes | None:
-    """The 16 bytes of a partition directory's topic id; None where the file is missing or damaged."""
+    """The 16 bytes of a partition directory's topic id; None where the file is missing or damaged.
+
+    OSError: for want of a descriptor nobody knows.
+    """
     try:
         text = fs.read_file(f"{directory}/{PARTITION_METADATA}", _TINY_BYTES).decode()
         values = dict(line.split(": ", 1) for line in text.splitlines())
         topic_id = base64.urlsafe_b64decode(values["topic_id"] + "==")
-    except (OSError, ValueError, KeyError):
+    except OSError as error:
+        if error.errno in OUT_OF_DESCRIPTORS:
+            raise
+        return None
+    except (ValueError, KeyError):
         return None
     return topic_id if len(topic_id) == 16 else None
 

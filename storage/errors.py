@@ -135,6 +135,10 @@ class LogOffline(StorageError):
         self.path, self.reason = path, reason
 
 
+class LogWaits(LogOffline):
+    """The log is opened in a moment, when others had their turn: ask again."""
+
+
 class CorruptFile(StorageError):
     """An index, checkpoint, snapshot or properties file that cannot be read: rebuilt or treated as missing."""
 
@@ -149,6 +153,10 @@ class NotInOrder(StorageError):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
         self.path, self.reason = path, reason
+
+
+class EndNotFound(NotInOrder):
+    """The same for one of which nothing is known to be wrong: it takes longer to find its end."""
 
 
 class DirectoryRefused(StorageError):

@@ -95,6 +95,9 @@ class FileSystem:
     def size(self, handle: int) -> int:
         return os.fstat(handle).st_size
 
+    def size_of(self, path: str) -> int:
+        return os.stat(path).st_size
+
     def modified_ms(self, handle: int) -> int:
         """When the file was last written to."""
         return os.fstat(handle).st_mtime_ns // 1_000_000

@@ -204,7 +204,7 @@ class LogManager:
             for checkpoint in self._checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
-            if mark_clean and directory.is_online:
+            if mark_clean and directory.is_online and not self.unopened.is_in_repair(directory):
                 directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 
@@ -236,12 +236,16 @@ class LogManager:
         if not online or (failed is not None and not is_new):
             assert failed is not None
             raise LogOffline(failed.path, failed.failure or "")
-        future = orphan(self.futures, topic, partition, topic_id)
-        if future is not None:
-            preferred = future.directory
         directory = preferred if preferred in online else min(online, key=lambda each: each.log_count)
-        path = f"{directory.path}/{topic}-{partition}"
-        if read_topic_id(self._fs, path) not in (None, topic_id):
+        try:
+            future = orphan(self.futures, topic, partition, topic_id)
+            if future is not None and future.directory in online:
+                directory = future.directory
+            path = f"{directory.path}/{topic}-{partition}"
+            found_id = read_topic_id(self._fs, path)
+        except OSError as error:  # for want of a descriptor: nobody knows what is there
+            raise directory.fail(error) from error
+        if found_id not in (None, topic_id):
             self._keep_as_stray(directory, path, topic, partition, uuid4().hex)
             if directory.failure is not None:
                 raise LogOffline(path, directory.failure)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from storage.checkpoints import TopicPartition
-from storage.errors import LogOffline, NotInOrder
+from storage.checkpoints import LOCK, TopicPartition
+from storage.errors import EndNotFound, LogOffline, NotInOrder
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
 from storage.log.stored_log import StoredLog, UnopenedLog
@@ -40,11 +40,16 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         #: The broker has closed its logs: nothing is opened any more.
         self.closed = False
         self._cuts = cuts
+        self._in_repair: set[TopicPartition] = set()
 
     @property
     def refused(self) -> dict[TopicPartition, LogOffline]:
         """Those that cannot be opened, though their directory works, and why."""
         return {key: LogOffline(each.stored.path, each.offline) for key, each in self.items() if each.offline}
+
+    def is_in_repair(self, directory: LogDirectory) -> bool:
+        """Whether one of the directory is: nobody knows how far."""
+        return any(self[key].directory is directory for key in self._in_repair)
 
     def put(self, directory: LogDirectory, stored: StoredLog) -> None:
         """Have one wait."""
@@ -56,6 +61,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
     def take(self, key: TopicPartition) -> UnopenedLog | None:
         """Have one wait no more."""
         unopened = self.pop(key, None)
+        self._in_repair.discard(key)
         if unopened is not None:
             unopened.directory.log_count -= 1
             if self.repairs is not None:
@@ -73,6 +79,10 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
             raise LogOffline(stored.path, problem)
         try:
             log = self._load(directory, stored)
+        except FileNotFoundError as error:
+            if directory.fs.exists(f"{directory.path}/{LOCK}"):  # what is gone is this log, not the disk
+                raise self._refuse(key, error) from error
+            raise directory.fail(error) from error
         except OSError as error:
             raise directory.fail(error) from error
         except NotInOrder as error:
@@ -94,8 +104,12 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
     def _repair(self, key: TopicPartition, found: NotInOrder) -> LogOffline:
         assert self.repairs is not None
         directory, stored, _ = self[key]
-        directory.remarks.append(f"{found}: it is offline until it is repaired")
-        self[key] = UnopenedLog(directory, stored, f"it is being repaired: {found.reason}")
+        is_whole = isinstance(found, EndNotFound)
+        until = "a worker has found that" if is_whole else "it is repaired"
+        directory.remarks.append(f"{found}: it is offline until {until}")
+        state = "a worker looks for its end" if is_whole else "it is being repaired"
+        self[key] = UnopenedLog(directory, stored, f"{state}: {found.reason}")
+        self._in_repair.add(key)
         # As after an unclean stop: from the segment of the recovery point on, all that is derived is made anew.
         self.repairs.begin(key, RecoveryJob(directory.path, replace(stored, clean=False), size_bytes=0))
         return LogOffline(stored.path, found.reason)
@@ -103,6 +117,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
     def end_repair(self, key: TopicPartition, outcome: Recovered | Exception) -> None:
         """Take over what became of a repair: the log may be opened, or is offline for good, or its directory is."""
         directory, stored, _ = self[key]
+        self._in_repair.discard(key)
         if isinstance(outcome, Recovered):
             self._cuts += outcome.cuts
             directory.remarks += outcome.remarks
@@ -115,6 +130,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
 
     def wait_again(self, key: TopicPartition) -> None:
         """A repair has come to nothing: the log may be opened, which begins another."""
+        self._in_repair.discard(key)
         self[key] = self[key]._replace(offline=None)
 
     def _refuse(self, key: TopicPartition, error: Exception) -> LogOffline:

@@ -13,6 +13,7 @@ from broker.node import load_logs, tell_remark
 from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
+from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
 
@@ -28,8 +29,11 @@ class WorkerData:
     missing: Missing
 
     def close(self, now_ms: int, mark_clean: bool = True) -> None:
-        """All on the disk. That the stop was clean the owner says, when all have got here."""
+        """All on the disk. That the stop was clean the owner says, when all have got here. LogOffline: it was not."""
         self.logs.close(now_ms, mark_clean=False)
+        for directory in self.logs.directories:
+            if self.logs.unopened.is_in_repair(directory):
+                raise LogOffline(directory.path, "a log of it is left in repair")
 
 
 def open_data(

@@ -71,10 +71,11 @@ class OffsetCheckpoints:
         """What belongs into the files now."""
         logs = [(key, log) for key, log in self._logs.items() if log.directory is directory]
         unopened = [(key, each.stored) for key, each in self._unopened.items() if each.directory is directory]
-        ends = {key: stored.recovery_point for key, stored in unopened}
         return {
-            RECOVERY_POINTS: ends | {key: log.recovery_point for key, log in logs},
+            RECOVERY_POINTS: {key: stored.recovery_point for key, stored in unopened}
+            | {key: log.recovery_point for key, log in logs},
             LOG_START_OFFSETS: {key: stored.log_start_offset for key, stored in unopened if stored.log_start_offset}
             | {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
-            HIGH_WATERMARKS: ends | {key: log.high_watermark for key, log in logs},
+            HIGH_WATERMARKS: {key: stored.recovery_point for key, stored in unopened if stored.was_closed}
+            | {key: log.high_watermark for key, log in logs},
         }

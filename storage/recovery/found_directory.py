@@ -20,7 +20,7 @@ from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.open_files import OUT_OF_DESCRIPTORS
 from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
-from storage.recovery.order import is_in_order, is_opened_in_a_moment
+from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_in_a_moment
 from storage.recovery.segment import Cut
 
 #: The metadata log is no log of a topic: its owner opens it.
@@ -83,13 +83,16 @@ class FoundDirectory:
         is_to_be_cleaned = config.compacted or key in self.cleaned  # a cleaner has to know how far it is clean
         if not self.clean or key not in self.recovery_points or is_to_be_cleaned or not is_opened_in_a_moment(config):
             return False
+        fs, recovery_point = self.directory.fs, self.recovery_points[key]
         try:
-            names = self.directory.fs.names(path)
+            names = fs.names(path)
         except OSError as error:
             if error.errno in OUT_OF_DESCRIPTORS:
                 return False  # nobody knows; the others are looked at
             raise
-        return is_in_order(names, self.recovery_points[key], self.start_offsets.get(key, 0))
+        return is_in_order(names, recovery_point, self.start_offsets.get(key, 0)) and is_read_in_a_moment(
+            fs, path, names, recovery_point
+        )
 
     def jobs(self) -> Iterator[RecoveryJob]:
         """What has to be checked of its logs. OSError."""

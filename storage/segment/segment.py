@@ -254,16 +254,16 @@ class Segment(SegmentFiles):
             raise CorruptBatch(f"the last batch ends at offset {end}, and at byte {behind} of {self.size_bytes}")
         return end
 
-    def ends_at(self, offset: int, nearby_bytes: int) -> bool:
-        """Whether `offset` comes after the last batch, and nothing else behind that. Looked for from the last index
-        entry on: a batch that begins further behind that than `nearby_bytes` is not.
+    def ends_at(self, offset: int, nearby_bytes: int) -> bool | None:
+        """Whether `offset` comes after the last batch, and nothing else behind that. None: not known, as that begins
+        more than `nearby_bytes` behind the last index entry; no further is looked.
         """
         last = None
         try:
             start = self.offset_index.last().position
             for entry in self.scan(start):
                 if entry.position - start > nearby_bytes:
-                    return False
+                    return None
                 last = entry
         except (CorruptFile, CorruptBatch):
             return False

@@ -16,6 +16,7 @@ CALLS = (
     "write_at",
     "truncate",
     "size",
+    "size_of",
     "modified_ms",
     "sync",
     "sync_path",

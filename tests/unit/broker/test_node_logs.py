@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
+from broker.node import open_node
 from metadata.framing import new_record
 from metadata.placement import new_partition
 from protocol.messages.cluster_metadata import PartitionChangeRecord, RemoveTopicRecord, TopicRecord
-from tests.support.logs import opened
+from storage.errors import LogOffline
+from storage.fs import FileSystem
+from tests.support.logs import append, batch, opened
 from tests.support.nodes import TOPIC_ID, an_orders_topic, config, crash, start, write
 
 
@@ -101,6 +105,47 @@ def test_logs_whose_topic_ids_are_each_other_s_are_adopted(tmp_path: Path, caplo
         assert f"{path}: not the id of {path.parent.name[:-2]}: written anew" in caplog.text
     assert not list(tmp_path.glob("*-stray"))
     again.close(4000)
+
+
+def test_log_that_cannot_be_read_for_want_of_a_descriptor_waits(tmp_path: Path):
+    """What was deleted of it stays deleted: nobody takes it for one that is not there."""
+
+    class Exhausted(FileSystem):
+        is_exhausted = True
+
+        def _check(self, path: str) -> None:
+            if self.is_exhausted and "/orders-0" in path:
+                raise OSError(errno.EMFILE, "Too many open files")
+
+        def names(self, path: str):  # type: ignore[no-untyped-def]
+            self._check(path)
+            return super().names(path)
+
+        def list(self, path: str):  # type: ignore[no-untyped-def]
+            self._check(path)
+            return super().list(path)
+
+        def read_file(self, path: str, *args: int) -> bytes:
+            self._check(path)
+            return super().read_file(path, *args)
+
+    node = start(tmp_path)
+    an_orders_topic(node)
+    log = node.logs.logs["orders", 0]
+    for _ in range(10):
+        append(log, batch())
+    log.delete_records(5)
+    node.close(3000)
+    fs = Exhausted()
+    again = open_node(config(tmp_path), 4000, fs=fs)
+    assert list(again.logs.unopened) == [("orders", 0)]
+    values = config(tmp_path).log_config()
+    with pytest.raises(LogOffline, match="Too many open files"):
+        again.logs.create("orders", 0, TOPIC_ID, values, 4000, is_new=False)
+    fs.is_exhausted = False
+    log = again.logs.create("orders", 0, TOPIC_ID, values, 4000, is_new=False)
+    assert (log.log_start_offset, log.log_end_offset) == (5, 10)
+    again.close(5000)
 
 
 def test_log_of_another_topic_of_the_same_name_is_set_aside(tmp_path: Path):

@@ -144,8 +144,18 @@ def test_what_has_to_be_known_at_once_does_not_wait(root: Path, tmp_path_factory
 
 def test_a_log_of_many_files_does_not_wait(root: Path) -> None:
     """To open it takes longer than others may have to wait for it later."""
-    for number in range(500):
+    for number in range(100):
         (root / f"t-1/{number:020d}.log.0.corrupt").touch()
+    manager = started(root)
+    assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
+    manager.close(T0)
+
+
+@pytest.mark.parametrize("name", [f"{2:020d}.snapshot", "leader-epoch-checkpoint", f"{0:020d}.txnindex"])
+def test_a_log_of_which_much_has_to_be_read_does_not_wait(root: Path, name: str) -> None:
+    """As with the producers of a large topic: they would hold the loop up."""
+    with (root / "t-1" / name).open("ab") as file:
+        file.write(bytes(70_000))
     manager = started(root)
     assert (set(manager.logs), set(manager.unopened)) == ({KEYS[1]}, {KEYS[0], KEYS[2]})
     manager.close(T0)
@@ -268,14 +278,19 @@ def test_what_was_interrupted_is_finished_at_the_start(root: Path, ending: str) 
 def test_a_directory_that_is_gone_is_not_made_anew(
     root: Path, gone: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A disk that was unmounted: a log that begins at offset 0 would give offsets twice."""
+    """A log that begins at offset 0 would give offsets twice. It is offline alone, unless the disk was unmounted: then
+    the lock file is gone with it.
+    """
     manager = started(root)
     (root / gone).rename(tmp_path_factory.mktemp("elsewhere") / "t-1")
     root.mkdir(exist_ok=True)
     with pytest.raises(LogOffline, match="No such file"):
         manager.open("t", 1)
-    assert not manager.directories[0].is_online
     assert not (root / "t-1").exists()
+    assert manager.directories[0].is_online is bool(gone)
+    assert set(manager.refused) == ({KEYS[1]} if gone else set())
+    if gone:
+        assert opened(manager, "t", 0).log_end_offset == 1
     killed(manager)
 
 
@@ -300,6 +315,35 @@ def test_a_log_for_which_there_was_no_descriptor_at_the_start_waits(root: Path) 
     assert set(manager.unopened) == set(KEYS[:2])
     fs.list = listed  # type: ignore[method-assign]
     assert opened(manager, "t", 1).log_end_offset == 2
+    manager.close(T0)
+
+
+def test_high_watermarks_are_told_of_logs_that_were_closed(root: Path) -> None:
+    """Of one that was not, and waits for a descriptor, nobody knows where it ends."""
+    (root / ".kafka_cleanshutdown").unlink()
+    fs = Watched()
+    manager = LogManager([str(root)], fs=fs)
+    manager.lock()
+    listed, fs.list = fs.list, lambda path: listed(path) if not path.endswith("t-1") else fs.fail()  # type: ignore[method-assign]
+    manager.load(lambda topic: LogConfig(), T0, may_wait=lambda directory, stored: True)
+    assert set(manager.unopened) == {KEYS[1]}
+    for task in manager.checkpoint_tasks():
+        task.run()
+        task.apply()
+    assert read_offsets(FileSystem(), f"{root}/replication-offset-checkpoint") == {KEYS[0]: 1, KEYS[2]: 3}
+    assert set(read_offsets(FileSystem(), f"{root}/recovery-point-offset-checkpoint")) == set(KEYS)
+    killed(manager)
+
+
+def test_a_log_whose_topic_id_cannot_be_read_is_not_made_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For want of a descriptor: it may be there all the same."""
+    manager = started(root)
+    manager.unopened.take(KEYS[2])
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSystem, "read_file", lambda fs, path, *most_bytes: Watched().fail())
+        with pytest.raises(LogOffline, match="too many open files"):
+            manager.create("t", 2, TOPIC_ID, LogConfig(), T0)
+    assert manager.directories[0].is_online
     manager.close(T0)
 
 

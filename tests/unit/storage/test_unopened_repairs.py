@@ -149,6 +149,59 @@ def test_an_index_that_ends_far_too_early_is_made_anew_by_the_repair(tmp_path: P
     manager.close(T0)
 
 
+def test_an_end_far_behind_the_index_is_looked_for_by_a_worker(tmp_path: Path) -> None:
+    """The interval was larger when it was written: nothing is wrong with the log, and nothing is said to be."""
+    stage = Stage(tmp_path / "small")
+    stage.root = tmp_path / "large"
+    large = LogConfig(index_interval_bytes=1 << 20)
+    manager = LogManager([str(stage.root)])
+    manager.lock()
+    log = manager.create(*KEY, TOPIC_ID, large, T0)
+    for _ in range(100):
+        append(log, batch(bytes(2000)))
+    manager.close(T0)
+    stage.config = LogConfig()
+    stage.start()
+    assert set(stage.manager.unopened) == {KEY}
+    with pytest.raises(LogOffline, match="its end is far behind the last entry of its index"):
+        stage.manager.open(*KEY)
+    assert stage.manager.refused[KEY].reason.startswith("a worker looks for its end")
+    stage.manager.end_repair(KEY, recover_partition(stage.repairs.jobs[0]))
+    assert stage.manager.logs[KEY].log_end_offset == 100
+    assert "repair" not in str(stage.remarks)
+    stage.manager.close(T0)
+
+    stage.start()
+    stage.manager.unopened.repairs = None
+    assert opened(stage.manager, *KEY).log_end_offset == 100
+    stage.manager.close(T0)
+
+
+def test_what_is_left_in_repair_is_no_clean_stop(stage: Stage) -> None:
+    """A process may have been killed at it: the next start looks at it as after a crash."""
+    DAMAGES["an end that is cut off"](stage.log_dir)
+    with pytest.raises(LogOffline):
+        stage.manager.open(*KEY)
+    stage.manager.close(T0)
+    assert not (stage.root / ".kafka_cleanshutdown").exists()
+
+
+def test_what_was_repaired_does_not_stand_in_the_way_of_a_clean_stop(stage: Stage) -> None:
+    """Nor what will be, or is deleted."""
+    DAMAGES["an end that is cut off"](stage.log_dir)
+    for end in (
+        lambda: stage.manager.unopened.wait_again(KEY),
+        lambda: stage.manager.delete(*KEY, "0" * 32, T0),
+    ):
+        with pytest.raises(LogOffline):
+            stage.manager.open(*KEY)
+        assert stage.manager.unopened.is_in_repair(stage.manager.directories[0])
+        end()
+        assert not stage.manager.unopened.is_in_repair(stage.manager.directories[0])
+    stage.manager.close(T0)
+    assert (stage.root / ".kafka_cleanshutdown").exists()
+
+
 def test_a_log_without_any_segment_is_refused(stage: Stage) -> None:
     """It ended at offset 3: nobody may begin it anew at 0."""
     for path in stage.log_dir.iterdir():

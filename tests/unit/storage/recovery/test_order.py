@@ -1,8 +1,11 @@
 """What files tell of a log by their names."""
 
+from pathlib import Path
+
 import pytest
 
-from storage.recovery.order import is_in_order
+from storage.fs import LOCAL
+from storage.recovery.order import is_in_order, is_read_in_a_moment
 
 FIRST, SECOND = f"{0:020d}", f"{7:020d}"
 CLOSED = {
@@ -56,4 +59,21 @@ def test_a_log_without_records_needs_nothing_derived_from_them() -> None:
 
 def test_a_log_of_many_files() -> None:
     """It takes a while to open."""
-    assert not is_in_order(CLOSED | {f"{number}.corrupt" for number in range(500)}, 9, 0)
+    assert not is_in_order(CLOSED | {f"{number}.corrupt" for number in range(100)}, 9, 0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_little"),
+    [
+        ({f"{9:020d}.snapshot": 60_000, f"{7:020d}.snapshot": 60_000, f"{FIRST}.log": 1 << 20}, True),
+        ({f"{9:020d}.snapshot": 60_000, "leader-epoch-checkpoint": 6_000}, False),
+        ({f"{number:020d}.txnindex": 34 for number in range(4)}, True),
+        ({f"{number:020d}.txnindex": 34 for number in range(5)}, False),
+        ({f"{FIRST}.txnindex": 70_000}, False),
+    ],
+)
+def test_what_is_read_of_a_log(tmp_path: Path, sizes: dict[str, int], is_little: bool) -> None:
+    """Producers as they were at the end, epochs, and aborted transactions; records are not."""
+    for name, size in sizes.items():
+        (tmp_path / name).write_bytes(bytes(size))
+    assert is_read_in_a_moment(LOCAL, str(tmp_path), sizes, 9) is is_little
