@@ -329,6 +329,7 @@ class Broker:
         if hasattr(self, "background"):
             self.cleaner.close()
             self.moves.close()
+            await self.opening.end_repairs()
             self.opening.stop()
             self.background.stop()
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop

@@ -18,6 +18,7 @@ from storage.errors import (
     InvalidTimestamp,
     InvalidTransactionState,
     LogOffline,
+    LogWaits,
     NotInOrder,
     OffsetOutOfRange,
     OutOfOrderSequence,
@@ -48,6 +49,7 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     InvalidTimestamp: ErrorCode.INVALID_TIMESTAMP,
     InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     LogOffline: ErrorCode.KAFKA_STORAGE_ERROR,
+    LogWaits: ErrorCode.NOT_LEADER_OR_FOLLOWER,  # at which every client asks again, and says nothing
     NotInOrder: ErrorCode.KAFKA_STORAGE_ERROR,
     OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,

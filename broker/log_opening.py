@@ -8,8 +8,10 @@ could not be opened for lack of descriptors is tried again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -24,8 +26,6 @@ from storage.log_manager import LogManager
 from storage.recovery.job import Recovered, RecoveryJob, recover_partition
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
     from broker.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
@@ -33,10 +33,16 @@ log = logging.getLogger(__name__)
 #: The loop is held for so long at most, and for one log more, and then serves others for about as long.
 _TURN_S = 0.001
 _PAUSE_MS = 1
-#: The most logs that those who ask have opened in a turn of the loop: each takes 0.3 ms, and some as long as 2 ms.
-#: Who asks for more is told that the others are offline, and finds them open when it asks again. That is for lists of
-#: all partitions: a producer or a consumer, which may not ask again, seldom wants so many at a time.
+#: So long the loop is held at most for those who ask, and for one log more. A log takes 0.3 ms, some as long as 10 ms.
+#: Who asks for more is told to ask again (`LogWaits`), which clients do by themselves, and finds them open then.
+_ASKED_S = 0.02
+#: And so many logs, however fast: each is some work for the turns that follow.
 _ASKED_A_TURN = 256
+#: A log at which so many workers have died is left alone.
+_MOST_DEATHS = 3
+#: A stop waits no longer for repairs. The last segment of a log, of a gigabyte, takes some seconds, and so it would
+#: at the next start.
+_LAST_REPAIRS_S = 20
 #: Until what could not be opened is tried again.
 _AGAIN_MS = 5_000
 
@@ -52,7 +58,7 @@ class LogOpening:
         self,
         logs: LogManager,
         config: BrokerConfig,
-        loop: AbstractEventLoop,
+        loop: asyncio.AbstractEventLoop,
         timers: Timers,
         make_workers: Callable[[int], Workers] | None = None,
     ) -> None:
@@ -65,8 +71,10 @@ class LogOpening:
         self._timer: Timer | None = None
         #: Whether there are clients, who are not to wait.
         self._serving = False
-        #: For how many logs `may_open` was asked in this turn of the loop.
+        #: How many logs those who asked have opened in this turn of the loop, and when it is over for them.
         self._asked = 0
+        self._asked_until = 0.0
+        self._deaths: Counter[TopicPartition] = Counter()
         #: Called when some were opened here.
         self.on_opened: Callable[[], object] = lambda: None
 
@@ -76,6 +84,12 @@ class LogOpening:
         self._logs.unopened.repairs = self
         if self._logs.unopened:
             self._open_all()
+
+    async def end_repairs(self) -> None:
+        """Wait for the workers, before a stop, as long as that may take."""
+        until = time.monotonic() + _LAST_REPAIRS_S
+        while self._repairs and time.monotonic() < until:
+            await asyncio.sleep(0.01)
 
     def stop(self) -> None:
         """What waits is left as it is, and what is in repair to the next start."""
@@ -89,15 +103,19 @@ class LogOpening:
 
     def _open_some(self, keys: Iterator[TopicPartition]) -> None:
         until = time.perf_counter() + _TURN_S
+        count = len(self._logs.logs)
+        is_over = True
         for key in keys:
             with suppress(LogOffline):
                 self._logs.open(*key)
             if time.perf_counter() >= until:
-                self.on_opened()
-                self._timer = self._timers.call_later(_PAUSE_MS, lambda: self._open_some(keys))
-                return
-        self.on_opened()
-        if any(each.problem is None for each in self._logs.unopened.values()):
+                is_over = False
+                break
+        if len(self._logs.logs) > count:
+            self.on_opened()
+        if not is_over:
+            self._timer = self._timers.call_later(_PAUSE_MS, lambda: self._open_some(keys))
+        elif any(each.problem is None for each in self._logs.unopened.values()):
             self._timer = self._timers.call_later(_AGAIN_MS, self._open_all)
         else:
             self._timer = None
@@ -105,13 +123,18 @@ class LogOpening:
             log.info("All logs are open%s", f" but {offline}, which are offline" if offline else "")
 
     def may_open(self) -> bool:
-        """Whether somebody who asks for a log may have it opened in this turn of the loop. To be called once a log."""
+        """Whether somebody who asks for a log may have it opened in this turn of the loop: the first always, more until
+        the time is over. To be called once a log.
+        """
         if not self._serving:
             return True
         if not self._asked:
             self._loop.call_soon(self._begin_turn)
+            self._asked_until = time.perf_counter() + _ASKED_S
+        elif self._asked >= _ASKED_A_TURN or time.perf_counter() >= self._asked_until:
+            return False
         self._asked += 1
-        return self._asked <= _ASKED_A_TURN
+        return True
 
     def _begin_turn(self) -> None:
         self._asked = 0
@@ -139,7 +162,8 @@ class LogOpening:
             return
         except Exception as error:
             outcome = error
-        if isinstance(outcome, WorkerDied):  # which says nothing about the log
+        self._deaths[key] += isinstance(outcome, WorkerDied)
+        if isinstance(outcome, WorkerDied) and self._deaths[key] < _MOST_DEATHS:  # which says nothing about the log
             log.warning("%s-%d is repaired later: %s", *key, outcome)
             self._logs.unopened.wait_again(key)
         else:

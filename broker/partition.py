@@ -39,7 +39,7 @@ class OfflineLog:
         self._reason = reason
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise LogOffline(self._reason.path, self._reason.reason)
+        raise type(self._reason)(self._reason.path, self._reason.reason)
 
 
 class LogOnDemand(NamedTuple):

@@ -16,7 +16,7 @@ from broker.clock import Clock
 from broker.missing import Missing
 from broker.partition import LogOnDemand, OfflineLog, Partition, UnopenedPartition
 from protocol.errors import ErrorCode
-from storage.errors import LogOffline
+from storage.errors import LogOffline, LogWaits
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
@@ -171,15 +171,23 @@ class Partitions:
             if not partition.hosted:  # what has its name now is another's
                 raise LogOffline(str(partition), "the topic is deleted")
             if unopened is not None and unopened.problem is None and not self._may_open():
-                raise LogOffline(str(partition), "its log is opened in a moment: others come first")
+                raise LogWaits(str(partition), "its log is opened in a moment: others come first")
             opened = self._logs.open(*key)
             if opened is None:
                 raise LogOffline(str(partition), "the log is deleted")
+            if opened.topic_id not in (None, partition.topic_id):  # where it could not be looked at before
+                raise LogOffline(opened.path, "is of another topic, by its partition.metadata")
         except LogOffline as error:
             return OfflineLog(*key, partition.topic_id, config, error)
         with suppress(LogOffline):  # its directory has just failed: `take_offline` follows
             opened.assign_leader_epoch(partition.leader_epoch)
         return opened
+
+    def open_now(self, partition: Partition) -> None:
+        """Have its log opened, whoever else wants theirs: for one who does not hear that it should ask again."""
+        if isinstance(partition, UnopenedPartition):
+            with suppress(LogOffline):  # which is told when it is needed
+                self._logs.open(partition.topic, partition.index)
 
     def directory_of(self, partition: Partition) -> LogDirectory | None:
         """Where its log lies; None where that is offline."""

@@ -119,6 +119,8 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
             if partition is None:
                 answer.error_code = partitions.absence(name, data.index)
                 continue
+            if not acks:
+                partitions.open_now(partition)
             answer.error_code = _refuse(ctx, partition, data.records, acks)
             if answer.error_code:
                 continue

@@ -58,7 +58,7 @@ def offsets(client: DataClient, topic: str, timestamp: int) -> Bounds:
             if each.error_code == ErrorCode.NONE:
                 found[each.partition_index] = each.offset
             else:
-                assert each.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+                assert each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     return found
 
 

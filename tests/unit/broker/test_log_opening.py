@@ -1,5 +1,6 @@
 """Logs that a start has left for later: opened a few at a time, and repaired by workers."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -90,6 +91,20 @@ def test_those_who_ask_have_so_many_opened_in_a_turn(stage: Stage, monkeypatch: 
         stage.loop.settle()
 
 
+def test_those_who_ask_have_logs_opened_for_so_long_in_a_turn(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some logs take longer than others; one is opened in any case."""
+    now = [5.0]
+    monkeypatch.setattr("broker.log_opening.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    stage.opening.start()
+    for _ in range(2):
+        assert stage.opening.may_open()
+        now[0] += log_opening._ASKED_S * 0.9
+        assert stage.opening.may_open()
+        now[0] += log_opening._ASKED_S * 0.2
+        assert [stage.opening.may_open() for _ in range(2)] == [False, False]
+        stage.loop.settle()
+
+
 def test_what_is_deleted_meanwhile_is_passed_over(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what others have opened stays open."""
     monkeypatch.setattr(log_opening, "_TURN_S", 0)
@@ -106,12 +121,16 @@ def test_a_lack_of_descriptors_passes(stage: Stage, monkeypatch: pytest.MonkeyPa
     def open_in_order(*_: object, **of: object) -> None:
         raise OSError(24, "too many open files")
 
+    told: list[int] = []
+    stage.opening.on_opened = lambda: told.append(len(stage.logs.logs))
     with monkeypatch.context() as patched:
         patched.setattr("storage.unopened_logs.open_in_order", open_in_order)
         stage.opening.start()
         stage.loop.advance(6_000)
     assert len(stage.logs.unopened) == 10
+    assert not told, "the collector would be told for ever to leave alone what clients have left behind"
     stage.loop.advance(6_000)
+    assert told[-1] == 10
     assert not stage.logs.unopened
 
 
@@ -142,6 +161,41 @@ def test_a_repair_whose_process_dies_is_begun_anew(stage: Stage, caplog: pytest.
     stage.workers.held = False
     stage.loop.advance(10_000)
     assert not stage.logs.unopened
+
+
+def test_a_repair_at_which_every_process_dies_is_given_up(stage: Stage) -> None:
+    """It says something about the log by then."""
+    stage.cut(3)
+    stage.workers.held = True
+    stage.opening.start()
+    for _ in range(3):
+        stage.loop.advance(10_000)
+        stage.workers.die()
+    stage.loop.advance(10_000)
+    assert stage.workers.submitted == 3
+    assert "WorkerDied" in str(stage.logs.refused["t", 3])
+
+
+def test_a_stop_waits_for_repairs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they have found is taken over; but not for ever."""
+    stage.cut(3)
+    stage.workers.held = True
+    stage.opening.start()
+    stage.loop.advance(1_000)
+
+    async def stop() -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(log_opening, "_LAST_REPAIRS_S", 0.05)
+            await stage.opening.end_repairs()
+        assert stage.logs.unopened
+        ended = asyncio.ensure_future(stage.opening.end_repairs())
+        await asyncio.sleep(0.05)
+        assert not ended.done()
+        stage.workers.release()
+        await ended
+
+    asyncio.run(stop())
+    assert stage.logs.logs["t", 3].log_end_offset == 1
 
 
 def test_a_repair_that_finds_something_else_leaves_the_log_offline(

@@ -162,6 +162,14 @@ def test_what_may_not_be_opened_in_this_turn_is_open_in_another(stage: Stage):
     assert not may_open
 
 
+def test_a_log_of_another_topic_is_not_taken(stage: Stage):
+    """A start could not look whose it is."""
+    partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append)
+    one = partitions.create("t", b"n" * 16, 0, LogConfig(), is_new=False)
+    with pytest.raises(LogOffline, match="is of another topic"):
+        one.append(batch(), T0)
+
+
 def test_one_that_cannot_be_opened_keeps_no_other_from_that(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     """However often somebody looks at it in a turn."""
     undo = stage.fail_to_open(monkeypatch, StorageError("strange"))

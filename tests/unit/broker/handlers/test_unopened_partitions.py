@@ -57,6 +57,17 @@ def test_produce(broker: DataBroker) -> None:
     assert produce(broker, 0, 1, 2) == SOME_OFFLINE
 
 
+def test_a_produce_beyond_what_is_opened_in_a_turn(broker: DataBroker) -> None:
+    """Is told to ask again; one that is not answered has its log opened all the same."""
+    broker.partitions._may_open = lambda: False
+    assert produce(broker, 0) == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+    for index in (0, 2):
+        data = [PartitionProduceData(index=index, records=bytes(batch()))]
+        topics = [TopicProduceData(name="t", partition_data=data)]
+        assert broker.send(PRODUCE, 9, acks=0, timeout_ms=1000, topic_data=topics) is None
+    assert [broker.logs.logs["t", index].log_end_offset for index in (0, 2)] == [1, 1]
+
+
 def test_fetch(broker: DataBroker) -> None:
     partitions = [FetchPartition(partition=each, fetch_offset=0, partition_max_bytes=1000) for each in range(3)]
     topics = [FetchTopic(topic="t", partitions=partitions)]
