@@ -36,10 +36,10 @@ class OfflineLog:
         self.partition = partition
         self.topic_id = topic_id
         self.config = config
-        self._reason = reason
+        self.reason = reason
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise type(self._reason)(self._reason.path, self._reason.reason)
+        raise type(self.reason)(self.reason.path, self.reason.reason)
 
 
 class LogOnDemand(NamedTuple):

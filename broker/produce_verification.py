@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.deferred import Deferred, after
 from broker.dispatch import Reply, RequestContext
+from broker.error_map import error_code_of
 from broker.partition import OfflineLog, Partition
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, TopicPartition
@@ -61,7 +62,7 @@ class FirstBatch(NamedTuple):
     producer: Producer
     sequence: int
     is_known: bool  # whether the log knows the producer
-    is_fenced: bool = False  # whether the log has had a later epoch of it
+    refused: Verdict | None = None  # what the partition itself has to say
 
 
 class Found(NamedTuple):
@@ -202,10 +203,9 @@ def _look(ctx: RequestContext, request: Struct) -> Found:
     if len({batch.producer for batch in found}) > 1:
         refused = Verdict(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return Found({batch.place: refused for batch in found}, [])
-    fenced = Verdict(ErrorCode.INVALID_PRODUCER_EPOCH)
     return Found(
-        {batch.place: fenced for batch in found if batch.is_fenced},
-        [batch for batch in found if batch.sequence >= 0 and not batch.is_fenced],
+        {batch.place: batch.refused for batch in found if batch.refused is not None},
+        [batch for batch in found if batch.sequence >= 0 and batch.refused is None],
     )
 
 
@@ -265,12 +265,14 @@ def _batches(ctx: RequestContext, request: Struct) -> Iterator[FirstBatch]:
 
 
 def _first_batch(partition: Partition, place: TopicPartition, producer: Producer, sequence: int) -> FirstBatch:
-    if isinstance(partition.log, OfflineLog):
-        return FirstBatch(place, producer, -1, False)  # the log will say so
-    entry = partition.log.producer_state.producers.get(producer.producer_id)
+    log = partition.log
+    if isinstance(log, OfflineLog):  # it may be open when the coordinator has answered, which was not asked for it
+        return FirstBatch(place, producer, sequence, False, Verdict(error_code_of(log.reason)))
+    entry = log.producer_state.producers.get(producer.producer_id)
     is_fenced = entry is not None and producer.producer_epoch < entry.producer_epoch
     sequence = -1 if is_open(partition, producer) else sequence
-    return FirstBatch(place, producer, sequence, entry is not None, is_fenced)
+    refused = Verdict(ErrorCode.INVALID_PRODUCER_EPOCH) if is_fenced else None
+    return FirstBatch(place, producer, sequence, entry is not None, refused)
 
 
 def is_open(partition: Partition, producer: Producer) -> bool:

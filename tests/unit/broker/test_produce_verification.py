@@ -12,10 +12,12 @@ from broker.coordinators.ending import RETRY_MS
 from broker.cores.messages import Verify
 from broker.cores.verifying import verified
 from broker.deferred import Deferred
+from broker.partition import OfflineLog
 from broker.produce_verification import FirstBatch
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Struct
+from storage.errors import LogWaits
 from tests.support.data_client import batch
 from tests.support.txn_broker import TxnBroker
 from tests.support.txn_client import TxnClient
@@ -228,6 +230,30 @@ def test_waiting_for_markers_can_be_turned_off(tmp_path: Path):
     broker = made(tmp_path, _max_ms="0")
     assert answered(begin_too_early(broker)) == "CONCURRENT_TRANSACTIONS -1"
     broker.close()
+
+
+def test_a_log_that_is_opened_while_the_coordinator_is_asked(broker: TxnBroker, monkeypatch: pytest.MonkeyPatch):
+    """It was not asked for that partition: its batch is refused, or it would be in the log without a transaction."""
+    waits = LogWaits("t-1", "others come first")
+    other = broker.partition("t", 1)
+    log = other.log
+    other.log = OfflineLog("t", 1, other.topic_id, log.config, waits)  # type: ignore[assignment]
+    asked, join = [], broker.transactions.join
+
+    def open_then(transactional_id: str, producer: Any, places: Any, *more: Any) -> Any:
+        asked.append(sorted(places))
+        other.log = log
+        return join(transactional_id, producer, places, *more)
+
+    monkeypatch.setattr(broker.transactions, "join", open_then)
+    batches = [of_producer(broker, 0), of_producer(broker, 0)]
+    assert produce(broker, *batches) == ["NONE", "NOT_LEADER_OR_FOLLOWER"]
+    assert asked == [[T0]]
+    assert written(broker) == [1, 0]
+    assert broker.client.describe("x").endswith("['t-0']")
+    assert broker.client.write("x", ("P0", 0), T1, 0, version=12).startswith("NONE")
+    assert asked[1:] == [[T1]]
+    assert broker.client.describe("x").endswith("['t-0', 't-1']")
 
 
 def test_disk_that_fails_says_so(broker: TxnBroker, client: TxnClient):
