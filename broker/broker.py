@@ -239,7 +239,7 @@ class Broker:
         self.directory_ids = node.directory_ids
         self.missing = node.missing
         self.background = Background(node.logs, config, self.loop, self.timers, clock)
-        self.opening = LogOpening(node.logs, config, self.loop, self.timers)
+        self.opening = LogOpening(node.logs, self.loop, self.timers)
         self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
         self.partitions = Partitions(
             node.logs, seen_id, clock, self.purgatory.check_soon, node.missing, self.opening.may_open
@@ -305,6 +305,7 @@ class Broker:
         crew = self.loop.create_task(self.crew.stop()) if self.crew is not None else None
         self._stop_coordinators()
         self.moves.close()
+        self.opening.stop()
         self.purgatory.expire_all()
         deadline_ms = self.clock.monotonic_ms() + _LAST_ANSWERS_MS
         while self.server.busy and self.clock.monotonic_ms() < deadline_ms:
@@ -329,7 +330,6 @@ class Broker:
         if hasattr(self, "background"):
             self.cleaner.close()
             self.moves.close()
-            await self.opening.end_repairs()
             self.opening.stop()
             self.background.stop()
             await asyncio.sleep(0)  # what its thread has done is applied by calls on the loop

@@ -19,7 +19,6 @@ from storage.errors import (
     InvalidTransactionState,
     LogOffline,
     LogWaits,
-    NotInOrder,
     OffsetOutOfRange,
     OutOfOrderSequence,
     RecordBatchTooLarge,
@@ -50,7 +49,6 @@ ERROR_CODES: dict[type[BaseException], ErrorCode] = {
     InvalidTransactionState: ErrorCode.INVALID_TXN_STATE,
     LogOffline: ErrorCode.KAFKA_STORAGE_ERROR,
     LogWaits: ErrorCode.NOT_LEADER_OR_FOLLOWER,  # at which every client asks again, and says nothing
-    NotInOrder: ErrorCode.KAFKA_STORAGE_ERROR,
     OffsetOutOfRange: ErrorCode.OFFSET_OUT_OF_RANGE,
     OSError: ErrorCode.KAFKA_STORAGE_ERROR,
     OutOfOrderSequence: ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,

@@ -184,8 +184,14 @@ class Partitions:
         return opened
 
     def open_now(self, partition: Partition) -> None:
-        """Have its log opened, whoever else wants theirs: for one who does not hear that it should ask again."""
+        """Have its log opened, whoever else wants theirs: for one who does not hear that it should ask again.
+
+        It counts as one of those that may be opened in this turn: others wait the longer.
+        """
         if isinstance(partition, UnopenedPartition):
+            unopened = self._logs.unopened.get((partition.topic, partition.index))
+            if unopened is not None and unopened.problem is None:
+                self._may_open()
             with suppress(LogOffline):  # which is told when it is needed
                 self._logs.open(partition.topic, partition.index)
 

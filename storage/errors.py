@@ -147,18 +147,6 @@ class CorruptFile(StorageError):
         self.path, self.reason = path, reason
 
 
-class NotInOrder(StorageError):
-    """A log that was to be opened as a clean stop leaves it, and that has to be repaired first; nothing was changed."""
-
-    def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}")
-        self.path, self.reason = path, reason
-
-
-class EndNotFound(NotInOrder):
-    """The same for one of which nothing is known to be wrong: it takes longer to find its end."""
-
-
 class DirectoryRefused(StorageError):
     """A log directory that may not be used, for which nothing in it was touched: one line for the operator."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
@@ -34,7 +34,6 @@ from storage.moves.twins import Settled, orphan, settle_twins
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 from storage.recovery.found_directory import FutureLog, Recover, look_into_all
-from storage.recovery.job import Recovered
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
 from storage.unopened_logs import UnopenedLogs
@@ -111,6 +110,7 @@ class LogManager:
         `recover` gets all that has to be checked after an unclean stop, and may do some or all of it beforehand. A
         single log that cannot be opened is among `refused`, what had to be cut off others in `cuts`.
         DirectoryRefused: two directories have the same partition with different records, and `place_of` names neither.
+        LogOffline: they cannot be compared, as no descriptor is left.
         """
         found = look_into_all(self.directories, cache(config_of), now_ms, self.producer_expiration_ms, recover)
         copies = Counter(chain.from_iterable(each.partitions for each in found))
@@ -132,6 +132,8 @@ class LogManager:
                     log = self.unopened.open(key)
                 except LogOffline:
                     is_refused = self.unopened[key].offline is not None
+                    if copies[key] > 1 and not is_refused and each.directory.is_online:
+                        raise  # nobody knows which of the two it is
                     # A partition's other log is used then. For want of a descriptor only what is known may wait.
                     if key in self.logs or not (is_refused or may_wait(each.directory, stored)):
                         self.unopened.take(key)
@@ -153,13 +155,6 @@ class LogManager:
             log = self.unopened.open(key)
         self.add(log)
         return log
-
-    def end_repair(self, key: TopicPartition, outcome: Recovered | Exception) -> None:
-        """Take over what became of the repair of a log that waits; it is opened if it can be."""
-        with self._telling(self.unopened[key].directory):
-            self.unopened.end_repair(key, outcome)
-        with suppress(LogOffline):
-            self.open(*key)
 
     @contextmanager
     def _telling(self, directory: LogDirectory) -> Iterator[None]:
@@ -204,7 +199,7 @@ class LogManager:
             for checkpoint in self._checkpoints.tasks(directory):
                 checkpoint.run()
                 checkpoint.apply()
-            if mark_clean and directory.is_online and not self.unopened.is_in_repair(directory):
+            if mark_clean and directory.is_online and self.unopened.were_closed(directory):
                 directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 

@@ -32,8 +32,8 @@ class WorkerData:
         """All on the disk. That the stop was clean the owner says, when all have got here. LogOffline: it was not."""
         self.logs.close(now_ms, mark_clean=False)
         for directory in self.logs.directories:
-            if self.logs.unopened.is_in_repair(directory):
-                raise LogOffline(directory.path, "a log of it is left in repair")
+            if not self.logs.unopened.were_closed(directory):
+                raise LogOffline(directory.path, "a log of it is left that has still to be checked")
 
 
 def open_data(

@@ -138,6 +138,10 @@ class LogDirectory:
                 self.on_failure(self)
         return LogOffline(self.path, self.failure)
 
+    def is_there_without(self, error: OSError) -> bool:
+        """Whether what an error says is missing is that alone: an unmounted disk has lost its lock file, too."""
+        return isinstance(error, FileNotFoundError) and self.fs.exists(f"{self.path}/{LOCK}")
+
     def attempt(self, step: Callable[[], None]) -> None:
         """Take a step on this disk, which is offline if that fails."""
         try:

@@ -76,6 +76,6 @@ class OffsetCheckpoints:
             | {key: log.recovery_point for key, log in logs},
             LOG_START_OFFSETS: {key: stored.log_start_offset for key, stored in unopened if stored.log_start_offset}
             | {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
-            HIGH_WATERMARKS: {key: stored.recovery_point for key, stored in unopened if stored.was_closed}
+            HIGH_WATERMARKS: {key: stored.recovery_point for key, stored in unopened if stored.clean}
             | {key: log.high_watermark for key, log in logs},
         }

@@ -18,7 +18,7 @@ class StoredLog:
     `recovered` since, which is checked but not forced to the disk. `gapless_from`: above that offset a segment is cut
     off, too, that does not begin where the one before it ends: after a power loss the end of that one may be missing
     while the next is there.
-    `in_order`: it was closed in order, and by the names of its files it is as it was then (recovery/order.py).
+    `in_order`: it is so by the names of its files, and opened in a moment (recovery/order.py).
     """
 
     path: str
@@ -34,16 +34,11 @@ class StoredLog:
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     gapless_from: int | None = None
 
-    @property
-    def was_closed(self) -> bool:
-        """Whether its recovery point is where a clean stop has left its end."""
-        return self.clean or self.in_order
-
 
 class UnopenedLog(NamedTuple):
     """A log that waits to be opened. Until then it ends where a clean stop left it.
 
-    `offline`: why it cannot be opened, for good or while it is being repaired; None: it can.
+    `offline`: why it cannot be opened, though its directory works; None: it can.
     """
 
     directory: LogDirectory

@@ -48,7 +48,7 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
     """The log in the directory `stored.path`. What is cut off is put into `cuts`. OSError."""
     fs, path = directory.fs, stored.path
     while True:
-        sizes = finish_interrupted(fs, path, file_sizes(fs, path))
+        sizes = finish_interrupted(fs, path, _list(fs, path))
         loading = _Loading(directory, stored, sizes)
         try:
             if stored.clean or stored.recovered:
@@ -98,50 +98,9 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
     return log
 
 
-def file_sizes(fs: FileSystem, path: str) -> dict[str, int]:
-    """Of the files in a log's directory, by name. OSError."""
+def _list(fs: FileSystem, path: str) -> dict[str, int]:
+    """Sizes of the files in `path` by name."""
     return {entry.name: entry.size_bytes for entry in fs.list(path) if not entry.is_directory}
-
-
-def files_by_offset(sizes: dict[str, int]) -> tuple[dict[int, dict[str, int]], list[int]]:
-    """By base offset the sizes of a segment's files by suffix, and the offsets of the snapshots; both ascending."""
-    by_offset: dict[int, dict[str, int]] = {}
-    snapshots: list[int] = []
-    for name, size in sizes.items():
-        stem, suffix = name[:_DIGITS], name[_DIGITS:]
-        if suffix not in _OURS or not stem.isdigit() or not stem.isascii():
-            continue
-        offset = int(stem)
-        if offset >= LONG_MAX:
-            continue
-        if suffix == SNAPSHOT_SUFFIX:
-            snapshots.append(offset)
-        elif offset in by_offset:
-            by_offset[offset][suffix] = size
-        else:
-            by_offset[offset] = {suffix: size}
-    return dict(sorted(by_offset.items())), sorted(snapshots)
-
-
-def found_segment(directory: LogDirectory, stored: StoredLog, base_offset: int, sizes: dict[str, int]) -> Segment:
-    """A segment of a log by what its directory has: `sizes` of its files by suffix."""
-    jitter_ms = min(stored.config.segment_jitter_ms, stored.config.segment_ms)
-    return UnusedSegment(
-        directory.files,
-        stored.path,
-        base_offset,
-        stored.config,
-        created_ms=stored.now_ms,
-        roll_jitter_ms=directory.jitter(jitter_ms) if jitter_ms else 0,
-        sizes=sizes,
-    )
-
-
-def are_indexes_whole(segment: Segment, sizes: dict[str, int]) -> bool:
-    """Whether the indexes are there that have to be, and all consist of entries; `sizes` as above."""
-    if sizes.get(INDEX_SUFFIX, 1) % 8 or sizes.get(TIME_INDEX_SUFFIX, 1) % 12:
-        return False
-    return TXN_INDEX_SUFFIX not in sizes or _readable(segment)
 
 
 class _Loading:
@@ -149,9 +108,8 @@ class _Loading:
 
     def __init__(self, directory: LogDirectory, stored: StoredLog, sizes: dict[str, int]) -> None:
         self.directory = directory
-        self.stored = stored
         #: Where a clean stop has left it, 0 where that is not known.
-        self.ended_at = stored.recovery_point if stored.was_closed else 0
+        self.ended_at = stored.recovery_point if stored.clean else 0
         self.fs = directory.fs
         self.path = stored.path
         self.config = stored.config
@@ -169,22 +127,50 @@ class _Loading:
         self._open_segments(sizes)
 
     def _open_segments(self, sizes: dict[str, int]) -> None:
-        by_offset, self.snapshots = files_by_offset(sizes)
-        for offset, found in by_offset.items():
+        by_offset: dict[int, dict[str, int]] = {}
+        for name, size in sizes.items():
+            stem, suffix = name[:_DIGITS], name[_DIGITS:]
+            if suffix not in _OURS or not stem.isdigit() or not stem.isascii():
+                continue
+            offset = int(stem)
+            if offset >= LONG_MAX:
+                continue
+            if suffix == SNAPSHOT_SUFFIX:
+                self.snapshots.append(offset)
+            elif offset in by_offset:
+                by_offset[offset][suffix] = size
+            else:
+                by_offset[offset] = {suffix: size}
+        self.snapshots.sort()
+        for offset in sorted(by_offset):
+            found = by_offset[offset]
             if LOG_SUFFIX not in found:
                 if TXN_INDEX_SUFFIX in found:
                     self.fs.sync_path(self.path)  # the records must not come back without it
                 for suffix in found:
                     self.fs.remove(f"{self.path}/{offset:020d}{suffix}")
                 continue
-            segment = found_segment(self.directory, self.stored, offset, found)
+            segment = self._segment(offset, found)
             self.segments.add(segment)
-            if not are_indexes_whole(segment, found):
+            whole = found.get(INDEX_SUFFIX, 1) % 8 == 0 and found.get(TIME_INDEX_SUFFIX, 1) % 12 == 0
+            if not whole or (TXN_INDEX_SUFFIX in found and not _readable(segment)):
                 self.damaged.append(segment)
         if not self.segments:
             if self.ended_at:
                 self.directory.remarks.append(f"{self.path}: has no segment; it goes on at offset {self.ended_at}")
             self._create(self.ended_at)
+
+    def _segment(self, base_offset: int, sizes: dict[str, int] | None = None) -> Segment:
+        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return UnusedSegment(
+            self.directory.files,
+            self.path,
+            base_offset,
+            self.config,
+            created_ms=self.now_ms,
+            roll_jitter_ms=self.directory.jitter(jitter_ms) if jitter_ms else 0,
+            sizes=sizes,
+        )
 
     def _create(self, base_offset: int) -> None:
         segment = Segment.create(

@@ -254,23 +254,6 @@ class Segment(SegmentFiles):
             raise CorruptBatch(f"the last batch ends at offset {end}, and at byte {behind} of {self.size_bytes}")
         return end
 
-    def ends_at(self, offset: int, nearby_bytes: int) -> bool | None:
-        """Whether `offset` comes after the last batch, and nothing else behind that. None: not known, as that begins
-        more than `nearby_bytes` behind the last index entry; no further is looked.
-        """
-        last = None
-        try:
-            start = self.offset_index.last().position
-            for entry in self.scan(start):
-                if entry.position - start > nearby_bytes:
-                    return None
-                last = entry
-        except (CorruptFile, CorruptBatch):
-            return False
-        if last is None:
-            return offset == self.base_offset and not self.size_bytes
-        return offset == last.last_offset + 1 and self.size_bytes == last.position + last.size_bytes
-
     # Rule R6 (README): an index is believed only as far as what it points at bears it out, else it is made anew.
 
     def _scan_from_index(self, offset: int | None) -> Iterator[Entry]:

@@ -243,7 +243,7 @@ def test_the_owners_death_is_that_of_all(tmp_path: Path) -> None:
 
 
 def test_after_a_clean_stop_each_worker_opens_its_logs_later(tmp_path: Path) -> None:
-    """Its own, beside its clients; one that is not as it was closed, a process of its own repairs."""
+    """Its own, beside its clients; one that is not as it was closed, it mends."""
     broker = WorkersBroker(tmp_path)
     broker.client().create_topic("t", 6)
     for index in range(6):
@@ -263,7 +263,7 @@ def test_after_a_clean_stop_each_worker_opens_its_logs_later(tmp_path: Path) -> 
         time.sleep(0.05)
     opened = [line for line in broker.output[before:].splitlines() if "All logs are open" in line]
     assert len([line for line in opened if "[worker 1]" in line]) == 1
-    assert "[worker 1]" in next(line for line in broker.output.splitlines() if "until it is repaired" in line)
+    assert "[worker 1]" in next(line for line in broker.output.splitlines() if "were cut off" in line)
     assert broker.stop() == 0
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
 

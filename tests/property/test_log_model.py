@@ -2,7 +2,6 @@
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import Phase, settings
@@ -12,13 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from protocol.records.compression import Codec
 from protocol.records.record import iter_records
 from storage.errors import OffsetOutOfRange, OutOfOrderSequence
-from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
-from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
-from storage.producers.snapshot import encode_snapshot
-from storage.recovery.loading import load_log
 from tests.support.logs import T0, append, batch, end, idempotent, opened, read_all
 from tests.support.scale import scaled
 
@@ -151,30 +146,7 @@ class LogModel(RuleBasedStateMachine):
         self.manager = LogManager([str(self.root)], max_open_files=6)
         self.manager.lock()
         self.manager.load(lambda topic: CONFIG, self.time, may_wait=lambda directory, stored: True)
-        waiting = self.manager.unopened.get(("orders", 0))
-        thorough = None if waiting is None else self._loaded(waiting.stored)
         self.log = opened(self.manager, "orders")
-        if thorough is not None:
-            assert self._facts(self.log) == thorough
-
-    def _loaded(self, stored: StoredLog) -> list[object]:
-        """What `load_log`, which looks into everything, makes of a log that was closed in order."""
-        with tempfile.TemporaryDirectory() as root:
-            shutil.copytree(stored.path, f"{root}/orders-0")
-            log = load_log(LogDirectory(root), replace(stored, path=f"{root}/orders-0"))
-            log.close_files()
-            return self._facts(log)
-
-    @staticmethod
-    def _facts(log: PartitionLog) -> list[object]:
-        state = log.producer_state
-        return [
-            *(log.log_start_offset, log.log_end_offset, log.last_stable_offset, log.recovery_point, log.topic_id),
-            *(log.leader_epochs.entries, log.leader_epochs.unwritten(), log.snapshots),
-            *(encode_snapshot(state.producers.values()), state.transactions, state.end_offset),
-            [(segment.base_offset, segment.size_bytes, segment.largest) for segment in log.segments],
-            {path.name for path in Path(log.path).iterdir()},
-        ]
 
     @rule(data=st.data())
     def read_somewhere(self, data: st.DataObject) -> None:

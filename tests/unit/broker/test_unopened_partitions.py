@@ -39,10 +39,10 @@ class Stage:
         )
 
     def fail_to_open(self, monkeypatch: pytest.MonkeyPatch, error: Exception) -> Callable[[], None]:
-        def open_in_order(*_: object, **of: object) -> None:
+        def load_log(*_: object, **of: object) -> None:
             raise error
 
-        monkeypatch.setattr("storage.unopened_logs.open_in_order", open_in_order)
+        monkeypatch.setattr("storage.unopened_logs.load_log", load_log)
         return monkeypatch.undo
 
 
@@ -160,6 +160,20 @@ def test_what_may_not_be_opened_in_this_turn_is_open_in_another(stage: Stage):
     may_open.append(True)
     assert other.online
     assert not may_open
+
+
+def test_what_has_to_be_opened_counts_as_opened_in_this_turn(stage: Stage):
+    """It does not wait; others do for that. What is open, or cannot be opened, takes nobody's place."""
+    counted: list[None] = []
+    partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append, may_open=lambda: bool(counted.append(None)))
+    one, other = (partitions.create("t", TOPIC_ID, index, LogConfig(), is_new=False) for index in range(2))
+    stage.logs.directories[1].fail("broken")
+    for _ in range(2):
+        for each in (one, other):
+            partitions.open_now(each)
+    assert list(stage.logs.logs) == [("t", 0)]
+    assert one.online
+    assert len(counted) == 1
 
 
 def test_a_log_of_another_topic_is_not_taken(stage: Stage):

@@ -335,6 +335,44 @@ def test_high_watermarks_are_told_of_logs_that_were_closed(root: Path) -> None:
     killed(manager)
 
 
+def test_a_log_that_has_still_to_be_checked_is_no_clean_stop(root: Path) -> None:
+    """The next start would believe what nobody has looked at."""
+    (root / ".kafka_cleanshutdown").unlink()
+    fs = Watched()
+    listed, fs.list = fs.list, lambda path: listed(path) if not path.endswith("t-1") else fs.fail()  # type: ignore[method-assign]
+    for _ in range(2):
+        manager = started(root, fs=fs)
+        assert set(manager.unopened) == {KEYS[1]}
+        manager.close(T0)
+        assert not (root / ".kafka_cleanshutdown").exists()
+    fs.list = listed  # type: ignore[method-assign]
+    manager = started(root, fs=fs)
+    manager.close(T0)
+    assert (root / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize("unreadable", [0, 1])
+def test_of_two_logs_of_a_partition_none_is_used_while_one_cannot_be_looked_into(
+    root: Path, tmp_path_factory: pytest.TempPathFactory, unreadable: int
+) -> None:
+    """For want of a descriptor: it may be the one with the records."""
+    other = tmp_path_factory.mktemp("other")
+    manager = started(other)
+    manager.create("t", 1, TOPIC_ID, LogConfig(), T0)
+    manager.close(T0)
+    fs = Watched()
+    path = f"{(root, other)[unreadable]}/t-1"
+    listed, fs.list = fs.list, lambda asked: fs.fail() if asked == path else listed(asked)  # type: ignore[method-assign]
+    manager = LogManager([str(root), str(other)], fs=fs)
+    manager.lock()
+    with pytest.raises(LogOffline, match="too many open files"):
+        manager.load(lambda topic: LogConfig(), T0, may_wait=lambda directory, stored: True)
+    killed(manager)
+    manager = started(root, other)
+    assert manager.logs["t", 1].log_end_offset == 2
+    manager.close(T0)
+
+
 def test_a_log_whose_topic_id_cannot_be_read_is_not_made_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """For want of a descriptor: it may be there all the same."""
     manager = started(root)

@@ -49,7 +49,7 @@ def test_a_stop_is_answered_with_the_directories_that_failed(tmp_path: Path, mon
     answers: list[dict[str, str]] = []
 
     async def life(owner: Owner) -> None:
-        log = owner.worker.logs.get(TOPIC, 0)
+        log = owner.worker.logs.open(TOPIC, 0)
         assert log is not None
         append(log, batch())
         with failing_fsync(monkeypatch, len(answers) + 1, lambda: None) as calls:
@@ -95,7 +95,7 @@ def test_clients_are_let_in_when_all_is_hosted(tmp_path: Path, monkeypatch: pyte
         own = [index for index in range(60) if worker_of("many", index, 2) == 1]
         hosted: list[bool] = []
         monkeypatch.setattr(
-            worker.server, "open", lambda _: hosted.append(worker.logs.get("many", own[-1]) is not None)
+            worker.server, "open", lambda _: hosted.append(worker.logs.open("many", own[-1]) is not None)
         )
 
         followed = owner.link.ask(Records(1, tuple(map(encode_record, records))))

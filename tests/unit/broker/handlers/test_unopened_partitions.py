@@ -33,14 +33,14 @@ def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataBrok
     made.close()
     broker = DataBroker(tmp_path, may_wait=True)
     broker.topic("t", 3, is_new=False)
-    open_in_order = unopened_logs.open_in_order
+    load_log = unopened_logs.load_log
 
     def open_some(directory: Any, stored: Any, *args: Any, **named: Any) -> Any:
         if stored.partition == 1:
             raise OSError(errno.EMFILE, "Too many open files")
-        return open_in_order(directory, stored, *args, **named)
+        return load_log(directory, stored, *args, **named)
 
-    monkeypatch.setattr(unopened_logs, "open_in_order", open_some)
+    monkeypatch.setattr(unopened_logs, "load_log", open_some)
     yield broker
     broker.close()
 
