@@ -119,6 +119,7 @@ class ReplicaMoves:
             if len(logs.preferred) < _MOST_PREFERRED:
                 logs.preferred[key] = directory
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.broker.partitions.open_now(partition)
         if not partition.online:
             return ErrorCode.KAFKA_STORAGE_ERROR
         move = self._moves.get(key)

@@ -73,10 +73,10 @@ def _sizes_in(
         unopened = logs.unopened.get(key)
         if unopened is None or unopened.directory is not directory:
             continue  # it is open now, or deleted
-        if isinstance(size, OSError):
-            directory.fail(size)
-        else:
+        if not isinstance(size, OSError):
             yield key, size
+        elif not directory.is_there_without(size):
+            directory.fail(size)
 
 
 def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted, sizes: Sizes) -> Struct:

@@ -39,8 +39,8 @@ class Copies(InstantWorkers):
 class Moving(DataBroker):
     """A broker with two log directories, whose workers the test lets go on. `told`: what the metadata gets."""
 
-    def __init__(self, home: Path, fs: FileSystem = LOCAL, config: LogConfig = CONFIG) -> None:
-        super().__init__(home, directories=2, fs=fs)
+    def __init__(self, home: Path, fs: FileSystem = LOCAL, config: LogConfig = CONFIG, may_wait: bool = False) -> None:
+        super().__init__(home, directories=2, fs=fs, may_wait=may_wait)
         self.values: dict[str, str] = {}
         self.told: list[object] = []
         self.copies = Copies(fs)

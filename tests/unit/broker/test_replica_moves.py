@@ -89,6 +89,21 @@ def test_a_directory_that_fails_ends_the_move(broker: Moving, failing: int) -> N
     assert broker.names() == ["data0/t-0", "data1/t-0-future"]
 
 
+def test_a_partition_moves_whose_log_waits_to_be_opened(tmp_path: Path) -> None:
+    """Its tool would not ask again."""
+    broker = Moving(tmp_path)
+    broker.topic("u", config=CONFIG, topic_id=b"u" * 16)
+    broker.close()
+    broker = Moving(tmp_path, may_wait=True)
+    other = broker.topic("u", config=CONFIG, topic_id=b"u" * 16, is_new=False)
+    broker.partitions._may_open = lambda: False
+    assert not other.online
+    assert broker.send_to(1, other) is ErrorCode.NONE
+    assert other.online
+    broker.moves.close()
+    broker.close()
+
+
 def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
     """With the copy that is there, as far as it is one."""
     broker = Moving(tmp_path)

@@ -100,10 +100,23 @@ def test_logs_that_wait_are_told_and_not_opened(
     again.close()
 
 
+def test_a_partition_that_is_gone_takes_nothing_along(broker: DataBroker, tmp_path: Path) -> None:
+    """Somebody has removed its directory while it waited: the others are told."""
+    again = after_a_clean_stop(broker, tmp_path)
+    shutil.rmtree(tmp_path / "data0/a-0")
+    first, second = again.call(DESCRIBE_LOG_DIRS, 5, topics=None).results
+
+    assert first.error_code == second.error_code == ErrorCode.NONE
+    assert [topic.name for topic in first.topics] == ["b"]
+    assert again.logs.directories[0].is_online
+    again.close()
+
+
 def test_a_directory_that_fails_as_one_looks_into_it(broker: DataBroker, tmp_path: Path) -> None:
     """It answers that, and not with part of its partitions."""
     again = after_a_clean_stop(broker, tmp_path)
-    shutil.rmtree(tmp_path / "data0/a-0")
+    (tmp_path / "data0").rename(tmp_path / "unmounted")
+    (tmp_path / "data0").mkdir()
     first, second = again.call(DESCRIBE_LOG_DIRS, 5, topics=None).results
 
     assert (first.error_code, first.topics, first.total_bytes) == (ErrorCode.KAFKA_STORAGE_ERROR, [], -1)
