@@ -12,6 +12,9 @@ _WARM_BYTES = 1 << 20
 _BLOCK_BYTES = 256 << 10
 #: For so long: the system may put it out of its cache at any time.
 _CACHED_MS = 1000
+#: Of so many blocks of a file it is remembered: more than it has readers, less than would be felt in memory.
+_MOST_BLOCKS = 64
+_UNKNOWN = (0, 0)
 
 #: What a read that found nothing gives.
 EMPTY = b""
@@ -76,16 +79,19 @@ class FetchSlice:
         if self.is_recent or file is None or not file.tells_cached:
             return False
         end = self.position + self._size
-        if file.cached_start <= self.position and end <= file.cached_end and now_ms < file.cached_until_ms:
+        block = (end - 1) // _BLOCK_BYTES
+        start, until_ms = file.cached.get(block, _UNKNOWN)
+        if start <= self.position and now_ms < until_ms:
             return False
         cached = self._fs.is_cached(file.handle, end - 1)
         if cached is None:
             file.tells_cached = False
-        elif cached:
-            block_end = min(end + -end % _BLOCK_BYTES, self._fs.size(file.handle))
+        elif cached and self._size < _BLOCK_BYTES:
+            block_end = min((block + 1) * _BLOCK_BYTES, self._fs.size(file.handle))
             if block_end <= end or self._fs.is_cached(file.handle, block_end - 1):
-                file.cached_start, file.cached_end = self.position, max(block_end, end)
-                file.cached_until_ms = now_ms + _CACHED_MS
+                if len(file.cached) >= _MOST_BLOCKS:
+                    file.cached.clear()
+                file.cached[block] = (self.position, now_ms + _CACHED_MS)
         return cached is False
 
     def warm(self) -> None:

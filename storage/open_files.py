@@ -26,9 +26,7 @@ class OpenFile:
 
     __slots__ = (
         "_fs",
-        "cached_end",
-        "cached_start",
-        "cached_until_ms",
+        "cached",
         "handle",
         "places",
         "probes",
@@ -42,8 +40,8 @@ class OpenFile:
         self.handle = handle
         #: False once its file system would not say what of it is cached.
         self.tells_cached = True
-        #: What was found in the page cache last, and until when that is believed (see FetchSlice).
-        self.cached_start = self.cached_end = self.cached_until_ms = 0
+        #: By block what is in the page cache: from which position on, and until when that is believed (see FetchSlice).
+        self.cached: dict[int, tuple[int, int]] = {}
         #: The piece of an index that was read last, and the number of its first entry.
         self.window = b""
         self.window_start = 0

@@ -77,7 +77,7 @@ def asked_about(fs: Telling, file: OpenFile, position: int, now_ms: int = 0) -> 
 
 
 def test_what_lies_between_cached_pages_of_a_block_is_not_asked_about_again(path: Iterator[str]) -> None:
-    """From where it was asked to the end of the block; one at a time. What reaches into another is asked about."""
+    """From where it was asked to the end of the block. What reaches into another is asked about."""
     fs = Telling(3 * BLOCK - 1, 2 * BLOCK + 99)
     file = opened(path, fs)
 
@@ -89,6 +89,23 @@ def test_what_lies_between_cached_pages_of_a_block_is_not_asked_about_again(path
     for _ in range(2):
         assert asked_about(fs, file, 2 * BLOCK + 500) == (False, [2 * BLOCK + 599, 3 * BLOCK - 1])
     assert asked_about(fs, file, 2 * BLOCK) == (True, [2 * BLOCK + 99])
+
+
+def test_readers_at_many_places_are_remembered_each(path: Iterator[str], tmp_path: Path) -> None:
+    """Of a file a bounded number of blocks; then it begins anew."""
+    long = tmp_path / "long"
+    with long.open("wb") as sparse:
+        sparse.truncate(200 * BLOCK)
+    fs = Telling()
+    file = opened(iter([str(long)]), fs)
+
+    for block in range(60):
+        assert asked_about(fs, file, block * BLOCK) == (False, [block * BLOCK + 99, (block + 1) * BLOCK - 1])
+    for block in range(60):
+        assert asked_about(fs, file, block * BLOCK + 100) == (False, [])
+    for block in range(60, 200):
+        assert not asked_about(fs, file, block * BLOCK)[0]
+    assert 0 < len(file.cached) <= 64
 
 
 def test_what_was_cached_is_asked_about_again_after_a_second(path: Iterator[str]) -> None:
