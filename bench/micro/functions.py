@@ -72,6 +72,9 @@ def _yardstick(folder: Path) -> Call:
 def _read(folder: Path) -> Call:
     data, position = _frame(produce_frame(_PRODUCE_VERSION, bytes(batch(100))))
     requests = SingleProduces(_PRODUCE_VERSION)
+    first = requests.read(data, position)
+    assert first is not None
+    requests.learn(first[0])  # as the broker does once it knows the partition
     return lambda: requests.read(data, position)
 
 
