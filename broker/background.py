@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
 from broker.deferred import Deferred
+from broker.flush_times import FlushTimes
 from broker.group_sync import GroupSync
 from broker.offload import Offload
 from broker.timers import Timer
@@ -66,10 +67,17 @@ class Background:
         self._queue: SimpleQueue[tuple[list[Task], Deferred[None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="log-background", daemon=True)
         self._syncs = Offload(loop, _SYNC_THREADS, name="log-flush")
+        #: What flushes of logs took.
+        self.flush_times = FlushTimes()
         self._stopped = False
         self._armed: dict[str, Timer] = {}
         self._flushes: dict[PartitionLog, GroupSync] = {}
         self._flushed: Deferred[None] | None = None
+
+    @property
+    def queued_count(self) -> int:
+        """Lots of tasks that wait for the thread."""
+        return self._queue.qsize()
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -183,7 +191,7 @@ class Background:
             failed: Deferred[None] = Deferred()
             failed.fail(LogOffline("the log", "the broker stops"))
             return failed
-        return self._syncs(task.run).then(lambda _: task.apply())
+        return self._syncs(self.flush_times.run, task).then(lambda _: task.apply())
 
     # -- the thread --------------------------------------------------------------------------------------------------
 
@@ -201,7 +209,7 @@ class Background:
         while (handed := self._queue.get()) is not None:
             tasks, done = handed
             for task in tasks:
-                task.run()
+                self.flush_times.run(task)
             try:
                 self._loop.call_soon_threadsafe(self._apply, tasks, done)
             except RuntimeError:  # the loop is closed: nobody is left to apply it for

@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.appends import Appends
 from broker.authentication.listeners import authenticate
@@ -23,15 +23,17 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.config.authorizer import has_authorizer
 from broker.controller import Controller
-from broker.deferred import Deferred
+from broker.deferred import Deferred, outcome
 from broker.descriptors import raise_limit, share_out
 from broker.dispatch import Dispatcher, Row, discover
 from broker.fetch_session import FetchSessions
 from broker.gate import Gate
 from broker.groups import Groups
 from broker.log_opening import LogOpening
+from broker.loop_watch import LoopWatch
 from broker.metadata_log import MetadataLogDamaged
 from broker.metadata_retention import MetadataRetention
+from broker.metrics.serving import bind_endpoint
 from broker.missing import Missing
 from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
@@ -45,6 +47,7 @@ from broker.quorum import MetadataQuorum
 from broker.replica_moves import ReplicaMoves
 from broker.share_state import ShareStates
 from broker.shares.partitions import SharePartitions
+from broker.state import BrokerState
 from broker.timers import Timers
 from broker.transactions import Transactions
 from broker.turn import Turn
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from broker.authorization.guard import Guard
     from broker.cores.crew import Crew
     from broker.cores.remote import RemoteTransactions
+    from broker.metrics.endpoint import Endpoint
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +87,7 @@ class Broker:
     called when nothing is left that could be served.
     """
 
+    number = 0  # among the workers: 0 is the owner
     logs: LogManager
     controller: Controller
     quorum: MetadataQuorum
@@ -133,6 +138,9 @@ class Broker:
         #: The transaction coordinator, where another process has it: then there are no `transactions` here.
         self.remote_transactions: RemoteTransactions | None = None
         self.guard: Guard | None = None
+        self.loop_watch = LoopWatch(loop)
+        self.state = BrokerState.STARTING
+        self.endpoint: Endpoint | None = None
         self._on_fatal = on_fatal
         self._node: Node | None = None
         self._stopping = False
@@ -148,16 +156,21 @@ class Broker:
     async def start(self) -> None:
         """Come up; clients are let in last. Raises CannotStart."""
         try:
+            self.endpoint = bind_endpoint(self)
             listeners = self._bind()
         except CannotBind as error:
             self._close_pools()
             raise CannotStart(str(error)) from None
+        if self.endpoint is not None:
+            self.endpoint.start()
         try:
             # In a thread: a recovery may take its time, and signals are to be heard meanwhile.
             self._node = await self.loop.run_in_executor(None, self._open_node)
             self._check_ids(self._node)
             self._wire(self._node)
             await self._open(listeners)
+            self.loop_watch.start()
+            self.state = BrokerState.RUNNING
         except BaseException as error:
             await self._abandon(listeners)
             if isinstance(error, CannotBind | MetadataLogDamaged | StorageError):
@@ -264,7 +277,7 @@ class Broker:
         self.share_states.start()
         self.groups.start()
         self.transactions.start()
-        await _done(self.controller.create_declared_topics())
+        await outcome(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         authenticate(listeners, self)
         self.server.open(listeners)
@@ -300,6 +313,8 @@ class Broker:
 
     async def stop(self) -> None:
         """Go down in good order: nobody new, last answers, everything on disk and marked clean."""
+        self.state = BrokerState.SHUTTING_DOWN
+        self.loop_watch.stop()
         self.server.stop_accepting()
         self.server.stop_receiving()
         crew = self.loop.create_task(self.crew.stop()) if self.crew is not None else None
@@ -339,6 +354,8 @@ class Broker:
     def _close_pools(self) -> None:
         self.handshakes.close()
         self.offload.close()
+        if self.endpoint is not None:
+            self.endpoint.close()
 
     # -- failures ------------------------------------------------------------------------------------------------------
 
@@ -377,11 +394,3 @@ def _guard(config: BrokerConfig, controller: Controller) -> Guard | None:
     from broker.authorization.guard import make_guard  # most brokers need none of it
 
     return make_guard(config, controller)
-
-
-async def _done(deferred: Deferred[Any]) -> None:
-    """Wait for a Deferred from a coroutine. Raises what it failed with."""
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    deferred.add_done_callback(lambda _: done.set_result(None))
-    await done
-    deferred.result()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from broker.cleaning_round import CleaningRound
 from broker.config import BrokerConfig
 from broker.workers import Workers
 from storage.checkpoints import CLEANER_OFFSETS, read_offsets
-from storage.cleaner.job import Resources
+from storage.cleaner.job import CleanResult, Resources
 from storage.cleaner.round import is_compiled
 from storage.cleaner.selection import Cleanable, find_cleanable
 from storage.errors import LogOffline
@@ -56,6 +57,15 @@ _LIVE_KEYS = (
 )
 
 
+@dataclass(slots=True)
+class Cleaned:
+    """What rounds have done so far; bytes of records."""
+
+    rounds: int = 0
+    read_bytes: int = 0
+    kept_bytes: int = 0
+
+
 class Cleaner:
     """Its methods belong to the event loop's thread. `uncleanable`: logs that a round has failed on.
 
@@ -81,6 +91,7 @@ class Cleaner:
         self._clock = clock
         self._make_workers = make_workers or partial(Workers, loop=loop, name="cleaner", niceness=NICENESS)
         self.uncleanable: set[PartitionLog] = set()
+        self.total = Cleaned()
         #: Where the dirty part of logs begins.
         self._offsets: dict[PartitionLog, int] = {}
         self._rounds: set[CleaningRound] = set()
@@ -88,6 +99,11 @@ class Cleaner:
         self._timer: Timer | None = None
         self._looking = False
         self._look_again = False
+
+    @property
+    def active_count(self) -> int:
+        """Logs that are being cleaned."""
+        return len(self._rounds)
 
     # -- start and stop ----------------------------------------------------------------------------------------------
 
@@ -225,6 +241,12 @@ class Cleaner:
         )
 
     # -- what rounds tell --------------------------------------------------------------------------------------------
+
+    def done(self, result: CleanResult) -> None:
+        """A round has been through."""
+        self.total.rounds += 1
+        self.total.read_bytes += result.read_bytes
+        self.total.kept_bytes += result.kept_bytes
 
     def ended(self, ended: CleaningRound) -> None:
         """Another may begin."""

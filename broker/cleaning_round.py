@@ -33,6 +33,9 @@ class Rounds(Protocol):
     def refused(self, partition_log: PartitionLog) -> None:
         """The log cannot be cleaned: it is left alone from now on."""
 
+    def done(self, result: CleanResult) -> None:
+        """A round has been through."""
+
     def ended(self, ended: CleaningRound) -> None:
         """Another may begin."""
 
@@ -109,6 +112,7 @@ class CleaningRound:
         """Swap in one segment after the other; never two at a time, by which a crash is told what belongs together."""
         if not left:
             self._tell(result)
+            self._rounds.done(result)
             self._rounds.cleaned(self._log, result.end_offset)
         if not left or self._aborted:
             self._end()

@@ -8,6 +8,7 @@ that of who resolves.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -221,3 +222,11 @@ def settled(deferreds: list[Deferred[Any]], mutes: bool = True) -> Deferred[None
     for deferred in deferreds:
         deferred.add_done_callback(one_done)
     return all_done
+
+
+async def outcome(deferred: Deferred[T]) -> T:
+    """Wait for it from a coroutine; what it was resolved with. Raises what it failed with."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    deferred.add_done_callback(lambda _: done.set_result(None))
+    await done
+    return deferred.result()

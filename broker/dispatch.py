@@ -77,7 +77,7 @@ class RequestContext:
 class Codec:
     """What it takes to read a request and write its answer in one version of one API, looked up once."""
 
-    __slots__ = ("api", "decode", "encode", "handler", "shortcut", "tagged", "version")
+    __slots__ = ("api", "decode", "encode", "handler", "requests", "shortcut", "tagged", "version")
 
     def __init__(self, row: Row, version: int, broker: Broker, guard: Guard | None = None) -> None:
         self.api = row.api
@@ -88,6 +88,8 @@ class Codec:
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.decoder(version)
         self.encode: Encode = row.encoder(version) if row.encoder is not None else response_encoder(row.api, version)
         self.tagged = row.api.request_header_version(version) == 2
+        #: How many have come.
+        self.requests = 0
 
 
 class Row:
@@ -218,6 +220,11 @@ class Dispatcher:
         self.guard: Guard | None = None
         self.rows = dict(rows)
 
+    @property
+    def codecs(self) -> Iterable[Codec]:
+        """Those of the versions that were asked for so far."""
+        return self._codecs.values()
+
     def dispatch(
         self, connection: Connection, frame: memoryview, by_shortcut: bool = True
     ) -> bytes | list[Chunk] | Waiting | None:
@@ -232,6 +239,7 @@ class Dispatcher:
             codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
             if codec is None:
                 return self._refuse(frame)
+            codec.requests += 1
             position = body = 10 + client_id_size if client_id_size > 0 else 10
             if body > len(frame):
                 raise ProtocolError("the client id reaches beyond the frame")
@@ -273,7 +281,10 @@ class Dispatcher:
         request = waiting.request
         if type(request) is bytes:
             answer: list[Chunk] | None = waiting.deferred.result()
-            return answer or self.dispatch(connection, memoryview(request), by_shortcut=False)
+            if answer:
+                return answer
+            waiting.codec.requests -= 1  # it is counted anew
+            return self.dispatch(connection, memoryview(request), by_shortcut=False)
         try:
             reply = waiting.deferred.result()
             return None if reply is None else waiting.codec.encode(waiting.correlation_id, reply)

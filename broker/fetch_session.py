@@ -183,6 +183,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def partition_count(self) -> int:
+        """Partitions in all sessions, each as often as it is in one."""
+        return sum(len(session.partitions) for session in self._sessions.values())
+
     def open(self, version: int, request: Struct, from_follower: bool = False) -> FetchContext:
         """The context of a Fetch request.
 

@@ -51,8 +51,8 @@ class Partitions:
         "_may_open",
         "_missing",
         "_names",
-        "_node_id",
         "_wake",
+        "node_id",
     )
 
     def __init__(
@@ -65,7 +65,7 @@ class Partitions:
         may_open: Callable[[], bool] = lambda: True,
     ) -> None:
         self._logs = logs
-        self._node_id = node_id
+        self.node_id = node_id
         self._clock = clock
         self._wake = wake
         self._missing = missing
@@ -130,10 +130,10 @@ class Partitions:
         found = self._log(topic, topic_id, index, config, is_new)
         partition = (UnopenedPartition if isinstance(found, LogOnDemand) else Partition)(
             found,
-            leader_id=self._node_id,
+            leader_id=self.node_id,
             leader_epoch=leader_epoch,
-            replicas=tuple(replicas) or (self._node_id,),
-            isr=tuple(isr) or (self._node_id,),
+            replicas=tuple(replicas) or (self.node_id,),
+            isr=tuple(isr) or (self.node_id,),
             internal=topic in INTERNAL_TOPICS,
             wake=self._wake,
         )

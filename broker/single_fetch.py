@@ -108,11 +108,12 @@ def _try(
                 return _WAITS
         else:
             found = log.read(offset, min(request.partition_max_bytes, max_bytes), high_watermark)
-            if isinstance(found, bytes) or len(found) < min(request.min_bytes, max_bytes):
+            if isinstance(found, bytes) or (size := len(found)) < min(request.min_bytes, max_bytes):
                 return None
             if not found.is_recent and found.is_cold(broker.clock.monotonic_ms()):
                 return None
             records = found.at_hand or found
+            log.fetched_bytes += size
     except Exception:
         return None  # the handler finds the same, and tells
     if wanted is not None:

@@ -43,6 +43,7 @@ class Worker(Broker):
         super().__init__(config, loop)
         self.ports = begin.ports
         self.link = Link(loop, sock, self._serve, lambda: end(1))
+        self.number = begin.number
         self._begin = begin
         self._end = end
         self._listeners: list[Listener] = []

@@ -89,6 +89,7 @@ class Attempt:
         "_context",
         "_ctx",
         "_deferred",
+        "_found",
         "_incremental",
         "_is_plain",
         "_max_bytes",
@@ -114,6 +115,8 @@ class Attempt:
         self._max_bytes: int = min(request.max_bytes, self._broker.config.get_int("fetch.max.bytes"))
         self._min_bytes: int = min(request.min_bytes, self._max_bytes)
         self._bytes_read = 0
+        #: The logs that were read last, with how much was found in each.
+        self._found: list[tuple[PartitionLog, int]] = []
         self._is_plain = True
         self._may_read = None if self._broker.guard is None else self._broker.guard.reader(ctx)
         self._answers: list[tuple[FetchedPartition, FetchedData]] = []
@@ -135,6 +138,7 @@ class Attempt:
         """Read all partitions; whether there is enough, or an error, to answer with."""
         answers = self._answers
         answers.clear()
+        self._found.clear()
         absent: list[tuple[FetchedPartition, FetchedData]] = []  # told last
         self._is_plain = True
         limit_bytes = self._max_bytes
@@ -167,6 +171,7 @@ class Attempt:
                 one_batch = False
                 limit_bytes = max(limit_bytes - size, 0)
                 total += size
+                self._found.append((partition.log, size))
             elif (
                 data.error_code
                 or data.diverging_epoch is not None
@@ -323,6 +328,8 @@ class Attempt:
 
     def response(self) -> FetchAnswer:
         """The answer that says what was read last."""
+        for log, size in self._found:
+            log.fetched_bytes += size
         error_code, session_id, answers = self._context.answer(self._answers)
         if self._version < _FIRST_VERSION_WITH_STORAGE_ERROR:
             for _, data in answers:

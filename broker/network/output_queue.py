@@ -105,12 +105,14 @@ def _read_whole(piece: FileSlice) -> bytes:
 class OutputQueue:
     """Chunks not yet taken by the kernel, in order."""
 
-    __slots__ = ("_chunks", "_sent", "size_bytes")
+    __slots__ = ("_chunks", "_sent", "sendfile_bytes", "size_bytes")
 
     def __init__(self) -> None:
         self._chunks: deque[Chunk] = deque()
         self._sent = 0  # of the first chunk
         self.size_bytes = 0
+        #: All that went from files to the socket by sendfile.
+        self.sendfile_bytes = 0
 
     def put(self, chunks: list[Chunk]) -> None:
         """Append chunks; slices are released once sent, or by `clear`."""
@@ -133,6 +135,7 @@ class OutputQueue:
             if sent == len(head):
                 wanted = size if size < TURN_BYTES else TURN_BYTES
                 sent_of_file = os.sendfile(sock.fileno(), piece.fileno(), piece.position, wanted)
+                self.sendfile_bytes += sent_of_file
                 if sent_of_file == size:
                     if tail:
                         sent_of_tail = sock.send(tail)
@@ -213,6 +216,7 @@ class OutputQueue:
         sent = os.sendfile(sock.fileno(), piece.fileno(), piece.position + self._sent, wanted)
         if sent == 0:
             raise FileEndedEarly(f"sendfile gave nothing at position {piece.position + self._sent}")
+        self.sendfile_bytes += sent
         self.size_bytes -= sent
         if sent == left:
             self._chunks.popleft()

@@ -91,6 +91,11 @@ class PlaintextTransport:
         """Bytes that the kernel has not taken yet."""
         return self._queue.size_bytes
 
+    @property
+    def sendfile_bytes(self) -> int:
+        """Bytes that went from files to the client by sendfile."""
+        return self._queue.sendfile_bytes
+
     def send(self, chunks: list[Chunk]) -> int:
         """Send now what the kernel takes, and the rest as it takes more; how many bytes that is."""
         queue = self._queue

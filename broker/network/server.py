@@ -49,6 +49,9 @@ class Server:
         self._listeners: list[Listener] = []
         self._connections: dict[Connection, None] = {}
         self._hang_ups: HangUps | None = None
+        #: Connections that have ended, and what they had sent by sendfile.
+        self.ended_count = 0
+        self._ended_sendfile_bytes = 0
         self._held_bytes = 0
         self._queued_requests = 0
         self._saturated = False
@@ -68,6 +71,21 @@ class Server:
     def port(self, listener_name: str) -> int | None:
         """The port that a listener is bound to, None when there is none of that name."""
         return next((each.port for each in self._listeners if each.name == listener_name), None)
+
+    @property
+    def sendfile_bytes(self) -> int:
+        """Bytes that went from files to clients by sendfile."""
+        return self._ended_sendfile_bytes + sum(each.transport.sendfile_bytes for each in self._connections)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of requests that are held until they can be served."""
+        return self._held_bytes
+
+    @property
+    def queued_requests(self) -> int:
+        """Requests that wait for a worker: a thread, or a process."""
+        return self._queued_requests
 
     # -- life
     # ----------------------------------------------------------------------------------------------------------
@@ -117,6 +135,8 @@ class Server:
         if connection not in self._connections:
             return
         del self._connections[connection]
+        self.ended_count += 1
+        self._ended_sendfile_bytes += connection.transport.sendfile_bytes
         self.limits.closed(connection.listener_name, connection.client_host)
         log.debug("Connection %s ended", connection)
         for listener in self._listeners:

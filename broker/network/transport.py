@@ -20,6 +20,10 @@ class Transport(Protocol):
     def queued_bytes(self) -> int:
         """Bytes taken by `send` that the kernel has not taken yet."""
 
+    @property
+    def sendfile_bytes(self) -> int:
+        """Bytes that went from files to the client by sendfile."""
+
     def send(self, chunks: list[Chunk]) -> int:
         """Send chunks in order; the transport owns them from now on, and releases file slices. `queued_bytes` of now.
 

@@ -231,6 +231,7 @@ class ShareFetchAttempt:
         first, last = acquired[0].first_offset, acquired[-1].last_offset
         kept = [batch for batch in batches if batch.last >= first and batch.first <= last]
         records = readable.part.piece(kept[0].position, kept[-1].end)
+        share.partition.log.fetched_bytes += len(records)
         return Fetched(Place(share.key.topic_id, share.key.partition), records=records, acquired=acquired)
 
     def _without_aborted(self, readable: Readable, acquired: list[Acquired]) -> list[Acquired]:

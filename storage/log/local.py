@@ -43,6 +43,8 @@ class LocalLog:
         "_active",
         "_config",
         "_last_batch",
+        "_opened_at_offset",
+        "_other_bytes",
         "_recent_offsets",
         "_recent_positions",
         "_stable_position",
@@ -51,6 +53,7 @@ class LocalLog:
         "closed",
         "copied",
         "directory",
+        "fetched_bytes",
         "flushes",
         "last_flush_ms",
         "log_end_offset",
@@ -101,6 +104,11 @@ class LocalLog:
         self.copied = False
         #: Bytes of records in all segments.
         self.size_bytes = sum(segment.size_bytes for segment in segments)
+        #: Bytes of records that clients were answered with.
+        self.fetched_bytes = 0
+        self._opened_at_offset = log_end_offset
+        #: `size_bytes` without what was appended since it was opened; below 0 once that is removed.
+        self._other_bytes = self.size_bytes
         self._config = config
         self._stable_position: tuple[int, Segment, int] | None = None
         self._set_active(segments[-1])
@@ -112,6 +120,16 @@ class LocalLog:
     def name(self) -> str:
         """Topic and partition, as in the name of the directory."""
         return f"{self.topic}-{self.partition}"
+
+    @property
+    def appended_records(self) -> int:
+        """Offsets that were given since the log was opened."""
+        return self.log_end_offset - self._opened_at_offset
+
+    @property
+    def appended_bytes(self) -> int:
+        """Bytes of records that were appended since the log was opened, whether they are still there or not."""
+        return self.size_bytes - self._other_bytes
 
     @property
     def active_segment(self) -> Segment:
@@ -346,6 +364,7 @@ class LocalLog:
         for segment in segments:
             self.segments.remove(segment)
             self.size_bytes -= segment.size_bytes
+            self._other_bytes -= segment.size_bytes
             segment.close()
         self._stable_position = None
 
@@ -354,6 +373,7 @@ class LocalLog:
         self.drop_segments(old)
         self.segments.add(new)
         self.size_bytes += new.size_bytes
+        self._other_bytes += new.size_bytes
 
     def close_files(self) -> None:
         """Let go of all descriptors; writes nothing. Slices that are being sent keep theirs."""

@@ -61,6 +61,7 @@ class FakeTransport:
         self.sent = bytearray()
         self.sends = 0
         self.queued = bytearray()
+        self.sendfile_bytes = 0
         self.blocked = False
         self.reading = True
         self.closed: str | None = None

@@ -1,7 +1,8 @@
 """Keys that Kafka does not have. They are internal: DescribeConfigs shows them only where they are set."""
 
-from ..key import BOOLEAN, INT, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
-from ..validators import OneOf, Range
+from ..http_listeners import http_listeners_reason
+from ..key import BOOLEAN, INT, LIST, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
+from ..validators import OneOf, Range, Rule
 
 # fmt: off
 OWN_KEYS = (
@@ -13,7 +14,12 @@ OWN_KEYS = (
         doc="Serve versions of APIs that Kafka 4 has dropped."),
     ConfigKey("pybroker.cluster.id", STRING, None, None, LOW, READ_ONLY, internal=True,
         doc="Id of the cluster: a new directory is formatted for it, one of another is refused; a random id if unset."),
+    ConfigKey("pybroker.shutdown.timeout.ms", INT, 60_000, Range(1), LOW, READ_ONLY, internal=True,
+        doc="A stop that takes longer is cut off; nothing acknowledged is lost, as the next start recovers."),
     ConfigKey("num.workers", INT, 1, Range(1, 256), MEDIUM, READ_ONLY, internal=True,
         doc="Processes that serve clients, each with partitions of its own, seen as brokers node.id + k on ports + k."),
+    ConfigKey("metrics.listeners", LIST, (), Rule("http://host:port, with commas between", http_listeners_reason), LOW,
+        READ_ONLY, internal=True,
+        doc="Where /metrics is for Prometheus, /live and /ready for health checks; worker k's are on port + k."),
 )
 # fmt: on

@@ -235,3 +235,25 @@ def facts():
     """The rows of facts/api-versions.tsv."""
     with open(FACTS / "api-versions.tsv", encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_requests_are_counted_by_api_and_version():
+    """Once each, whatever becomes of them, also where a shortcut leaves one to the handler in the end."""
+    deferred = Deferred()
+    answer = HEARTBEAT.response()
+    dispatcher = Dispatcher(
+        "the broker",
+        {HEARTBEAT.key: Row(HEARTBEAT, lambda ctx, request: answer, HEARTBEAT.versions, shortcut=lambda *_: serve)},
+    )
+
+    def serve(frame, position, correlation_id):
+        return deferred
+
+    frame = memoryview(request_frame(HEARTBEAT, 4, 77))[4:]
+    waiting = dispatcher.dispatch("the connection", frame)
+    deferred.resolve(None)
+    assert decoded(dispatcher.finish("the connection", waiting)).error_code == 0
+    for _ in range(2):
+        dispatcher.dispatch("the connection", memoryview(request_frame(HEARTBEAT, 3, 77))[4:])
+
+    assert {codec.version: codec.requests for codec in dispatcher.codecs} == {4: 1, 3: 2}

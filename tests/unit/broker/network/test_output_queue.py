@@ -185,6 +185,7 @@ def test_what_is_around_a_slice_goes_out_at_once_or_as_far_as_it_does(pair, file
     expected = filler + head + (bytes(range(256)) * 2000)[7 : 7 + size] + tail + b"next"
     assert drain(queue, *pair) == expected
     assert piece.releases == 1
+    assert queue.sendfile_bytes == size
 
 
 def test_what_is_around_a_slice_that_ends_early_breaks_the_connection(pair, file):

@@ -95,3 +95,17 @@ def test_close_ends_all_connections(link, waiting):
     assert list(link.server.connections) == []
     assert cancelled == [1]
     assert link.server.limits.total == 0
+
+
+def test_ended_connections_stay_in_the_sums(link):
+    """What they have sent by sendfile, and that there were such."""
+    _, lasting = link.connect()
+    lasting.sendfile_bytes = 10
+    _, ending = link.connect()
+    ending.sendfile_bytes = 5
+    assert (link.server.sendfile_bytes, link.server.ended_count) == (15, 0)
+
+    ending.abort()
+    ending.abort()
+
+    assert (link.server.sendfile_bytes, link.server.ended_count) == (15, 1)

@@ -1,0 +1,44 @@
+"""How long flushes of logs take, by the threads that make them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+
+from broker.metrics.metric import Timings
+from storage.log.tasks import FlushTask, Task
+
+#: Quantiles are of so many.
+_LATEST = 1024
+_QUANTILES = ("0.5", "0.75", "0.95", "0.98", "0.99", "0.999")
+
+
+class FlushTimes:
+    """Used by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._latest_ms: deque[float] = deque(maxlen=_LATEST)
+        self._count = 0
+        self._total_ms = 0.0
+
+    def run(self, task: Task) -> None:
+        """Run a task, and note what it took if it is a flush."""
+        if not isinstance(task, FlushTask):
+            task.run()
+            return
+        began = time.monotonic()
+        task.run()
+        took_ms = (time.monotonic() - began) * 1000
+        with self._lock:
+            self._count += 1
+            self._total_ms += took_ms
+            self._latest_ms.append(took_ms)
+
+    def timings(self) -> Timings:
+        """All so far, in milliseconds."""
+        with self._lock:
+            count, total_ms, latest = self._count, self._total_ms, sorted(self._latest_ms)
+        quantiles = [(each, latest[int(float(each) * (len(latest) - 1))]) for each in _QUANTILES] if latest else []
+        return Timings(count, total_ms, quantiles)

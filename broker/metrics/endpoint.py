@@ -1,0 +1,171 @@
+"""The HTTP side: /metrics for Prometheus, /live and /ready for whoever watches over the process.
+
+A thread of its own accepts, and one for each request answers, in the WSGI server of Python's library with the
+application of prometheus-client. What they tell of the broker they ask the loop for. Nobody is asked who they are:
+`metrics.listeners` is off unless it is set, and belongs on an address that only those reach who may see it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
+from prometheus_client.exposition import ThreadingWSGIServer
+
+from broker.metrics.exposition import ANSWER_S, BrokerCollector
+from broker.metrics.snapshot import Snapshot, take_snapshot
+from broker.metrics.sources import all_samples
+from broker.metrics.traffic import Traffic
+from broker.network.listener import CannotBind, bind
+from broker.state import BrokerState
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+#: At a time; more are turned away.
+_MOST_REQUESTS = 8
+#: For each piece of a request, and of an answer.
+_TIMEOUT_S = 10.0
+_PATHS = "/metrics, /live, /ready"
+
+
+class Application:
+    """The WSGI application."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._traffic = Traffic()
+        registry = CollectorRegistry()
+        registry.register(BrokerCollector(self._take_snapshot, broker.config.log_dirs))
+        ProcessCollector(registry=registry)
+        self._metrics = make_wsgi_app(registry)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ["PATH_INFO"]
+        if path not in ("/metrics", "/live", "/ready"):
+            return _text(start_response, "404 Not Found", f"There are {_PATHS}")
+        try:
+            is_ready = self._asked_if_ready().result(ANSWER_S)
+            if path == "/live":
+                return _text(start_response, "200 OK", "live")
+            if not is_ready:
+                return _text(start_response, "503 Service Unavailable", "not ready: it starts, or shuts down")
+            if path == "/ready":
+                return _text(start_response, "200 OK", "ready")
+            answer: Iterable[bytes] = self._metrics(environ, start_response)
+            return answer
+        except (RuntimeError, TimeoutError) as error:
+            return _text(start_response, "503 Service Unavailable", f"the event loop does not answer: {error}")
+
+    def _take_snapshot(self) -> Future[Snapshot]:
+        return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic))
+
+    def _asked_if_ready(self) -> Future[bool]:
+        """Of the loop, which is thereby known to turn. RuntimeError: it is closed."""
+        broker = self._broker
+        answer: Future[bool] = Future()
+        broker.loop.call_soon_threadsafe(lambda: answer.set_result(broker.state is BrokerState.RUNNING))
+        return answer
+
+
+def _text(start_response: StartResponse, status: str, text: str) -> Iterable[bytes]:
+    start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")])
+    return [text.encode() + b"\n"]
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = _TIMEOUT_S
+
+    def log_message(self, format: str, *args: Any) -> None:
+        log.debug("%s " + format, self.address_string(), *args)
+
+    def address_string(self) -> str:
+        """Without asking a name server for it."""
+        return str(self.client_address[0])
+
+
+class _Server(ThreadingWSGIServer):
+    """On a socket that is bound already."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = sock
+        self.server_name, self.server_port = sock.getsockname()[:2]
+        self.setup_environ()
+        self._room = threading.BoundedSemaphore(_MOST_REQUESTS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Have a thread serve it, if not too many are at it."""
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """What the thread does."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has gone is no matter."""
+        log.debug("Serving %s failed", client_address, exc_info=True)
+
+
+class Endpoint:
+    """The ports of `metrics.listeners`, bound when it is made. Raises CannotBind.
+
+    Args:
+        addresses: hosts, None for all interfaces, and ports, 0 for any.
+        broker: whom it tells of.
+    """
+
+    def __init__(self, addresses: Iterable[tuple[str | None, int]], broker: Broker) -> None:
+        self._servers: list[WSGIServer] = []
+        self._threads: list[threading.Thread] = []
+        try:
+            for host, port in addresses:
+                for sock in bind(host, port, receive_buffer_bytes=-1):
+                    sock.setblocking(True)
+                    self._servers.append(_Server(sock))
+        except CannotBind:
+            self.close()
+            raise
+        application = Application(broker)
+        for server in self._servers:
+            server.set_app(application)
+
+    @property
+    def urls(self) -> list[str]:
+        """Where it is."""
+        found = [server.socket.getsockname()[:2] for server in self._servers]
+        return [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
+
+    def start(self) -> None:
+        """Answer, from now on."""
+        for server in self._servers:
+            server.server_activate()
+            thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def close(self) -> None:
+        """Answer no more; this may take half a second."""
+        if self._threads:
+            for server in self._servers:
+                server.shutdown()
+        for server in self._servers:
+            server.server_close()
+        self._servers, self._threads = [], []

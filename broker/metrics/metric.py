@@ -1,0 +1,70 @@
+"""What a metric is, and what it is called.
+
+Metrics that Apache Kafka has, too, have the names under which its MBeans come out of Prometheus' JMX exporter with the
+rules that stand in its examples (kafka-2_0_0.yml), so that dashboards made for those show this broker as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+
+class Kind(Enum):
+    """Types of Prometheus."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    SUMMARY = "summary"
+    HISTOGRAM = "histogram"
+
+
+class Metric(NamedTuple):
+    """One row of the table. A sample may leave all `labels` out: then it is the sum over them. `mbean`: Kafka's."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    doc: str
+    mbean: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """A sample of a SUMMARY. Quantiles are of the latest ones; all in the metric's unit."""
+
+    count: int
+    total: float
+    quantiles: Sequence[tuple[str, float]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """A sample of a HISTOGRAM: how many were up to each bound, the last of which is infinite; and their sum."""
+
+    counts: Sequence[tuple[str, int]]
+    total: float
+
+
+Value: TypeAlias = "float | Timings | Buckets"
+#: A metric, the values of its labels, and its own.
+Sample: TypeAlias = tuple[Metric, tuple[str, ...], Value]
+
+
+def kafka(room: str, type_: str, name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:
+    """The metric of `kafka.<room>:type=<type>,name=<name>`, with its other properties as labels.
+
+    Meters, whose names end in PerSec, are counters: the rate is Prometheus' to find.
+    """
+    mbean = f"kafka.{room}:type={type_},name={name}" + "".join(f",{label}=*" for label in labels)
+    if name.endswith("PerSec"):
+        name, kind = name.removesuffix("PerSec") + "_total", Kind.COUNTER
+    exported = f"kafka_{room}_{type_}_{name}".replace(".", "_").replace("-", "_").lower()
+    return Metric(exported, kind, labels, doc, mbean)
+
+
+def own(name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:
+    """A metric that no Apache Kafka has; one whose name ends in _total is a counter."""
+    return Metric(f"pybroker_{name}", Kind.COUNTER if name.endswith("_total") else kind, labels, doc)

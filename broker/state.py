@@ -1,0 +1,14 @@
+"""Where a broker stands in its life."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class BrokerState(IntEnum):
+    """The numbers are Kafka's."""
+
+    NOT_RUNNING = 0
+    STARTING = 1
+    RUNNING = 3
+    SHUTTING_DOWN = 7

@@ -1,0 +1,195 @@
+"""A broker's metrics and health over HTTP, and what the service manager hears of its life."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from broker.metrics.table import METRICS
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.data_client import DataClient, batch
+from tests.support.launch import run_broker
+from tests.support.several_workers import WorkersBroker, free_ports
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+class Watched(OurBroker):
+    """A broker with an endpoint, and somebody on NOTIFY_SOCKET."""
+
+    def __init__(self, directory: Path) -> None:
+        self.metrics_port = free_port()
+        directory.mkdir(parents=True, exist_ok=True)
+        self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notified.bind(str(directory / "notify"))
+        self.notified.settimeout(60)
+        os.environ["NOTIFY_SOCKET"] = str(directory / "notify")
+        try:
+            super().__init__(directory, {"metrics.listeners": f"http://{HOST}:{self.metrics_port}"})
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://{HOST}:{self.metrics_port}{path}", timeout=60) as answer:
+            return str(answer.read(), "utf-8")
+
+    def samples(self, name: str, labels: tuple[tuple[str, str], ...], value: float) -> Samples:
+        """All of them, once one has a value: who asks often gets those of up to a second ago."""
+        deadline = time.monotonic() + 60
+        while True:
+            found = {
+                (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+                for family in text_string_to_metric_families(self.get("/metrics"))
+                for sample in family.samples
+            }
+            if found.get((name, labels)) == value:
+                return found
+            assert time.monotonic() < deadline, f"{name} is {found.get((name, labels))}"
+            time.sleep(0.05)
+
+    def notification(self) -> list[str]:
+        return self.notified.recv(4096).decode().split("\n")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    running = Watched(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+    running.notified.close()
+
+
+def test_manager_hears_that_clients_are_served(broker: Watched) -> None:
+    """Once the port is open."""
+    ready = broker.notification()
+
+    assert ready[0] == "READY=1"
+    assert ready[1] == f"STATUS=Listening on PLAINTEXT://{broker.bootstrap}"
+
+
+def test_traffic_is_counted_by_topic_and_request(broker: Watched) -> None:
+    """What a client has written and read; sizes as they lie on the disk."""
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("counted", partitions=1)
+        for _ in range(3):
+            client.produce("counted", batch(*[b"x" * 1000] * 10))
+        assert len(client.values("counted")) == 30
+    topic, partition = (("topic", "counted"),), (("partition", "0"), ("topic", "counted"))
+    size = (broker.log_dir / "counted-0" / f"{0:020}.log").stat().st_size
+    samples = broker.samples("kafka_server_brokertopicmetrics_messagesin_total", topic, 30)
+
+    assert samples["kafka_server_brokertopicmetrics_bytesin_total", topic] == size
+    assert samples["kafka_server_brokertopicmetrics_bytesout_total", topic] >= size
+    assert samples["kafka_log_log_size", partition] == size
+    assert samples["kafka_log_log_logendoffset", partition] == 30
+    assert samples["kafka_server_brokertopicmetrics_totalproducerequests_total", ()] == 3
+    produced = {labels: value for (name, labels), value in samples.items() if "requestmetrics" in name}
+    assert sum(value for labels, value in produced.items() if ("request", "Produce") in labels) == 3
+    assert samples["pybroker_sendfile_bytes_total", ()] > 0
+    assert samples["kafka_server_kafkaserver_brokerstate", ()] == 3
+
+
+def test_groups_have_offsets_members_and_lag(broker: Watched) -> None:
+    """Under the names of kafka_exporter."""
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("lagging", partitions=1)
+        client.produce("lagging", batch(*[b"x"] * 10))
+        client.find_coordinator("readers")
+        client.commit("readers", {("lagging", 0): 4})
+    labels = (("consumergroup", "readers"), ("partition", "0"), ("topic", "lagging"))
+    samples = broker.samples("kafka_consumergroup_current_offset", labels, 4)
+
+    assert samples["kafka_consumergroup_lag", labels] == 6
+    assert samples["kafka_consumergroup_members", (("consumergroup", "readers"),)] == 0
+    assert samples["kafka_coordinator_group_groupmetadatamanager_numgroups", ()] == 1
+
+
+def test_all_metrics_are_there(broker: Watched) -> None:
+    """Once there are topics and groups; nothing under a name that the table does not have."""
+    typed = {line.split()[2] for line in broker.get("/metrics").splitlines() if line.startswith("# TYPE ")}
+
+    assert {name for name in typed if not name.startswith("process_")} == {each.name for each in METRICS}
+    assert "process_resident_memory_bytes" in typed
+
+
+def test_health_is_told(broker: Watched) -> None:
+    """And what else there is."""
+    assert broker.get("/live") == "live\n"
+    assert broker.get("/ready") == "ready\n"
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        broker.get("/")
+    assert (refused.value.code, refused.value.read()) == (404, b"There are /metrics, /live, /ready\n")
+
+
+def test_clients_beyond_a_few_are_turned_away(broker: Watched) -> None:
+    """Where others have sent nothing yet; once those have gone, there is room again."""
+    idle = [socket.create_connection((HOST, broker.metrics_port), timeout=60) for _ in range(20)]
+    assert idle[-1].recv(1) == b""
+    for each in idle:
+        each.close()
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            assert broker.get("/live") == "live\n"
+            return
+        except (urllib.error.URLError, ConnectionError):
+            assert time.monotonic() < deadline
+
+
+def test_port_that_is_taken_stops_the_start(broker: Watched, tmp_path: Path) -> None:
+    """Before a file is touched."""
+    taken = f"http://{HOST}:{broker.metrics_port}"
+    ended = run_broker(tmp_path, {"log.dirs": tmp_path / "logs", "metrics.listeners": taken})  # type: ignore[dict-item]
+
+    assert ended.exit_code == 1
+    assert f"{HOST}:{broker.metrics_port}: the port is in use" in ended.stderr
+    assert not (tmp_path / "logs").exists()
+
+
+def test_workers_tell_of_their_own_partitions(tmp_path: Path) -> None:
+    """Each on a port of its own; of the cluster only the owner."""
+    first = free_ports(2)
+    broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
+    broker.client().create_topic("t", 4)
+    told = []
+    for port in (first, first + 1):
+        with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=60) as answer:
+            told.append(str(answer.read(), "utf-8"))
+
+    sizes = [set(re.findall(r'kafka_log_log_size\{partition="(\d)",topic="t"\}', text)) for text in told]
+    assert sizes[0] | sizes[1] == {"0", "1", "2", "3"}
+    assert [len(each) for each in sizes] == [2, 2]
+    assert ["kafka_controller_kafkacontroller" in text for text in told] == [True, False]
+    broker.kill()
+
+
+def test_stop_that_takes_too_long_is_cut_off(tmp_path: Path) -> None:
+    """No stop is done in a millisecond; what was acknowledged is there at the next start."""
+    broker = OurBroker(tmp_path, {"pybroker.shutdown.timeout.ms": "1"})
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("kept")
+        client.produce("kept", batch(b"one"))
+
+    assert broker.stop() == 1
+    assert "Shutting down takes longer than 1 ms" in broker.output
+    broker.start()
+    with DataClient(HOST, broker.port) as client:
+        assert client.values("kept") == [b"one"]
+    broker.kill()
+
+
+def test_stop_is_told_and_health_ends(broker: Watched) -> None:
+    """The last test: the broker goes down."""
+    assert broker.stop() == 0
+    assert broker.notification()[0] == "STOPPING=1"
+    with pytest.raises(urllib.error.URLError):
+        broker.get("/live")
