@@ -19,6 +19,7 @@ from broker.broker import Broker, CannotStart, StartInterrupted
 from broker.config import BrokerConfig
 from broker.descriptors import lack
 from broker.event_loop import new_event_loop
+from broker.service_manager import ServiceManager
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class _Run:
         self._loop = new_event_loop()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._signalled_at: float | None = None
+        self._service = ServiceManager(os.environ, self._loop)
 
     def run(self) -> int:
         loop = self._loop
@@ -110,6 +112,9 @@ class _Run:
             return 1
         collect_garbage_seldom(broker)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
+        self._service.ready(f"Listening on {', '.join(broker.addresses)}")
+        if broker.endpoint is not None:
+            log.info("Metrics are at %s/metrics, health at /live and /ready", broker.endpoint.urls[0])
         if self._announce:
             from broker.announcement import announcement  # for those who ask
 
@@ -117,9 +122,24 @@ class _Run:
                 print(announcement(broker), flush=True)
         exit_code = await self._ended
         began = time.monotonic()
+        self._service.stopping()
+        self._bound_the_stop()
         await broker.stop()
+        self._service.close()
         log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)
         return exit_code
+
+    def _bound_the_stop(self) -> None:
+        """End the process when going down takes longer than pybroker.shutdown.timeout.ms, whatever the loop does."""
+        timeout_ms = self._config.get_int("pybroker.shutdown.timeout.ms")
+
+        def on_timeout() -> None:
+            log.critical("Shutting down takes longer than %d ms: ending; the next start checks the logs", timeout_ms)
+            _end_at_once(1)
+
+        bound = threading.Timer(timeout_ms / 1000, on_timeout)
+        bound.daemon = True
+        bound.start()
 
     def _on_signal(self, number: signal.Signals) -> None:
         now = time.monotonic()

@@ -39,7 +39,7 @@ WORKER_PROCESSES = own("worker_processes", (), "Processes for batches that have 
 # -- partitions --------------------------------------------------------------------------------------------------------
 BROKER_STATE = kafka("server", "KafkaServer", "BrokerState", (), "1: it starts, 3: it runs, 7: it shuts down.")
 PARTITIONS = kafka("server", "ReplicaManager", "PartitionCount", (), "Partitions hosted.")
-LEADERS = kafka("server", "ReplicaManager", "LeaderCount", (), "Partitions hosted that can be used, also those whose log is opened when it is asked for.")
+LEADERS = kafka("server", "ReplicaManager", "LeaderCount", (), "Partitions hosted that can be used.")
 OFFLINE_REPLICAS = kafka("server", "ReplicaManager", "OfflineReplicaCount", (), "Partitions whose log is offline.")
 UNDER_REPLICATED = kafka("server", "ReplicaManager", "UnderReplicatedPartitions", (),
     "Partitions with fewer replicas in sync than there are.")
