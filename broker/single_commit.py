@@ -37,7 +37,7 @@ def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, in
         if topic is None:
             return None
         partitions = topic.partitions
-        for partition, _, _ in offsets:
+        for partition in offsets.partitions:
             if partition not in partitions:
                 return None
         found = groups.log_of(single.group_id)
@@ -49,7 +49,7 @@ def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, in
             return None
         now = groups.now()
         hear_of(found.shard, single.group_id, single.member_id, now)
-        commit = PlainCommit(single.group_id, now.wall_ms, (TopicCommit(topic.name, topic.topic_id, offsets),))
-        return single.answer(correlation_id, offsets, groups.run_records(found, commit))
+        commit = PlainCommit(single.group_id, now.wall_ms, (TopicCommit(topic.name, topic.topic_id, *offsets),))
+        return single.answer(correlation_id, offsets.partitions, groups.run_records(found, commit))
 
     return serve

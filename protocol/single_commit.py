@@ -8,9 +8,10 @@ with None. A property test keeps all of it equal to the schema's codec. Flexible
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
+from typing import NamedTuple
 
 from protocol.errors import ProtocolError
 from protocol.heads import Head, Heads
@@ -21,20 +22,28 @@ FIRST_VERSION = 8
 _FIRST_WITH_TOPIC_ID = 10
 
 #: Partition, offset, leader epoch; a metadata string of nothing, no tagged fields.
-_OFFSET = Layout(">iqi2x")
+_OFFSET = "iqi2x"
+_OFFSET_SIZE = Layout(f">{_OFFSET}").size
 #: Of null and of an empty string.
 _NO_METADATA = b"\0\1"
 _FRAME = Layout(">iixi")
 _PARTITION = Layout(">ihx")
 #: Heads that are remembered at least, of some 540 bytes; a member has one for each topic and generation.
 _CAPACITY = 2_048
+#: So many lists of partitions are remembered with what is said of them: a member commits for the same ones again.
+_KNOWN_LISTS = 1_024
 #: Two structs end, without tagged fields.
 _TWO_ENDS = b"\0\0"
 #: No partitions, and the ends.
 _SHORTEST_END = b"\1" + _TWO_ENDS
 
-#: (partition, offset, leader epoch)
-Offset = tuple[int, int, int]
+
+class Offsets(NamedTuple):
+    """What is committed, in columns of one length."""
+
+    partitions: tuple[int, ...]
+    offsets: tuple[int, ...]
+    leader_epochs: tuple[int, ...]
 
 
 class SingleCommit(Head):
@@ -67,11 +76,9 @@ class SingleCommit(Head):
         named = topic.topic_id if version >= _FIRST_WITH_TOPIC_ID else unsigned_varint(len(name) + 1) + name
         self._answer_start = b"\2" + named
 
-    def answer(self, correlation_id: int, offsets: Sequence[Offset], code: int) -> bytes:
+    def answer(self, correlation_id: int, partitions: tuple[int, ...], code: int) -> bytes:
         """The frame of an answer that says the same of all partitions."""
-        pack = _PARTITION.pack
-        partitions = [pack(offset[0], code) for offset in offsets]
-        body = b"%b%c%b\0\0" % (self._answer_start, len(partitions) + 1, b"".join(partitions))
+        body: bytes = self._answer_start + _answer_end(partitions, code)
         return _FRAME.pack(_FRAME.size - 4 + len(body), correlation_id, 0) + body
 
 
@@ -85,7 +92,7 @@ class SingleCommits(Heads[SingleCommit]):
         self._version = version
         self._named = version < _FIRST_WITH_TOPIC_ID
 
-    def read(self, frame: memoryview, position: int) -> tuple[SingleCommit, list[Offset]] | None:
+    def read(self, frame: memoryview, position: int) -> tuple[SingleCommit, Offsets] | None:
         """What the request says whose body begins at `position` and ends with the frame, and its offsets.
 
         None: it has another shape, or is malformed.
@@ -99,20 +106,34 @@ class SingleCommits(Heads[SingleCommit]):
             at += body[at] or 1
             at += 1 + (body[at + 1] if self._named else 16)
             start, count = at + 1, body[at] - 1
-            end = start + count * _OFFSET.size
+            end = start + count * _OFFSET_SIZE
             if not 0 < count < 127 or body[end:] != _TWO_ENDS:
                 return None
-            offsets = list(_OFFSET.iter_unpack(body[start:end]))
+            fields = _offsets(count).unpack_from(body, start)
         except (IndexError, LayoutError):
             return None
-        if body[start + 16 : end : _OFFSET.size].strip(_NO_METADATA) or any(body[start + 17 : end : _OFFSET.size]):
+        if body[start + 16 : end : _OFFSET_SIZE].strip(_NO_METADATA) or any(body[start + 17 : end : _OFFSET_SIZE]):
             return None
         head = body[:at]
         single = self._latest.get(head) or self._recall(head)
-        return None if single is None else (single, offsets)
+        return None if single is None else (single, Offsets(fields[::3], fields[1::3], fields[2::3]))
 
     def _parse(self, head: bytes) -> SingleCommit | None:
         try:
             return SingleCommit(self._version, head)
         except (ProtocolError, ValueError):
             return None
+
+
+@lru_cache(127)
+def _offsets(count: int) -> Layout:
+    """So many partitions of a request."""
+    return Layout(f">{_OFFSET * count}")
+
+
+@lru_cache(_KNOWN_LISTS)
+def _answer_end(partitions: tuple[int, ...], code: int) -> bytes:
+    """What stands in an answer behind the topic: the number of partitions, each with the code, and the ends."""
+    pack = _PARTITION.pack
+    rows = [pack(partition, code) for partition in partitions]
+    return b"%c%b%b" % (len(partitions) + 1, b"".join(rows), _TWO_ENDS)

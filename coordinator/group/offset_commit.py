@@ -122,7 +122,7 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
             new_topic_response(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partitions=[new_partition_response(partition_index=partition) for partition, _, _ in topic.offsets],
+                partitions=[new_partition_response(partition_index=partition) for partition in topic.partitions],
             )
             for topic in plain.topics
         ]
@@ -170,8 +170,10 @@ def plain_commit(request: Struct, now: Now) -> PlainCommit | None:
             partition.committed_metadata or partition.commit_timestamp != NO_TIMESTAMP for partition in partitions
         ):
             return None
-        offsets = [(each.partition_index, each.committed_offset, each.committed_leader_epoch) for each in partitions]
-        topics.append(TopicCommit(topic.name, topic.topic_id, offsets))
+        indexes = tuple([each.partition_index for each in partitions])
+        offsets = tuple([each.committed_offset for each in partitions])
+        leader_epochs = tuple([each.committed_leader_epoch for each in partitions])
+        topics.append(TopicCommit(topic.name, topic.topic_id, indexes, offsets, leader_epochs))
     return PlainCommit(request.group_id, now.wall_ms, topics)
 
 

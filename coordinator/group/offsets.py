@@ -105,7 +105,8 @@ class Offsets:
         """Apply a commit to a group that has no open transactions."""
         topics = self._committed.setdefault(commit.group_id, {})
         for topic in commit.topics:
-            topics.setdefault(topic.name, {}).update(topic.committed(commit.commit_timestamp_ms))
+            if topic.partitions:
+                topics.setdefault(topic.name, {}).update(topic.committed(commit.commit_timestamp_ms))
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""

@@ -11,37 +11,52 @@ from functools import lru_cache
 from struct import Struct as Layout
 from typing import NamedTuple, overload
 
-from coordinator.group.records import OFFSET_COMMIT_VERSION, CommittedOffset, OffsetRecord, offset_key_start
+from coordinator.group.records import (
+    BARE_VALUE_SIZE,
+    OFFSET_COMMIT_VERSION,
+    CommittedOffset,
+    OffsetRecord,
+    offset_key_start,
+)
 from protocol.records.varint import encode_varint
 
 #: So many have offset deltas of one byte.
 MOST_RECORDS = 64
+#: So many lists of partitions are remembered with what their records begin with: a member commits for the same ones
+#: again.
+_KNOWN_LISTS = 1024
 
-#: A record from the partition on: the end of its key, the value's size, and the value, which is an offset commit v4:
-#: version, offset, leader epoch, an empty string, commit time, and the same for all of a topic: one tagged field with
-#: its number and size, topic id; no headers.
-_REST = Layout(">iBhqiBq20s")
-_VALUE_SIZE = encode_varint(_REST.size - 6)[0]
+#: A record's value is an offset commit v4. Behind its size and its version stand the offset and the leader epoch, in
+#: which one commit differs from the next; then an empty string, the commit time, one tagged field with its number and
+#: size, the topic's id. No headers.
+_VALUE_START = encode_varint(BARE_VALUE_SIZE) + OFFSET_COMMIT_VERSION.to_bytes(2, "big")
+_OFFSET = "qi"
+_VALUE_END = Layout(">Bq3s16sx")
+#: What a record has beside its size, its key and that's size: attributes, time delta, offset delta; value, headers.
+_OTHERS_SIZE = 3 + 1 + BARE_VALUE_SIZE + 1
 _EMPTY = 1
 _ID_FOLLOWS = bytes([1, 0, 16])
+_PARTITION = Layout(">i")
 _DELTAS = tuple(encode_varint(delta) for delta in range(MOST_RECORDS))
 
 _new_tuple = tuple.__new__
 
 
 class TopicCommit(NamedTuple):
-    """What is committed of a topic: (partition, offset, leader epoch) each."""
+    """What is committed of a topic, in columns of one length."""
 
     name: str
     topic_id: bytes
-    offsets: Sequence[tuple[int, int, int]]
+    partitions: tuple[int, ...]
+    offsets: tuple[int, ...]
+    leader_epochs: tuple[int, ...]
 
     def committed(self, commit_timestamp_ms: int) -> dict[int, CommittedOffset]:
         """What each partition has then."""
-        topic_id = self.topic_id
+        _, topic_id, partitions, offsets, leader_epochs = self
         return {
             partition: _new_tuple(CommittedOffset, (offset, leader_epoch, "", commit_timestamp_ms, -1, topic_id))
-            for partition, offset, leader_epoch in self.offsets
+            for partition, offset, leader_epoch in zip(partitions, offsets, leader_epochs, strict=True)
         }
 
 
@@ -54,16 +69,16 @@ class PlainCommit(Sequence[OffsetRecord]):
         self.group_id = group_id
         self.commit_timestamp_ms = commit_timestamp_ms
         self.topics = topics
-        self._count = sum(len(topic.offsets) for topic in topics)
+        self._count = sum([len(topic.partitions) for topic in topics])
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[OffsetRecord]:
-        for name, topic_id, offsets in self.topics:
-            for partition, offset, leader_epoch in offsets:
-                committed = CommittedOffset(offset, leader_epoch, "", self.commit_timestamp_ms, topic_id=topic_id)
-                yield OffsetRecord(self.group_id, name, partition, committed)
+        for topic in self.topics:
+            for partition, offset, leader_epoch in zip(*topic[2:], strict=True):
+                committed = CommittedOffset(offset, leader_epoch, "", self.commit_timestamp_ms, topic_id=topic.topic_id)
+                yield OffsetRecord(self.group_id, topic.name, partition, committed)
 
     @overload
     def __getitem__(self, index: int) -> OffsetRecord: ...
@@ -76,23 +91,34 @@ class PlainCommit(Sequence[OffsetRecord]):
         """The bytes of the records in a batch of which all have the time; None for more than have a short delta."""
         if self._count > MOST_RECORDS:
             return None
-        pieces: list[bytes] = []
-        deltas = iter(_DELTAS)
-        time_ms, pack = self.commit_timestamp_ms, _REST.pack
-        for name, topic_id, offsets in self.topics:
-            front, key_start = _front(self.group_id, name)
-            end = b"%b%b\0" % (_ID_FOLLOWS, topic_id)
-            for (partition, offset, leader_epoch), delta in zip(offsets, deltas, strict=False):
-                rest = pack(partition, _VALUE_SIZE, OFFSET_COMMIT_VERSION, offset, leader_epoch, _EMPTY, time_ms, end)
-                pieces += (front, delta, key_start, rest)
+        pieces = []
+        first = 0
+        for name, topic_id, partitions, offsets, leader_epochs in self.topics:
+            starts, layout = _starts(self.group_id, name, partitions, first)
+            end = _VALUE_END.pack(_EMPTY, self.commit_timestamp_ms, _ID_FOLLOWS, topic_id)
+            fields: list[bytes | int] = [end] * (4 * len(partitions))
+            fields[::4], fields[1::4], fields[2::4] = starts, offsets, leader_epochs
+            pieces.append(layout.pack(*fields))
+            first += len(partitions)
         return b"".join(pieces)
 
 
-@lru_cache(1024)
-def _front(group_id: str, topic: str) -> tuple[bytes, bytes]:
-    """What stands before a record's offset delta (its size, attributes, no time delta), and between that and the
-    partition (the key's size, and the key as far as that).
+@lru_cache(_KNOWN_LISTS)
+def _starts(group_id: str, topic: str, partitions: tuple[int, ...], first: int) -> tuple[list[bytes], Layout]:
+    """What the records of these partitions begin with, all up to the offset, and their layout, to which that is one
+    field of each. `first`: the offset delta of the first one.
     """
-    start = offset_key_start(group_id, topic)
-    key_start = encode_varint(len(start) + 4) + start
-    return encode_varint(3 + len(key_start) + _REST.size) + b"\0\0", key_start
+    key_start = offset_key_start(group_id, topic)
+    key_size = len(key_start) + _PARTITION.size
+    key_front = encode_varint(key_size) + key_start
+    front = encode_varint(_OTHERS_SIZE + len(key_front) + _PARTITION.size) + b"\0\0"
+    starts = [
+        b"".join((front, delta, key_front, _PARTITION.pack(partition), _VALUE_START))
+        for partition, delta in zip(partitions, _DELTAS[first:], strict=False)
+    ]
+    return starts, _layout(len(front) + 1 + len(key_front) + _PARTITION.size + len(_VALUE_START), len(starts))
+
+
+@lru_cache(_KNOWN_LISTS)
+def _layout(start_size: int, count: int) -> Layout:
+    return Layout(">" + f"{start_size}s{_OFFSET}{_VALUE_END.size}s" * count)

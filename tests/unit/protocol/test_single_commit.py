@@ -17,7 +17,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.schema import Struct
-from protocol.single_commit import FIRST_VERSION, SingleCommit, SingleCommits
+from protocol.single_commit import FIRST_VERSION, Offsets, SingleCommit, SingleCommits
 
 VERSIONS = range(FIRST_VERSION, 11)
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -37,7 +37,7 @@ def request(version: int, offsets: list[tuple[int, int, int]], *, topic: str = "
     return OFFSET_COMMIT.request(**{"group_id": "g", "member_id": "m", "topics": topics, **fields})
 
 
-def read(version: int, body: bytes, before: bytes = b"") -> tuple[SingleCommit, list[tuple[int, int, int]]] | None:
+def read(version: int, body: bytes, before: bytes = b"") -> tuple[SingleCommit, Offsets] | None:
     """What the path makes of a body."""
     return SingleCommits(version).read(memoryview(before + body), len(before))
 
@@ -72,7 +72,7 @@ def test_what_it_reads_is_what_the_schema_reads(
         return
     assert found is not None
     single, read_offsets = found
-    assert read_offsets == offsets
+    assert list(zip(*read_offsets, strict=True)) == offsets
     assert (single.group_id, single.member_id, single.group_instance_id) == (group, member, instance)
     assert single.generation_id_or_member_epoch == generation
     assert (single.topic, single.topic_id) == ((topic, bytes(16)) if version < 10 else ("", ID))
@@ -88,7 +88,7 @@ def test_what_it_answers_is_what_the_schema_answers(version: int, code: int, top
     partitions = [OffsetCommitResponsePartition(partition_index=index, error_code=code) for index, _, _ in offsets]
     named = {"name": topic} if version < 10 else {"topic_id": ID}
     response = OFFSET_COMMIT.response(topics=[OffsetCommitResponseTopic(**named, partitions=partitions)])
-    assert [found[0].answer(77, offsets, code)] == encode_response(OFFSET_COMMIT, version, 77, response)
+    assert [found[0].answer(77, found[1].partitions, code)] == encode_response(OFFSET_COMMIT, version, 77, response)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -111,7 +111,7 @@ def test_null_metadata_is_none(version: int) -> None:
     null.topics[0].partitions[0].committed_metadata = None
     found = read(version, OFFSET_COMMIT.request.encode(version, null))
     assert found is not None
-    assert found[1] == [(0, 5, -1)]
+    assert found[1] == Offsets((0,), (5,), (-1,))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -133,7 +133,7 @@ def test_any_bytes_that_it_reads_the_schema_reads_alike(version: int, noise: byt
         again, end = OFFSET_COMMIT.request.decode(version, bytes(body))
         (topic,) = again.topics
         rows = [(p.partition_index, p.committed_offset, p.committed_leader_epoch) for p in topic.partitions]
-        assert (end, rows) == (len(body), found[1])
+        assert (end, rows) == (len(body), list(zip(*found[1], strict=True)))
         assert (again.group_id, again.member_id) == (found[0].group_id, found[0].member_id)
 
 
