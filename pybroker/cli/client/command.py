@@ -1,0 +1,37 @@
+"""From a command line to an exit code: 0 done, 1 the broker or the network is against it, 2 a bad command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.options import ClientParser
+
+
+def run(parser: ClientParser, arguments: Sequence[str]) -> int:
+    """Do what the command line says. Whatever is wrong is one line on standard error."""
+    options = parser.parse(arguments)
+    if find_spec("confluent_kafka") is None:
+        return _refuse(parser, "it needs a client: pip install '.[client]' in the folder of pybroker's sources", 1)
+    from pybroker.cli.client.session import Session  # half the time of a command line that is wrong
+
+    try:
+        options.run(Session(options), options)
+        sys.stdout.flush()
+    except UsageError as error:
+        return _refuse(parser, str(error), 2)
+    except CommandError as error:
+        return _refuse(parser, str(error), 1)
+    except KeyboardInterrupt:
+        return _refuse(parser, "interrupted", 130)
+    except BrokenPipeError:  # whoever reads has seen enough; nothing is to be said when the interpreter flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _refuse(parser: ClientParser, line: str, code: int) -> int:
+    print(f"{parser.prog}: {line}", file=sys.stderr)
+    return code

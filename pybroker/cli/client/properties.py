@@ -1,0 +1,62 @@
+"""Properties of the client, `-X KEY=VALUE` and files: in librdkafka's names, or the usual ones of Java clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from pybroker.cli.client.errors import UsageError
+
+_CREDENTIAL = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]+))')
+
+#: Keys of Java clients that librdkafka has under another name.
+_OTHER_NAMES = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+#: Keys of Java clients that say of a store what librdkafka finds out by itself, or what commands have options for.
+_PASSED_OVER = {"ssl.truststore.type", "ssl.keystore.type", "ssl.truststore.password", "default.api.timeout.ms"}
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The lines KEY=VALUE of a file; `#` and `!` begin comments. Raises UsageError."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    found = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text[0] in "#!":
+            continue
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{path}:{number}: {text!r} is not KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def for_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
+    """The same in librdkafka's words. Raises UsageError for what only a JVM could do."""
+    found = {}
+    for key, value in properties.items():
+        if key == "sasl.jaas.config":
+            found.update(_credentials(value))
+        elif key in ("ssl.truststore.type", "ssl.keystore.type") and value.upper() == "JKS":
+            raise UsageError(f"{key}=JKS: a Java key store can not be read here; give one in PEM or PKCS12")
+        elif key == "ssl.endpoint.identification.algorithm":
+            found[key] = value or "none"
+        elif key not in _PASSED_OVER:
+            found[_OTHER_NAMES.get(key, key)] = value
+    return found
+
+
+def _credentials(jaas: str) -> dict[str, str]:
+    """User and password of `...LoginModule required username="a" password="b";`."""
+    found = {match[1]: re.sub(r"\\(.)", r"\1", match[2] or match[3] or "") for match in _CREDENTIAL.finditer(jaas)}
+    if found.keys() != {"username", "password"}:
+        raise UsageError("sasl.jaas.config: there is no username and password in it")
+    return {f"sasl.{name}": value for name, value in found.items()}

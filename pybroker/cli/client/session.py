@@ -1,0 +1,137 @@
+"""A connection to a cluster for as long as a command runs."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, DescribeClusterResult, OffsetSpec
+
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.properties import for_librdkafka, read_properties
+
+T = TypeVar("T")
+Place = tuple[str, int]
+"""A topic's name and a partition."""
+
+_TURN_S = 0.02
+_BESIDE = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state [^)]*\)")  # what only librdkafka's authors want
+#: What librdkafka tries again for ever, and what a command tells at once.
+_HOPELESS = (
+    KafkaError._AUTHENTICATION,
+    KafkaError._SSL,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+)
+
+
+class Session:
+    """A client of the broker that the options name, connected. Raises CommandError where nobody answers, UsageError for
+    properties that make no sense.
+    """
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.timeout_s: float = options.timeout
+        self._bootstrap: str = options.bootstrap_server
+        self._trouble = ""
+        self._is_hopeless = False
+        given = read_properties(options.command_config) if options.command_config is not None else {}
+        self._properties: dict[str, Any] = {
+            "bootstrap.servers": self._bootstrap,
+            "client.id": "pybroker",
+            **for_librdkafka({**given, **dict(options.property)}),
+            "log_level": 0,
+            "error_cb": self._on_error,
+        }
+        try:
+            self.admin = AdminClient(self._properties)
+        except KafkaException as error:
+            raise UsageError(error.args[0].str()) from None
+        self.cluster: DescribeClusterResult = self._connect()
+
+    def wait(self, future: Future[T], about: str = "") -> T:
+        """What the broker answers. Raises CommandError, with what it is about."""
+        try:
+            return future.result(self.timeout_s + 5)  # the client's own timeout comes first
+        except KafkaException as error:
+            raise CommandError(problem(error.args[0], about)) from None
+        except TimeoutError:
+            raise CommandError(f"{about or self._bootstrap}: no answer within {self.timeout_s:g} s") from None
+
+    def wait_for_all(self, futures: Mapping[str, Future[T]]) -> dict[str, T]:
+        """The same for several things by name. All are waited for before the first problem is raised."""
+        answers: dict[str, T] = {}
+        problems: list[CommandError] = []
+        for name, future in futures.items():
+            try:
+                answers[name] = self.wait(future, name)
+            except CommandError as error:
+                problems.append(error)
+        if problems:
+            raise CommandError("; ".join(map(str, problems)))
+        return answers
+
+    def starts(self, partitions: Iterable[Place]) -> dict[Place, int]:
+        """The first offset of each partition."""
+        return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def ends(self, partitions: Iterable[Place]) -> dict[Place, int]:
+        """The offset after the last record of each partition."""
+        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def since(self, partitions: Iterable[Place], timestamp_ms: int) -> dict[Place, int]:
+        """The offset of the first record of each partition that is no older; that after the last where none is."""
+        partitions = list(partitions)
+        ends = self.ends(partitions)
+        found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms))
+        return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
+
+    def _offsets(self, partitions: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+        if not wanted:
+            return {}
+        futures = self.admin.list_offsets(wanted, request_timeout=self.timeout_s)
+        return {
+            (each.topic, each.partition): self.wait(future, f"{each.topic}-{each.partition}").offset
+            for each, future in futures.items()
+        }
+
+    def consumer(self, properties: Mapping[str, object]) -> Consumer:
+        """A consumer of the same cluster. Raises UsageError."""
+        try:
+            return Consumer({**self._properties, **properties})
+        except KafkaException as error:
+            raise UsageError(error.args[0].str()) from None
+
+    def check(self) -> None:
+        """Raise CommandError when there is no way to the broker any more."""
+        if self._is_hopeless:
+            raise CommandError(f"{self._bootstrap}: {self._trouble}")
+
+    def _connect(self) -> DescribeClusterResult:
+        future: Future[DescribeClusterResult] = self.admin.describe_cluster(request_timeout=self.timeout_s)
+        deadline = time.monotonic() + self.timeout_s
+        while not future.done():
+            self.admin.poll(_TURN_S)
+            self.check()
+            if time.monotonic() > deadline:
+                raise CommandError(f"{self._bootstrap}: {self._trouble or 'no broker answers'}")
+        return self.wait(future, self._bootstrap)
+
+    def _on_error(self, error: KafkaError) -> None:
+        # "all brokers are down" comes after what says why
+        if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._trouble:
+            self._trouble = _BESIDE.sub("", error.str())
+        self._is_hopeless |= error.code() in _HOPELESS
+
+
+def problem(error: KafkaError, about: str) -> str:
+    """What is wrong, in one line."""
+    text = " ".join(error.str().removeprefix("Broker: ").split())
+    return f"{about}: {text}" if about else text

@@ -1,0 +1,26 @@
+"""Points in time on a command line: `2026-01-01T00:00`, `-5m`, `now`, `@1767225600000`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from datetime import datetime
+
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_AGO = re.compile(r"-(\d+)(ms|s|m|h|d|w)")
+
+
+def time_ms(text: str, now_ms: int) -> int:
+    """Milliseconds since the epoch. A time without a zone is the machine's. Raises ArgumentTypeError."""
+    if text == "now":
+        return now_ms
+    if ago := _AGO.fullmatch(text):
+        return now_ms - int(ago[1]) * _UNIT_MS[ago[2]]
+    if re.fullmatch(r"@\d+", text):
+        return int(text[1:])
+    try:
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time such as 2026-01-01T00:00, -5m (ms, s, m, h, d, w), now, or @ and milliseconds"
+        ) from None

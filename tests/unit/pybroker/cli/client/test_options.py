@@ -1,0 +1,48 @@
+"""Command lines of commands that talk to a broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybroker.cli.client.options import ClientParser
+
+
+def parser() -> ClientParser:
+    made = ClientParser("pybroker things", "Things.")
+    for word in ("list", "create"):
+        action = made.add_action(word, lambda session, options: None, word)
+        action.add_argument("--name")
+        action.add_argument("--since")
+        action.set_defaults(word=word)
+    return made
+
+
+@pytest.mark.parametrize(
+    "line", ["create --name a", "--create --name a", "--name a --create", "--bootstrap-server x:1 --create --name a"]
+)
+def test_action_as_a_word_or_as_an_option(line: str) -> None:
+    """As here, and as with Apache Kafka's tools."""
+    options = parser().parse(line.split())
+    assert (options.word, options.name) == ("create", "a")
+
+
+def test_values_that_begin_with_a_minus() -> None:
+    """They are no options."""
+    assert parser().parse(["list", "--since", "-5m"]).since == "-5m"
+    assert parser().parse(["list", "--since=-5m", "--name", "-1"]).name == "-1"
+
+
+def test_options_of_all_commands() -> None:
+    """With their defaults."""
+    options = parser().parse(["list", "-X", "a=b=c", "-X", "d=", "--timeout", "2.5", "--json"])
+    assert options.property == [("a", "b=c"), ("d", "")]
+    assert (options.bootstrap_server, options.timeout, options.json) == ("localhost:9092", 2.5, True)
+
+
+@pytest.mark.parametrize("line", ["list --timeout 0", "list -X a", "list --nam a", "", "paint", "list --timeout x"])
+def test_mistake_is_one_line(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit code 2; options are not guessed from their beginnings."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse(line.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1

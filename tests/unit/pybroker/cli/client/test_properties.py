@@ -1,0 +1,52 @@
+"""Properties of the client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.properties import for_librdkafka, read_properties
+
+
+def test_file_of_properties(tmp_path: Path) -> None:
+    """Comments and empty lines are left out; a value may have equals signs."""
+    file = tmp_path / "client.properties"
+    file.write_text("# a comment\n\n security.protocol = SASL_SSL\nsasl.password=a=b\n! another\n")
+    assert read_properties(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b"}
+
+
+@pytest.mark.parametrize(("text", "told"), [("security.protocol", "client:1: "), ("a=b\n=c", "client:2: ")])
+def test_line_that_is_none(tmp_path: Path, text: str, told: str) -> None:
+    """With file and line."""
+    (tmp_path / "client").write_text(text)
+    with pytest.raises(UsageError, match=told):
+        read_properties(tmp_path / "client")
+
+
+def test_properties_of_java_clients() -> None:
+    """The usual ones mean what they mean there."""
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.jaas.config": r'o.a.k.ScramLoginModule required username="ann" password="a\"b c";',
+        "ssl.truststore.location": "ca.pem",
+        "ssl.truststore.type": "PEM",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+    assert for_librdkafka(given) == {
+        "security.protocol": "SASL_SSL",
+        "sasl.username": "ann",
+        "sasl.password": 'a"b c',
+        "ssl.ca.location": "ca.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("sasl.jaas.config", "Krb5LoginModule required;"), ("ssl.truststore.type", "JKS")]
+)
+def test_what_only_a_jvm_has(key: str, value: str) -> None:
+    """Told, and not passed over."""
+    with pytest.raises(UsageError, match=key):
+        for_librdkafka({key: value})

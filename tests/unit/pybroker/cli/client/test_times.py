@@ -1,0 +1,40 @@
+"""Points in time on a command line."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from pybroker.cli.client.times import time_ms
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("now", NOW_MS),
+        ("-5m", NOW_MS - 300_000),
+        ("-250ms", NOW_MS - 250),
+        ("-2w", NOW_MS - 14 * 86_400_000),
+        ("@17", 17),
+        ("2023-11-14T22:13:20Z", NOW_MS),
+        ("2023-11-15T00:13:20.5+02:00", NOW_MS + 500),
+    ],
+)
+def test_time_in_each_way(text: str, expected: int) -> None:
+    """Ago, since the epoch, or on a calendar."""
+    assert time_ms(text, NOW_MS) == expected
+
+
+def test_time_without_a_zone_is_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A date alone is its midnight."""
+    assert time_ms("2023-11-14T12:00", 0) - time_ms("2023-11-14", 0) == 12 * 3_600_000
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "-5", "5m", "-5y", "@", "2023-13-01"])
+def test_no_time(text: str) -> None:
+    """One line, with what would be one."""
+    with pytest.raises(argparse.ArgumentTypeError, match="is no time such as"):
+        time_ms(text, NOW_MS)
