@@ -17,6 +17,13 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker --help-broker                              what the options of the broker do
        pybroker pipeline SPEC.yaml [...]                   run a data pipeline on Spark
        pybroker produce --topic T [--follow] [FILE...]     send lines of files, or of standard input, into a topic
+       pybroker topics list|describe|create|alter|delete [...]
+       pybroker consume TOPIC [--from-beginning] [...]     print records of a topic
+       pybroker groups list|describe|reset-offsets|delete [...]
+       pybroker configs describe|alter [...]               settings of topics and brokers
+       pybroker cluster describe|id   [...]                brokers of a cluster, its id
+       pybroker acls list|add|remove [...]                 who may do what
+       pybroker users list|create|delete [...]             users with passwords (SCRAM)
        pybroker dump-log --files FILE,... [...]            print what is in files of a log directory
        pybroker format -c CONFIG [-t CLUSTER_ID] [...]     make log directories ready (else done at the first start)
        pybroker verify DIR... [--deep] [--repair] [...]    check (and repair) the log directories of a stopped broker
@@ -31,6 +38,19 @@ OFFLINE = {
     "format": "offline.format",
     "random-uuid": "offline.random_uuid",
     "verify": "offline.verify",
+}
+
+
+#: Commands that talk to a broker, and the modules that do them.
+CLIENTS = {
+    "acls": "pybroker.cli.acls",
+    "cluster": "pybroker.cli.cluster",
+    "configs": "pybroker.cli.configs",
+    "consume": "pybroker.cli.consume",
+    "groups": "pybroker.cli.groups",
+    "produce": "pybroker.cli.produce",
+    "topics": "pybroker.cli.topics",
+    "users": "pybroker.cli.users",
 }
 
 
@@ -53,10 +73,10 @@ def main() -> NoReturn:
             from pybroker.pipeline.main import main as pipeline
 
             sys.exit(pipeline(arguments))
-        case ["produce", *arguments]:
-            from pybroker.cli.produce import main as produce
+        case [command, *arguments] if command in CLIENTS:
+            from importlib import import_module
 
-            sys.exit(produce(arguments))
+            sys.exit(import_module(CLIENTS[command]).main(arguments))
         case [command, *arguments] if command in OFFLINE:
             _become(OFFLINE[command], arguments)
         case [word, *_] if _is_no_file(word):
@@ -74,7 +94,7 @@ def _is_no_file(word: str) -> bool:
 def _hint(word: str) -> str:
     from difflib import get_close_matches
 
-    commands = sorted([*OFFLINE, "pipeline", "produce", "serve"])
+    commands = sorted([*OFFLINE, *CLIENTS, "pipeline", "serve"])
     near = get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
 

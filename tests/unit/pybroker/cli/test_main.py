@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from broker.main import USAGE as BROKER_USAGE
-from pybroker.cli.main import OFFLINE, USAGE, main
+from pybroker.cli.main import CLIENTS, OFFLINE, USAGE, main
 
 
 class Replaced(Exception):
@@ -55,6 +55,24 @@ def test_offline_command_becomes_a_process_of_its_own(
     assert replaced.value.args == (sys.executable, [sys.executable, "-I", "-m", module, "--help"])
 
 
+@pytest.mark.parametrize("command", sorted([*OFFLINE, *CLIENTS]))
+def test_help_names_every_command(command: str) -> None:
+    """With what follows it."""
+    assert f"pybroker {command} " in USAGE
+
+
+@pytest.mark.parametrize("command", sorted(CLIENTS))
+def test_commands_for_clients_have_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """It needs no client library, and no broker."""
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, command, "--help")
+    assert ended.value.code == 0
+    assert f"usage: pybroker {command}" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), ([], 2)])
 def test_help_names_the_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int
@@ -76,7 +94,7 @@ def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]
     [
         ("verfy", "did you mean verify?"),
         ("dumplog", "did you mean dump-log?"),
-        ("start", "there are dump-log, format, pipeline, produce, random-uuid, serve, verify"),
+        ("begin", f"there are {', '.join(sorted([*OFFLINE, *CLIENTS, 'pipeline', 'serve']))}"),
     ],
 )
 def test_word_that_is_no_command(

@@ -1,0 +1,49 @@
+"""`pybroker cluster`: its id and its brokers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.options import ClientParser
+from pybroker.cli.client.output import show
+
+if TYPE_CHECKING:
+    from pybroker.cli.client.session import Session
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser = ClientParser("pybroker cluster", "A cluster and its brokers.")
+    parser.add_action("describe", _describe, "brokers, as clients are told of them")
+    parser.add_action("id", _id, "the cluster's id")
+    return run(parser, arguments)
+
+
+def _describe(session: Session, options: argparse.Namespace) -> None:
+    cluster = session.cluster
+    controller = cluster.controller.id if cluster.controller is not None else None
+    rows: list[dict[str, object]] = [
+        {
+            "broker": each.id,
+            "host": each.host,
+            "port": each.port,
+            "rack": each.rack,
+            "controller": each.id == controller,
+        }
+        for each in sorted(cluster.nodes, key=lambda node: node.id)
+    ]
+    if options.json:
+        show([{"cluster_id": cluster.cluster_id, "controller": controller, "brokers": rows}], as_json=True)
+        return
+    print(f"cluster {cluster.cluster_id}")
+    show(rows, as_json=False)
+
+
+def _id(session: Session, options: argparse.Namespace) -> None:
+    if options.json:
+        show([{"cluster_id": session.cluster.cluster_id}], as_json=True)
+    else:
+        print(session.cluster.cluster_id)

@@ -1,0 +1,106 @@
+"""`pybroker configs`: settings of topics and brokers, shown and altered while the broker runs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.options import ClientParser, key_value
+from pybroker.cli.client.output import show
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import ConfigEntry, ConfigResource
+
+    from pybroker.cli.client.session import Session
+
+_EXAMPLES = """\
+examples:
+  pybroker configs describe --topic orders
+  pybroker configs describe --broker 1 --all
+  pybroker configs alter --topic orders --add-config retention.ms=3600000 --delete-config cleanup.policy
+  pybroker configs --describe --entity-type topics --entity-name orders    (as with kafka-configs)"""
+
+_KINDS = {"topics": "TOPIC", "brokers": "BROKER"}  # and no others: the client library has no names for them
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser = ClientParser("pybroker configs", "Settings of topics and brokers.", _EXAMPLES)
+    described = parser.add_action("describe", _describe, "settings, and where each comes from")
+    _add_entity(described)
+    described.add_argument("--all", action="store_true", help="those that nobody has set, too")
+    altered = parser.add_action("alter", _alter, "change settings; none, or all of them are changed")
+    _add_entity(altered)
+    altered.add_argument("--add-config", type=key_value, action="append", default=[], metavar="KEY=VALUE")
+    altered.add_argument("--delete-config", action="append", default=[], metavar="KEY", help="back to its default")
+    return run(parser, arguments)
+
+
+def _add_entity(parser: ClientParser) -> None:
+    entity = parser.add_mutually_exclusive_group()
+    entity.add_argument("--topic")
+    entity.add_argument("--broker", metavar="ID")
+    entity.add_argument("--entity-type", choices=tuple(_KINDS), help="with --entity-name: the same in Kafka's words")
+    parser.add_argument("--entity-name", metavar="NAME")
+
+
+def _resource(options: argparse.Namespace) -> ConfigResource:
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    given = {"topics": options.topic, "brokers": options.broker}
+    if options.entity_type is not None:
+        given[options.entity_type] = options.entity_name
+    kinds = [(kind, name) for kind, name in given.items() if name is not None]
+    if len(kinds) != 1:
+        raise UsageError("settings of what? --topic NAME or --broker ID")
+    ((kind, name),) = kinds
+    if kind == "brokers" and not name.isdecimal():
+        raise UsageError(f"{name!r} is no broker's id")
+    return ConfigResource(ResourceType[_KINDS[kind]], name)
+
+
+def _describe(session: Session, options: argparse.Namespace) -> None:
+    from confluent_kafka.admin import ConfigSource
+
+    resource = _resource(options)
+    (future,) = session.admin.describe_configs([resource], request_timeout=session.timeout_s).values()
+    entries: dict[str, ConfigEntry] = session.wait(future, resource.name)
+    rows = [
+        {
+            "key": each.name,
+            "value": None if each.is_sensitive else each.value,
+            "source": ConfigSource(each.source).name.lower().removesuffix("_config"),
+            "read_only": each.is_read_only,
+        }
+        for each in sorted(entries.values(), key=lambda each: each.name)
+        if options.all or not each.is_default
+    ]
+    show(rows, as_json=options.json)
+
+
+def _alter(session: Session, options: argparse.Namespace) -> None:
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+
+    resource = _resource(options)
+    changes = [
+        *((key, value, AlterConfigOpType.SET) for key, value in options.add_config),
+        *((key, None, AlterConfigOpType.DELETE) for key in options.delete_config),
+    ]
+    if not changes:
+        raise UsageError("nothing to change: --add-config KEY=VALUE or --delete-config KEY")
+    for key, value, operation in changes:
+        resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=operation))
+    (future,) = session.admin.incremental_alter_configs([resource], request_timeout=session.timeout_s).values()
+    session.wait(future, resource.name)
+    if options.json:
+        show([{"key": key, "value": value} for key, value, _ in changes], as_json=True)
+    else:
+        print(
+            "".join(
+                f"{key} is its default again\n" if value is None else f"{key}={value}\n" for key, value, _ in changes
+            ),
+            end="",
+        )

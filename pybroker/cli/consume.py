@@ -1,0 +1,202 @@
+"""`pybroker consume TOPIC`: print records, from where and until when one likes."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.options import ClientParser, positive, seconds
+from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, formatted, record_format
+from pybroker.cli.client.times import time_ms
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message, TopicPartition
+
+    from pybroker.cli.client.session import Session
+
+_EXAMPLES = f"""\
+{LETTERS}
+
+examples:
+  pybroker consume orders --from-beginning --max-messages 10
+  pybroker consume orders --from -5m --until-end --format '%D %p:%o %k %v'
+  pybroker consume orders --partition 2 --offset 1000 --json
+  pybroker consume orders --group shop          (as a member of a group: offsets are committed)"""
+
+_TURN_S = 0.2
+_BATCH = 1_000
+_AT_THE_END = -191  # KafkaError._PARTITION_EOF: markers of transactions may stand behind the last record
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser = ClientParser("pybroker consume", "Print records of a topic as they come, until Ctrl-C.", _EXAMPLES)
+    parser.add_argument("name", nargs="?", metavar="TOPIC")
+    parser.add_argument("--topic", metavar="TOPIC", help="the same")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--from-beginning", action="store_true", help="unless given: what comes from now on")
+    where.add_argument(
+        "--from", type=_moment, dest="since", metavar="TIME", help="2026-01-01T00:00, -5m, @1767225600000"
+    )
+    where.add_argument(
+        "--offset", type=_offset, metavar="N", help="of each partition; -N: the last N; earliest, latest"
+    )
+    parser.add_argument("--partition", type=_partition, action="append", metavar="N", help="may be given again")
+    parser.add_argument("--group", help="join it, go on where it has come to, and commit")
+    parser.add_argument("--max-messages", type=positive, metavar="N", help="end after so many")
+    parser.add_argument("--until-end", action="store_true", help="end where the partitions end now")
+    parser.add_argument("--idle", type=seconds, metavar="SECONDS", help="end when nothing comes for so long")
+    parser.add_argument("--isolation-level", choices=("read_committed", "read_uncommitted"), default="read_uncommitted")
+    parser.add_argument("--format", type=record_format, default=b"%v\n", help="see below ('%%v')")
+    parser.add_argument("--encoding", choices=tuple(ENCODINGS), default="text", help="of keys, values and headers")
+    parser.add_client_options()
+    parser.set_defaults(run=_consume)
+    return run(parser, arguments)
+
+
+def _consume(session: Session, options: argparse.Namespace) -> None:
+    topic = _topic(options)
+    if options.group is not None and (options.since is not None or options.offset is not None or options.partition):
+        raise UsageError("--group goes on where the group is: not with --from, --offset or --partition")
+    if options.group is not None and options.until_end:
+        raise UsageError("--until-end is for reading without a group")
+    consumer = session.consumer(
+        {
+            "group.id": options.group or "pybroker-consume",
+            "enable.auto.commit": False,
+            "enable.partition.eof": options.until_end,
+            "auto.offset.reset": "earliest" if options.from_beginning else "latest",
+            "isolation.level": options.isolation_level,
+        }
+    )
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if options.group is not None:
+            consumer.subscribe([topic])
+            _Printer(session, consumer, options, {}).run()
+        else:
+            starts, ends = _ranges(session, options, topic)
+            consumer.assign(starts)
+            _Printer(session, consumer, options, ends).run()
+    except KeyboardInterrupt:
+        pass  # that is how it ends
+    finally:
+        signal.signal(signal.SIGTERM, former)
+        consumer.close()
+
+
+class _Printer:
+    """Prints what comes. `ends` are offsets by partition at which --until-end ends."""
+
+    def __init__(self, session: Session, consumer: Consumer, options: argparse.Namespace, ends: dict[int, int]) -> None:
+        self._session = session
+        self._consumer = consumer
+        self._options = options
+        self._ends = ends
+        self._left: int | None = options.max_messages
+
+    def run(self) -> None:
+        heard = time.monotonic()
+        while not self._is_done():
+            messages = self._consumer.consume(min(self._left or _BATCH, _BATCH), _TURN_S)
+            printed = sum(self._print(message) for message in messages)
+            sys.stdout.buffer.flush()
+            if printed:
+                heard = time.monotonic()
+                if self._options.group is not None:
+                    self._consumer.commit(asynchronous=False)
+            elif self._options.idle is not None and time.monotonic() - heard > self._options.idle:
+                return
+            self._session.admin.poll(0)
+            self._session.check()
+
+    def _is_done(self) -> bool:
+        return self._left == 0 or (self._options.until_end and not self._ends)
+
+    def _print(self, message: Message) -> bool:
+        error = message.error()
+        offset, partition = message.offset(), message.partition()
+        assert offset is not None
+        assert partition is not None
+        if error is not None and error.code() != _AT_THE_END:
+            raise CommandError(f"{message.topic()}-{partition}: {error.str()}")
+        if self._options.until_end:
+            if error is not None or offset >= self._ends.get(partition, 0):
+                self._ends.pop(partition, None)
+                return False  # written since
+            if offset + 1 == self._ends[partition]:
+                del self._ends[partition]
+        if self._left is not None:
+            self._left -= 1
+        line = (
+            as_json(message, self._options.encoding)
+            if self._options.json
+            else formatted(message, self._options.format, self._options.encoding)
+        )
+        sys.stdout.buffer.write(line)
+        return True
+
+
+def _ranges(session: Session, options: argparse.Namespace, topic: str) -> tuple[list[TopicPartition], dict[int, int]]:
+    """Where to begin in each partition, and where those end now that have anything from there on."""
+    from confluent_kafka import TopicPartition
+
+    from pybroker.cli.topics import describe
+
+    (description,) = describe(session, [topic])
+    known = [each.id for each in description.partitions]
+    chosen = list(dict.fromkeys(options.partition or known))
+    for partition in chosen:
+        if partition not in known:
+            raise CommandError(f"{topic}: there is no partition {partition}, but 0 to {max(known)}")
+    places = [(topic, partition) for partition in chosen]
+    ends = session.ends(places)
+    starts = session.starts(places)
+    if options.since is not None:
+        begin = session.since(places, options.since)
+    elif options.offset is None or options.offset in ("earliest", "latest"):
+        begin = starts if options.from_beginning or options.offset == "earliest" else ends
+    elif options.offset < 0:
+        begin = {place: max(starts[place], ends[place] + options.offset) for place in places}
+    else:
+        begin = {place: min(max(options.offset, starts[place]), ends[place]) for place in places}
+    return (
+        [TopicPartition(topic, partition, begin[topic, partition]) for _, partition in places],
+        {
+            partition: ends[topic, partition]
+            for _, partition in places
+            if ends[topic, partition] > begin[topic, partition]
+        },
+    )
+
+
+def _topic(options: argparse.Namespace) -> str:
+    names = {each for each in (options.name, options.topic) if each is not None}
+    if len(names) != 1:
+        raise UsageError("one topic, please")
+    return str(names.pop())
+
+
+def _moment(text: str) -> int:
+    return time_ms(text, int(time.time() * 1000))
+
+
+def _offset(text: str) -> int | str:
+    if text in ("earliest", "latest"):
+        return text
+    if not re.fullmatch(r"-?\d{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no offset, nor earliest or latest")
+    return int(text)
+
+
+def _partition(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no partition")
+    return int(text)

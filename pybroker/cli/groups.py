@@ -1,0 +1,213 @@
+"""`pybroker groups`: list, describe, move and delete consumer groups."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.options import ClientParser
+from pybroker.cli.client.output import show
+from pybroker.cli.client.times import time_ms
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import ConsumerGroupDescription
+
+    from pybroker.cli.client.session import Place, Session
+
+_EXAMPLES = """\
+examples:
+  pybroker groups list
+  pybroker groups describe shop                                     (members, offsets and lag)
+  pybroker groups reset-offsets shop --topic orders --to -1h        (shows what it would do)
+  pybroker groups reset-offsets shop --topic orders --to earliest --execute"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser = ClientParser("pybroker groups", "Consumer groups of a cluster.", _EXAMPLES)
+    parser.add_action("list", _list, "names, states and protocols of groups")
+    described = parser.add_action("describe", _describe, "offsets and lag of groups, partition by partition")
+    _add_names(described)
+    described.add_argument("--members", action="store_true", help="who is in them, instead")
+    moved = parser.add_action("reset-offsets", _reset, "let a group go on elsewhere; it must have no members")
+    _add_names(moved)
+    moved.add_argument("--topic", action="append", help="of these topics; unless given, of all that it has offsets of")
+    moved.add_argument(
+        "--to",
+        required=True,
+        metavar="WHERE",
+        help="earliest, latest, an offset, +N or -N, or a time: @MS, -5m, ISO 8601",
+    )
+    moved.add_argument("--execute", action="store_true", help="do it: without, it is only shown")
+    deleted = parser.add_action("delete", _delete, "forget groups and their offsets")
+    _add_names(deleted)
+    return run(parser, arguments)
+
+
+def _add_names(parser: ClientParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="GROUP")
+    parser.add_argument("--group", action="append", default=[], metavar="GROUP", help="the same; may be given again")
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    names = list(dict.fromkeys([*options.names, *options.group]))
+    if not names:
+        raise UsageError("which group?")
+    return names
+
+
+def _list(session: Session, options: argparse.Namespace) -> None:
+    found = session.wait(session.admin.list_consumer_groups(request_timeout=session.timeout_s))
+    rows = [
+        {"group": each.group_id, "state": each.state.name.lower(), "protocol": each.type.name.lower()}
+        for each in sorted(found.valid, key=lambda each: each.group_id)
+    ]
+    show(rows, as_json=options.json)
+
+
+def _describe(session: Session, options: argparse.Namespace) -> None:
+    found = _descriptions(session, _names(options))
+    for number, group in enumerate(found):
+        rows = _members(group) if options.members else _lags(session, group)
+        head = {
+            "group": group.group_id,
+            "state": group.state.name.lower(),
+            "protocol": group.type.name.lower(),
+            "assignor": group.partition_assignor,
+            "coordinator": group.coordinator.id if group.coordinator is not None else None,
+        }
+        if options.json:
+            show([{**head, "members" if options.members else "partitions": rows}], as_json=True)
+            continue
+        told = f"{group.group_id}: {head['state']}, {len(group.members)} members"
+        print(("\n" if number else "") + told)
+        show(rows, as_json=False)
+
+
+def _members(group: ConsumerGroupDescription) -> list[dict[str, object]]:
+    return [
+        {
+            "member": each.member_id,
+            "instance": each.group_instance_id,
+            "client": each.client_id,
+            "host": each.host,
+            "partitions": sorted(
+                f"{place.topic}-{place.partition}"
+                for place in (each.assignment.topic_partitions if each.assignment is not None else ())
+            ),
+        }
+        for each in group.members
+    ]
+
+
+def _lags(session: Session, group: ConsumerGroupDescription) -> list[dict[str, object]]:
+    committed = _committed(session, group.group_id)
+    owners = {
+        (place.topic, place.partition): member
+        for member in group.members
+        if member.assignment is not None
+        for place in member.assignment.topic_partitions
+    }
+    places = sorted({*committed, *owners})
+    ends = session.ends(places)
+    return [
+        {
+            "topic": place[0],
+            "partition": place[1],
+            "offset": committed.get(place),
+            "end_offset": ends[place],
+            "lag": ends[place] - committed[place] if place in committed else None,
+            "client": owners[place].client_id if place in owners else None,
+        }
+        for place in places
+    ]
+
+
+def _reset(session: Session, options: argparse.Namespace) -> None:
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+
+    from pybroker.cli.topics import describe
+
+    names = _names(options)
+    for group in names:
+        committed = _committed(session, group)
+        places = list(committed)
+        if options.topic:
+            topics = describe(session, options.topic)
+            places = [(topic.name, each.id) for topic in topics for each in topic.partitions]
+        if not places:
+            raise CommandError(f"{group}: it has no offsets; name topics (--topic)")
+        targets = _targets(session, places, committed, options.to)
+        if options.execute:
+            wanted = [TopicPartition(topic, partition, offset) for (topic, partition), offset in targets.items()]
+            request = [ConsumerGroupTopicPartitions(group, wanted)]
+            futures = session.admin.alter_consumer_group_offsets(request, request_timeout=session.timeout_s)
+            for answer in session.wait_for_all(futures).values():
+                for each in answer.topic_partitions:
+                    if each.error is not None:
+                        raise CommandError(f"{group}: {each.topic}-{each.partition}: {each.error.str()}")
+        rows = [
+            {
+                "group": group,
+                "topic": place[0],
+                "partition": place[1],
+                "offset": committed.get(place),
+                "new_offset": offset,
+                "executed": options.execute,
+            }
+            for place, offset in sorted(targets.items())
+        ]
+        show(rows, as_json=options.json)
+
+
+def _targets(session: Session, places: list[Place], committed: dict[Place, int], where: str) -> dict[Place, int]:
+    """Where each partition is to go on: always an offset that there is, or the next one."""
+    starts = session.starts(places)
+    ends = session.ends(places)
+    if where == "earliest":
+        return starts
+    if where == "latest":
+        return ends
+    if where.lstrip("+-").isdecimal() and where[0] in "+-":
+        wanted = {place: committed.get(place, starts[place]) + int(where) for place in places}
+    elif where.isdecimal():
+        wanted = dict.fromkeys(places, int(where))
+    else:
+        try:
+            since = time_ms(where, int(time.time() * 1000))
+        except argparse.ArgumentTypeError:
+            raise UsageError(f"--to: {where!r} is neither earliest, latest, an offset, +N, -N nor a time") from None
+        return session.since(places, since)
+    return {place: min(max(offset, starts[place]), ends[place]) for place, offset in wanted.items()}
+
+
+def _delete(session: Session, options: argparse.Namespace) -> None:
+    futures = session.admin.delete_consumer_groups(_names(options), request_timeout=session.timeout_s)
+    for name in session.wait_for_all(futures):
+        if options.json:
+            show([{"group": name, "deleted": True}], as_json=True)
+        else:
+            print(f"deleted {name}")
+
+
+def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupDescription]:
+    futures = session.admin.describe_consumer_groups(list(names), request_timeout=session.timeout_s)
+    found = list(session.wait_for_all(futures).values())
+    for group in found:  # Kafka answers for any name
+        if group.state.name == "DEAD":
+            raise CommandError(f"{group.group_id}: there is no such group")
+    return found
+
+
+def _committed(session: Session, group: str) -> dict[Place, int]:
+    """The group's offsets by partition."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    request = [ConsumerGroupTopicPartitions(group)]
+    futures = session.admin.list_consumer_group_offsets(request, request_timeout=session.timeout_s)
+    (answer,) = session.wait_for_all(futures).values()
+    return {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}

@@ -1,0 +1,185 @@
+"""`pybroker topics`: list, describe, create, alter and delete topics."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.options import ClientParser, key_value, positive
+from pybroker.cli.client.output import show
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import TopicDescription
+
+    from pybroker.cli.client.session import Session
+
+_EXAMPLES = """\
+examples:
+  pybroker topics list
+  pybroker topics create orders --partitions 3 --config retention.ms=86400000
+  pybroker topics describe orders --json
+  pybroker topics alter orders --partitions 6
+  pybroker topics --bootstrap-server localhost:9092 --create --topic orders    (as with kafka-topics)"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser = ClientParser("pybroker topics", "Topics of a cluster.", _EXAMPLES)
+    names = parser.add_action("list", _list, "names of topics")
+    names.add_argument("--exclude-internal", action="store_true", help="without those of Kafka itself")
+    described = parser.add_action("describe", _describe, "partitions of topics, and settings of their own")
+    _add_names(described)
+    created = parser.add_action("create", _create, "make topics")
+    _add_names(created)
+    created.add_argument("--partitions", type=positive, help="unless given: num.partitions of the broker")
+    created.add_argument("--replication-factor", type=positive, help="unless given: the broker's default")
+    created.add_argument("--config", type=key_value, action="append", default=[], metavar="KEY=VALUE")
+    created.add_argument("--if-not-exists", action="store_true", help="those that are there are left as they are")
+    altered = parser.add_action("alter", _alter, "give topics more partitions")
+    _add_names(altered)
+    altered.add_argument("--partitions", type=positive, required=True, help="how many there are then")
+    deleted = parser.add_action("delete", _delete, "delete topics with all that is in them")
+    _add_names(deleted)
+    deleted.add_argument("--if-exists", action="store_true", help="those that are not there are no mistake")
+    return run(parser, arguments)
+
+
+def _add_names(parser: ClientParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="TOPIC")
+    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="the same; may be given again")
+
+
+def _names(options: argparse.Namespace) -> list[str]:
+    names = list(dict.fromkeys([*options.names, *options.topic]))
+    if not names:
+        raise UsageError("which topic?")
+    return names
+
+
+def _list(session: Session, options: argparse.Namespace) -> None:
+    found = _all(session)
+    rows = [
+        {"topic": each.name, "partitions": len(each.partitions), "internal": each.is_internal}
+        for each in sorted(found, key=lambda each: each.name)
+        if not (each.is_internal and options.exclude_internal)
+    ]
+    if options.json:
+        show(rows, as_json=True)
+    else:
+        print("".join(f"{row['topic']}\n" for row in rows), end="")
+
+
+def _describe(session: Session, options: argparse.Namespace) -> None:
+    chosen = [*options.names, *options.topic]
+    found = describe(session, _names(options)) if chosen else _all(session)
+    partitions = [(topic.name, each.id) for topic in found for each in topic.partitions]
+    starts = session.starts(partitions)
+    ends = session.ends(partitions)
+    for number, topic in enumerate(sorted(found, key=lambda each: each.name)):
+        rows = [
+            {
+                "partition": each.id,
+                "leader": each.leader.id if each.leader is not None else None,
+                "replicas": [node.id for node in each.replicas],
+                "isr": [node.id for node in each.isr],
+                "start_offset": starts[topic.name, each.id],
+                "end_offset": ends[topic.name, each.id],
+            }
+            for each in topic.partitions
+        ]
+        head = {
+            "topic": topic.name,
+            "id": str(topic.topic_id),
+            "internal": topic.is_internal,
+            "configs": _own_settings(session, topic.name),
+        }
+        if options.json:
+            show([{**head, "partitions": rows}], as_json=True)
+            continue
+        print(("\n" if number else "") + "  ".join((topic.name, str(topic.topic_id), *_assignments(head["configs"]))))
+        show(rows, as_json=False)
+
+
+def _assignments(settings: object) -> list[str]:
+    return [f"{key}={value}" for key, value in settings.items()] if isinstance(settings, dict) else []
+
+
+def _create(session: Session, options: argparse.Namespace) -> None:
+    from confluent_kafka.admin import NewTopic
+
+    wanted = [
+        NewTopic(
+            name,
+            num_partitions=options.partitions or -1,
+            replication_factor=options.replication_factor or -1,
+            config=dict(options.config),
+        )
+        for name in _names(options)
+    ]
+    _do(session, options, "created", session.admin.create_topics(wanted, request_timeout=session.timeout_s))
+
+
+def _alter(session: Session, options: argparse.Namespace) -> None:
+    from confluent_kafka.admin import NewPartitions
+
+    wanted = [NewPartitions(name, options.partitions) for name in _names(options)]
+    _do(session, options, "altered", session.admin.create_partitions(wanted, request_timeout=session.timeout_s))
+
+
+def _delete(session: Session, options: argparse.Namespace) -> None:
+    _do(session, options, "deleted", session.admin.delete_topics(_names(options), request_timeout=session.timeout_s))
+
+
+def _do(session: Session, options: argparse.Namespace, done: str, futures: Mapping[str, Future[None]]) -> None:
+    """Wait for each topic's answer and say what was done; the first problem is told at the end."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    forgiven = set()
+    if getattr(options, "if_not_exists", False):
+        forgiven.add(KafkaError.TOPIC_ALREADY_EXISTS)
+    if getattr(options, "if_exists", False):
+        forgiven.add(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    problems = []
+    for name, future in futures.items():
+        failure = future.exception(session.timeout_s + 5)
+        if isinstance(failure, KafkaException) and failure.args[0].code() in forgiven:
+            continue
+        try:
+            session.wait(future, name)
+        except CommandError as error:
+            problems.append(str(error))
+            continue
+        if options.json:
+            show([{"topic": name, done: True}], as_json=True)
+        else:
+            print(f"{done} {name}")
+    if problems:
+        raise CommandError("; ".join(problems))
+
+
+def describe(session: Session, names: Sequence[str]) -> list[TopicDescription]:
+    """What the cluster says of topics. Raises CommandError for one that is not there."""
+    from confluent_kafka import TopicCollection
+
+    futures = session.admin.describe_topics(TopicCollection(list(names)), request_timeout=session.timeout_s)
+    return list(session.wait_for_all(futures).values())
+
+
+def _all(session: Session) -> list[TopicDescription]:
+    names = list(session.admin.list_topics(timeout=session.timeout_s).topics)
+    return describe(session, names) if names else []
+
+
+def _own_settings(session: Session, name: str) -> dict[str, str]:
+    """Settings of a topic that are not the broker's."""
+    from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+
+    resource = ConfigResource(ResourceType.TOPIC, name)
+    (future,) = session.admin.describe_configs([resource], request_timeout=session.timeout_s).values()
+    entries = session.wait(future, name).values()
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {each.name: each.value for each in entries if each.source == own}

@@ -1,0 +1,120 @@
+"""`pybroker users`: users with passwords (SCRAM), made and deleted while the broker runs."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.options import ClientParser, positive
+from pybroker.cli.client.output import show
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import UserScramCredentialAlteration
+
+    from pybroker.cli.client.session import Session
+
+_EXAMPLES = """\
+examples:
+  pybroker users list
+  pybroker users create shop                             (asks for the password)
+  pybroker users create shop --password-file shop.txt    (or - for standard input)
+  pybroker users delete shop"""
+
+_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+_ITERATIONS = 4096  # Kafka's own
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser = ClientParser("pybroker users", "Users with passwords (SCRAM).", _EXAMPLES)
+    parser.add_action("list", _list, "users and their mechanisms")
+    created = parser.add_action("create", _create, "make a user, or change its password")
+    created.add_argument("name", metavar="USER")
+    created.add_argument("--password-file", type=Path, metavar="FILE", help="its first line; - is standard input")
+    created.add_argument("--mechanism", choices=_MECHANISMS, action="append", help="unless given: SCRAM-SHA-512")
+    created.add_argument("--iterations", type=positive, default=_ITERATIONS, help=f"({_ITERATIONS})")
+    deleted = parser.add_action("delete", _delete, "take a user's passwords away")
+    deleted.add_argument("name", metavar="USER")
+    deleted.add_argument("--mechanism", choices=_MECHANISMS, action="append", help="unless given: all that it has")
+    return run(parser, arguments)
+
+
+def _list(session: Session, options: argparse.Namespace) -> None:
+    future: Any = session.admin.describe_user_scram_credentials(request_timeout=session.timeout_s)
+    found = session.wait(future)
+    rows = [
+        {"user": user, "mechanism": _name(each.mechanism), "iterations": each.iterations}
+        for user, described in sorted(found.items())
+        for each in described.scram_credential_infos
+    ]
+    show(rows, as_json=options.json)
+
+
+def _create(session: Session, options: argparse.Namespace) -> None:
+    from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+
+    password = _password(options)
+    mechanisms = options.mechanism or [_MECHANISMS[-1]]
+    wanted = [
+        UserScramCredentialUpsertion(
+            options.name, ScramCredentialInfo(ScramMechanism[_upper(each)], options.iterations), password
+        )
+        for each in mechanisms
+    ]
+    _alter(session, wanted)
+    show(
+        [{"user": options.name, "mechanism": each, "iterations": options.iterations} for each in mechanisms],
+        as_json=options.json,
+    )
+
+
+def _delete(session: Session, options: argparse.Namespace) -> None:
+    from confluent_kafka.admin import ScramMechanism, UserScramCredentialDeletion
+
+    mechanisms = options.mechanism
+    if not mechanisms:
+        futures: Any = session.admin.describe_user_scram_credentials([options.name], request_timeout=session.timeout_s)
+        (described,) = session.wait_for_all(futures).values()
+        mechanisms = [_name(each.mechanism) for each in described.scram_credential_infos]
+    _alter(session, [UserScramCredentialDeletion(options.name, ScramMechanism[_upper(each)]) for each in mechanisms])
+    if options.json:
+        show([{"user": options.name, "mechanism": each, "deleted": True} for each in mechanisms], as_json=True)
+    else:
+        print(f"deleted {options.name} ({', '.join(mechanisms)})")
+
+
+def _alter(session: Session, wanted: Sequence[UserScramCredentialAlteration]) -> None:
+    futures = session.admin.alter_user_scram_credentials(list(wanted), request_timeout=session.timeout_s)
+    session.wait_for_all(futures)
+
+
+def _password(options: argparse.Namespace) -> bytes:
+    """Never an argument: those can be seen by all users of the machine."""
+    if options.password_file is None:
+        if not sys.stdin.isatty():
+            raise UsageError("no terminal to ask for the password: give --password-file")
+        text = getpass.getpass(f"Password of {options.name}: ")
+    elif str(options.password_file) == "-":
+        text = sys.stdin.readline().rstrip("\r\n")
+    else:
+        try:
+            text = options.password_file.read_text().partition("\n")[0].rstrip("\r")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CommandError(f"{options.password_file}: {getattr(error, 'strerror', None) or error}") from None
+    if not text:
+        raise CommandError("the password is empty")
+    return str(text).encode()
+
+
+def _name(mechanism: object) -> str:
+    return str(getattr(mechanism, "name", mechanism)).replace("_", "-")
+
+
+def _upper(mechanism: str) -> str:
+    return mechanism.replace("-", "_")

@@ -1,0 +1,316 @@
+"""Each command that talks to a broker, against one that all tests share: answers, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+
+from pybroker.cli.main import CLIENTS
+from pybroker.testing import Broker
+
+SECURED = {
+    "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "num.partitions": 2,
+}
+
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, object]]:
+        """Objects of --json."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """With a listener for anybody, who may do everything, and one for users."""
+    with Broker(SECURED) as running:
+        yield running
+
+
+class Shell:
+    """Runs commands in this process: most of their time would be the interpreter's start."""
+
+    def __init__(self, broker: Broker, capture: pytest.CaptureFixture[str]) -> None:
+        self._broker = broker
+        self._capture = capture
+
+    def __call__(self, command: str, *arguments: str, server: str | None = None) -> Done:
+        words = [*arguments, "--bootstrap-server", server or self._broker.bootstrap_servers]
+        self._capture.readouterr()
+        try:
+            code = import_module(CLIENTS[command]).main(words)
+        except SystemExit as ended:
+            code = ended.code
+        return Done(code, *self._capture.readouterr())
+
+    def good(self, command: str, *arguments: str) -> Done:
+        """Run a command that succeeds."""
+        done = self(command, *arguments)
+        assert (done.code, done.err) == (0, "")
+        return done
+
+
+@pytest.fixture
+def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(broker, capsys)
+
+
+def write(broker: Broker, topic: str, *records: tuple[int, str, int], headers: dict[str, str] | None = None) -> None:
+    """Write (partition, value, timestamp), each with the key k."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for partition, value, timestamp in records:
+        producer.produce(topic, value, "k", partition=partition, timestamp=timestamp, headers=headers or {})
+    assert producer.flush(60) == 0
+
+
+def test_topics_from_the_first_to_the_last_day(sh: Shell, broker: Broker) -> None:
+    """Made as with kafka-topics, described, altered, deleted."""
+    assert sh.good("topics", "--create", "--topic", "life", "--config", "retention.ms=-1").out == "created life\n"
+    assert sh.good("topics", "create", "life", "--if-not-exists").out == ""
+    assert sh.good("topics", "alter", "life", "--partitions", "3").out == "altered life\n"
+    write(broker, "life", (2, "a", 1000))
+    (described,) = sh.good("topics", "describe", "life", "--json").rows
+    assert described["configs"] == {"retention.ms": "-1"}
+    partitions = described["partitions"]
+    assert isinstance(partitions, list)
+    assert [each["end_offset"] for each in partitions] == [0, 0, 1]
+    first, *table = sh.good("topics", "describe", "life").out.splitlines()
+    assert first.startswith("life  ")
+    assert first.endswith("  retention.ms=-1")
+    assert [line.split() for line in table][-1] == ["2", "1", "1", "1", "0", "1"]
+    assert {"topic": "life", "partitions": 3, "internal": False} in sh.good("topics", "list", "--json").rows
+    assert "life\n" in sh.good("topics", "list", "--exclude-internal").out
+    assert sh.good("topics", "delete", "life", "nobodys", "--if-exists").out == "deleted life\n"
+    assert "life\n" not in sh.good("topics", "list").out
+
+
+def test_consume_from_wherever_one_likes(sh: Shell, broker: Broker) -> None:
+    """Beginning, offset, time; one partition; until the end, or so many."""
+    broker.create_topic("read", partitions=2)
+    write(broker, "read", *((0, f"a{n}", 1_700_000_000_000 + n * 1000) for n in range(5)), (1, "b", 1_700_000_002_000))
+    end = ("--until-end", "--format", "%p:%o=%v ")
+
+    def read(*options: str) -> list[str]:
+        return sorted(sh.good("consume", "read", *end, *options).out.split())
+
+    assert read("--from-beginning") == ["0:0=a0", "0:1=a1", "0:2=a2", "0:3=a3", "0:4=a4", "1:0=b"]
+    assert read("--offset", "3") == ["0:3=a3", "0:4=a4"]
+    assert read("--offset", "-1") == ["0:4=a4", "1:0=b"]
+    assert read("--from", "@1700000002000") == ["0:2=a2", "0:3=a3", "0:4=a4", "1:0=b"]
+    assert read("--from", "2023-11-14T22:13:23+00:00", "--partition", "0") == ["0:3=a3", "0:4=a4"]
+    assert read("--from", "-5m") == []
+    assert read() == []
+    assert read("--from-beginning", "--partition", "0", "--max-messages", "2") == ["0:0=a0", "0:1=a1"]
+
+
+def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
+    """By letters, and as JSON."""
+    broker.create_topic("shown")
+    write(broker, "shown", (0, "ä", 1_700_000_000_123), headers={"trace": "7"})
+    whole = ("consume", "shown", "--from-beginning", "--until-end")
+    letters = sh.good(*whole, "--format", r"%t %p %o %k %v %K %S %h %T %D 100%%\n\n")
+    assert letters.out == "shown 0 0 k ä 1 2 trace=7 1700000000123 2023-11-14T22:13:20.123Z 100%\n\n"
+    assert sh.good(*whole, "--encoding", "hex").out == "c3a4\n"
+    (row,) = sh.good(*whole, "--json").rows
+    assert row == {
+        "topic": "shown",
+        "partition": 0,
+        "offset": 0,
+        "timestamp": 1_700_000_000_123,
+        "key": "k",
+        "value": "ä",
+        "headers": [["trace", "7"]],
+    }
+
+
+def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
+    """What consume --group commits is what describe shows, and reset-offsets changes."""
+    broker.create_topic("grouped")
+    write(broker, "grouped", *((0, f"v{n}", 1_700_000_000_000 + n * 1000) for n in range(4)))
+    joined = ("consume", "grouped", "--group", "shop", "--from-beginning", "--max-messages")
+    assert sh.good(*joined, "3").out == "v0\nv1\nv2\n"
+    assert {"group": "shop", "state": "empty", "protocol": "classic"} in sh.good("groups", "list", "--json").rows
+    (described,) = sh.good("groups", "describe", "shop", "--json").rows
+    place = {"topic": "grouped", "partition": 0, "offset": 3, "end_offset": 4, "lag": 1, "client": None}
+    assert described["partitions"] == [place]
+    assert sh.good("groups", "describe", "shop", "--members").out == "shop: empty, 0 members\n"
+
+    def moved(*options: str) -> list[object]:
+        return [row["new_offset"] for row in sh.good("groups", "reset-offsets", "shop", "--json", *options).rows]
+
+    assert moved("--to", "earliest") == [0]
+    assert moved("--to", "-1") == [2]
+    assert moved("--to", "+9") == [4]
+    assert moved("--to", "@1700000002000") == [2]
+    assert moved("--topic", "grouped", "--to", "1", "--execute") == [1]
+    assert sh.good(*joined, "1").out == "v1\n"
+    assert sh.good("groups", "--delete", "--group", "shop").out == "deleted shop\n"
+    assert sh("groups", "describe", "shop") == Done(1, "", "pybroker groups: shop: there is no such group\n")
+
+
+def test_configs_are_altered(sh: Shell, broker: Broker) -> None:
+    """Of a topic and of a broker, in either way of naming them."""
+    broker.create_topic("configured")
+    altered = sh.good("configs", "alter", "--topic", "configured", "--add-config", "retention.ms=7000")
+    assert altered.out == "retention.ms=7000\n"
+    by_kafka = sh.good("configs", "--describe", "--entity-type", "topics", "--entity-name", "configured", "--json").rows
+    assert {"key": "retention.ms", "value": "7000", "source": "dynamic_topic", "read_only": False} in by_kafka
+    back = sh.good("configs", "alter", "--topic", "configured", "--delete-config", "retention.ms")
+    assert back.out == "retention.ms is its default again\n"
+    assert "retention.ms" not in sh.good("configs", "describe", "--topic", "configured").out
+    assert "retention.ms" in sh.good("configs", "describe", "--topic", "configured", "--all").out
+    sh.good(
+        "configs", "alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", "background.threads=9"
+    )
+    assert "background.threads" in sh.good("configs", "describe", "--broker", "1").out
+
+
+def test_cluster_says_who_it_is(sh: Shell, broker: Broker) -> None:
+    """Its id, and its broker's address."""
+    (described,) = sh.good("cluster", "describe", "--json").rows
+    assert sh.good("cluster", "id").out == f"{described['cluster_id']}\n"
+    address = broker.bootstrap_servers.partition(":")
+    brokers = [{"broker": 1, "host": address[0], "port": int(address[2]), "rack": None, "controller": True}]
+    assert described["brokers"] == brokers
+
+
+def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path) -> None:
+    """Made with a password, refused, let in by an entry, refused again when it is gone."""
+    broker.create_topic("secret")
+    (tmp_path / "password").write_text("letmein\n")
+    (tmp_path / "client.properties").write_text(
+        "# as for a Java client\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        'sasl.jaas.config=org.apache.kafka...ScramLoginModule required username="bob" password="letmein";\n'
+    )
+    made = sh.good("users", "create", "bob", "--password-file", str(tmp_path / "password"), "--json")
+    assert made.rows == [{"user": "bob", "mechanism": "SCRAM-SHA-512", "iterations": 4096}]
+    assert made.rows == sh.good("users", "list", "--json").rows
+    as_bob = ("--command-config", str(tmp_path / "client.properties"))
+    secured = broker.listeners["SASL_PLAINTEXT"]
+
+    denied = sh("topics", "describe", "secret", *as_bob, server=secured)
+    assert denied == Done(1, "", "pybroker topics: secret: Topic authorization failed\n")
+    entry = (
+        "--allow-principal",
+        "User:bob",
+        "--operation",
+        "read",
+        "--operation",
+        "DescribeConfigs",
+        "--topic",
+        "secret",
+    )
+    assert len(sh.good("acls", "add", *entry, "--json").rows) == 2
+    assert len(sh.good("acls", "list", "--topic", "secret", "--json").rows) == 2
+    assert sh("topics", "describe", "secret", *as_bob, server=secured).code == 0
+    changed = sh("configs", "alter", "--topic", "secret", "--add-config", "flush.ms=1", *as_bob, server=secured)
+    assert (changed.code, changed.err.count("\n")) == (1, 1)
+    assert "uthorization failed" in changed.err
+    assert len(sh.good("acls", "remove", "--allow-principal", "User:bob", "--json").rows) == 2
+    assert sh.good("acls", "list", "--json").rows == []
+
+    wrong = sh("topics", "list", *as_bob, "-X", "sasl.password=guess", server=secured)
+    assert (wrong.code, wrong.err.count("\n")) == (1, 1)
+    assert "uthentication failed" in wrong.err
+    assert sh.good("users", "delete", "bob").out == "deleted bob (SCRAM-SHA-512)\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("topics create orders --partitions none", "topics create: argument --partitions: 'none'"),
+        ("topics delete", "topics: which topic?"),
+        ("topics list -X no.such.key=1", 'topics: No such configuration property: "no.such.key"'),
+        ("topics list --command-config /nowhere", "topics: /nowhere: No such file or directory"),
+        ("topics paint", "topics: argument ACTION: invalid choice: 'paint'"),
+        ("consume", "consume: one topic, please"),
+        ("consume orders --from yesterday", "consume: argument --from: 'yesterday' is no time"),
+        ("consume orders --format %x", "consume: argument --format: '%x': there is no %x"),
+        ("consume orders --group shop --offset 3", "consume: --group goes on where the group is"),
+        ("groups reset-offsets shop", "groups reset-offsets: the following arguments are required: --to"),
+        ("configs alter --topic orders", "configs: nothing to change"),
+        ("configs describe --broker one", "configs: 'one' is no broker's id"),
+        ("acls add --topic orders", "acls: an entry has a resource, a principal and operations"),
+        ("acls remove", "acls: of which resource or principal?"),
+        ("users create ann", "users: no terminal to ask for the password"),
+    ],
+)
+def test_bad_command_line(sh: Shell, line: str, told: str) -> None:
+    """Exit code 2 and one line that says what is wrong."""
+    command, *arguments = line.split()
+    done = sh(command, *arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith(f"pybroker {told}")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("topics create kept", "topics: kept: Topic 'kept' already exists."),
+        ("topics delete nobodys", "topics: nobodys: Unknown topic or partition"),
+        ("topics create two/words", "topics: two/words: "),
+        ("topics create thrice --replication-factor 3", "topics: thrice: "),
+        ("consume nobodys", "consume: nobodys: Unknown topic or partition"),
+        ("consume kept --partition 7", "consume: kept: there is no partition 7"),
+        ("groups delete nobodys", "groups: nobodys: "),
+        ("groups reset-offsets nobodys --to latest", "groups: nobodys: it has no offsets"),
+        ("configs alter --topic kept --add-config retention.ms=often", "configs: kept: Invalid value often"),
+        ("configs describe --topic nobodys", "configs: nobodys: Unknown topic or partition"),
+        ("users delete nobody", "users: nobody: "),
+    ],
+)
+def test_what_the_broker_refuses(sh: Shell, broker: Broker, line: str, told: str) -> None:
+    """Exit code 1 and one line, with its reason."""
+    sh.good("topics", "create", "kept", "--if-not-exists")
+    command, *arguments = line.split()
+    done = sh(command, *arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert done.err.startswith(f"pybroker {told}")
+
+
+@pytest.mark.parametrize(
+    "line", ["topics list", "consume orders", "cluster id", "groups list", "acls list", "users list"]
+)
+def test_no_broker(sh: Shell, line: str) -> None:
+    """One line that names the address, at once."""
+    with socket.socket() as taken:  # bound and not listening: whoever connects is refused
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command, *arguments = line.split()
+        done = sh(command, *arguments, server=address)
+    assert done == Done(1, "", f"pybroker {command}: {address}: Connect to ipv4#{address} failed: Connection refused\n")
+
+
+def test_nobody_reads_on(broker: Broker) -> None:
+    """As with `| head`: no traceback, and nothing is told."""
+    broker.create_topic("long")
+    write(broker, "long", *((0, "x" * 1000, 1000) for _ in range(300)))
+    options = ["--from-beginning", "--until-end", "--bootstrap-server", broker.bootstrap_servers]
+    command = [sys.executable, "-m", "pybroker", "consume", "long", *options]
+    reading, writing = os.pipe()
+    with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, text=True) as process:
+        os.close(writing)
+        assert os.read(reading, 100)
+        os.close(reading)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
