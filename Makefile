@@ -1,14 +1,12 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint bench bench-check compile demo lock clean
+.PHONY: help setup run test test-quick test-all lint bench bench-check demo lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
 # Two workers, a file of tests at a time: a file's brokers are started once. Slow folders come first, as they are collected.
 PARTED := --numprocesses 2 --dist loadfile --no-loadscope-reorder
-# docs/decisions/compiled-modules.md
-COMPILED := storage/cleaner/round.py storage/cleaner/batches.py storage/cleaner/keys.py storage/cleaner/record_keys.py storage/cleaner/single_batches.py storage/cleaner/records.py
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
@@ -42,8 +40,6 @@ bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/be
 bench-check: $(VENV)/.develop ## have functions of the hot path become slower? (ARGS=--update: what is now is the baseline)
 	$(BIN)/python -m bench.micro.check $(ARGS)
 
-compile: $(VENV)/.compiled ## compile the cleaner's modules in place (needs a C compiler)
-
 demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet
 	$(BIN)/python examples/access-log/demo.py $(ARGS)
 
@@ -60,25 +56,21 @@ clean: ## remove what the verbs made (not data/)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find storage -name '*.so' -delete
 
-# What is installed, newest first: a stamp for each set, renewed when the project's pins change
-$(VENV)/.broker: pyproject.toml constraints.txt | $(BIN)/python
+# What is installed, newest first: a stamp for each set, renewed when the project's pins change, or what is compiled.
+# That is done with the broker (setup.py), and not again.
+$(VENV)/.broker: pyproject.toml setup.py constraints.txt storage/cleaner/walk.py storage/cleaner/walk.pxd | $(BIN)/python
 	@echo "Installing the broker into $(VENV)"
 	@$(INSTALL) --editable .
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.broker
 	@echo "Installing what the pipeline needs into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
-	@$(INSTALL) --editable '.[demo]'
+	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[demo]'
 	@touch $@
 
 $(VENV)/.develop: $(VENV)/.broker
 	@echo "Installing what tests and development need into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
-	@$(INSTALL) --editable '.[test,dev,pipeline]'
-	@touch $@
-
-# Each by itself: together they would want a library at the top of the tree
-$(VENV)/.compiled: $(COMPILED) $(VENV)/.develop
-	@for module in $(COMPILED); do MYPYC_OPT_LEVEL=3 $(BIN)/python -m mypyc $$module || exit; done
+	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[test,dev,pipeline]'
 	@touch $@
 
 $(BIN)/python:

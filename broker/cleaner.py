@@ -26,8 +26,8 @@ from broker.config import BrokerConfig
 from broker.workers import Workers
 from storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from storage.cleaner.job import CleanResult, Resources
-from storage.cleaner.round import is_compiled
 from storage.cleaner.selection import Cleanable, find_cleanable
+from storage.cleaner.twin import IS_COMPILED
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
@@ -111,7 +111,7 @@ class Cleaner:
         """Begin, if there is to be a cleaner."""
         if not self._config.get_bool("log.cleaner.enable"):
             return
-        log.debug("The cleaner is %s", "compiled" if is_compiled() else "interpreted")
+        log.info("The cleaner is %s", "compiled" if IS_COMPILED else "interpreted")
         for directory in self._logs.directories:
             if directory.is_online:
                 self._read_offsets(directory)

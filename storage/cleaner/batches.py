@@ -10,16 +10,13 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from protocol.records.batch import (
-    CODEC_MASK,
-    CONTROL_BIT,
     CRC_START,
     HEADER,
     HEADER_SIZE,
     LOG_OVERHEAD,
-    TRANSACTIONAL_BIT,
     BatchHeader,
     parse_header,
 )
@@ -28,6 +25,7 @@ from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.records.legacy import verify_message_crc
 from storage.cleaner.heads import Heads
 from storage.cleaner.throttle import Throttle
+from storage.cleaner.twin import IS_COMPILED, walk_batches
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.segment.scan import parse_entry
@@ -35,12 +33,8 @@ from storage.segment.scan import parse_entry
 _UNPACK_HEADER = HEADER.unpack_from
 _UNPACK_LENGTH = Struct(">8xI").unpack_from
 _NEW_TUPLE = tuple.__new__
-#: Whether this is the compiled twin, for which bytes are cheap and calls are not.
-_COMPILED: Final = not __file__.endswith(".py")
-#: Attributes of batches with which a transaction or a codec has to do.
-_NOT_PLAIN: Final = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT
 #: A copy is cheaper than a view where batches are smaller on average.
-_SMALL_BATCH: Final = 2048
+_SMALL_BATCH = 2048
 
 #: Where a batch (or message) begins and ends in a window, and its header; None for v0 and v1.
 Place = tuple[int, int, BatchHeader | None]
@@ -179,8 +173,9 @@ def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow 
 
 def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | None:
     """The same where they are of v2 and right; None: another look has to be had at each of them."""
+    offsets: Sequence[int] | None
     heads = None
-    if _COMPILED:
+    if IS_COMPILED:
         found = walk_batches(data, verify)
         if found is None:
             return None
@@ -215,37 +210,6 @@ def _are_right(data: bytes, borders: list[int], heads: Heads) -> bool:
     source = data if len(data) < _SMALL_BATCH * heads.count else memoryview(data)
     sums = [crc32c(source[start + CRC_START : end]) for start, end in pairwise(borders)]
     return array("I", sums) == heads.sums()
-
-
-def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | None] | None:
-    """Their borders and `single_offsets`, byte by byte, as is faster for the compiled twin; None where they are not."""
-    borders = [0]
-    offsets: list[int] | None = []
-    at, available, view = 0, len(data), memoryview(data)
-    header_size, overhead, not_plain, checksum = HEADER_SIZE, LOG_OVERHEAD, _NOT_PLAIN, crc32c
-    while at + header_size <= available:
-        length = data[at + 8] << 24 | data[at + 9] << 16 | data[at + 10] << 8 | data[at + 11]
-        end = at + overhead + length
-        if end > available:
-            break
-        if data[at + 16] != 2 or end < at + header_size:
-            return None
-        if verify:
-            summed = data[at + 21 : end] if length < _SMALL_BATCH else view[at + 21 : end]
-            if checksum(summed) != data[at + 17] << 24 | data[at + 18] << 16 | data[at + 19] << 8 | data[at + 20]:
-                return None
-        if offsets is not None:
-            others = data[at + 23] | data[at + 24] | data[at + 25] | data[at + 26]  # the last offset delta
-            others |= data[at + 57] | data[at + 58] | data[at + 59]  # of the number of records
-            if others or data[at + 60] != 1 or data[at + 22] & not_plain:
-                offsets = None
-            else:
-                high = data[at] << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3]
-                low = data[at + 4] << 24 | data[at + 5] << 16 | data[at + 6] << 8 | data[at + 7]
-                offsets.append(high << 32 | low)
-        at = end
-        borders.append(at)
-    return (borders, offsets) if at else None
 
 
 def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:

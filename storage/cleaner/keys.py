@@ -19,6 +19,8 @@ from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from storage.cleaner.twin import known_keys, put_keys
+
 #: Bytes of log.cleaner.dedupe.buffer.size for each key, as in Apache Kafka: an MD5 digest and an offset.
 BYTES_PER_KEY = 24
 #: A round has at most so many offsets for each key that fits, and always may have so many.
@@ -71,32 +73,20 @@ class _ExactKeys:
 class _CompactKeys:
     """The same in arrays with room for so many, whose offsets are not below `start_offset`."""
 
-    __slots__ = ("_fingerprints", "_places", "_size", "_slots", "_start_offset")
+    __slots__ = ("_fingerprints", "_places", "_size", "_start_offset")
 
     def __init__(self, keys: int, start_offset: int) -> None:
         self._size = 0
-        self._slots = keys * 5 // 4 + 1
         self._start_offset = start_offset
-        self._fingerprints = array("q", bytes(8 * self._slots))
-        self._places = array("I", bytes(4 * self._slots))
+        slots = keys * 5 // 4 + 1
+        self._fingerprints = array("q", bytes(8 * slots))
+        self._places = array("I", bytes(4 * slots))
 
     def __len__(self) -> int:
         return self._size
 
     def put(self, found: Iterable[tuple[bytes, int]]) -> None:
-        fingerprints, places, slots, start = self._fingerprints, self._places, self._slots, self._start_offset
-        for key, offset in found:
-            fingerprint = hash(key) or 1
-            slot = hash(key + b"\0") % slots
-            while (noted := fingerprints[slot]) != fingerprint:
-                if not noted:
-                    fingerprints[slot] = fingerprint
-                    self._size += 1
-                    break
-                slot += 1
-                if slot == slots:
-                    slot = 0
-            places[slot] = offset - start
+        self._size += put_keys(found, self._fingerprints, self._places, self._start_offset)
 
     def offsets(self) -> Iterable[int]:
         start = self._start_offset
@@ -105,17 +95,7 @@ class _CompactKeys:
         )
 
     def contains(self, keys: Iterable[bytes]) -> bytearray:
-        fingerprints, slots = self._fingerprints, self._slots
-        known = bytearray()
-        for key in keys:
-            fingerprint = hash(key) or 1
-            slot = hash(key + b"\0") % slots
-            while (found := fingerprints[slot]) and found != fingerprint:
-                slot += 1
-                if slot == slots:
-                    slot = 0
-            known.append(found == fingerprint)
-        return known
+        return known_keys(keys, self._fingerprints)
 
 
 class KeyTable:

@@ -12,12 +12,10 @@ from typing import NamedTuple
 from protocol.records.batch import HEADER_SIZE, BatchHeader
 from protocol.records.compression import Codec, decompress
 from protocol.records.errors import InvalidRecord
-from protocol.records.varint import decode_varint
 from storage.cleaner.heads import regular
 from storage.cleaner.record_rows import read_rows
+from storage.cleaner.twin import IS_COMPILED, walk_records
 
-#: Whether this is the compiled twin, which walks faster than `struct` takes apart.
-_COMPILED = not __file__.endswith(".py")
 #: Records that are alike are looked for where there are so many.
 _FEW_RECORDS = 8
 #: Bytes of a varint that goes on.
@@ -52,69 +50,28 @@ def read_keys(data: bytes, header: BatchHeader) -> BatchKeys:
 
 def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: BatchHeader) -> None:
     """The same for records that lie there in `data`, uncompressed; to be added to what was found in other batches."""
-    keys, _, tombstones = found
-    add = keys.append
     base_offset, last_offset_delta, count = header[0], header[6], header[12]
-    first = len(keys)
     deltas: list[int] | None = None
     number, expected = 0, 0
     try:
         while number < count:
-            if deltas is None and count - number >= _FEW_RECORDS:
+            if not IS_COMPILED and deltas is None and count - number >= _FEW_RECORDS:
                 alike, size = _add_alike(found, data, position, stop, number, count)
                 if alike:
                     number += alike
                     position += alike * size
                     expected = number << 1
                     continue
-                alike, behind = (0, 0) if _COMPILED else _add_rows(found, data, position, number, count)
+                alike, behind = _add_rows(found, data, position, number, count)
                 if alike:
                     number += alike
                     position = behind
                     expected = number << 1
                     continue
-            behind = min(count, 2 * number + _FEW_RECORDS)  # there is a look for some less and less often
-            for place in range(number, behind):
-                # Varints by hand where they have one or two bytes, which is nearly always.
-                length = data[position]
-                at = position + 3  # attributes, and the timestamp's first byte
-                if length > 127:
-                    byte = data[position + 1]
-                    at += 1
-                    length = length & 127 | byte << 7
-                    if byte > 127:
-                        length, at = long_varint(data, position)
-                        at += 2
-                end = at - 2 + (length >> 1)
-                while data[at - 1] > 127:
-                    at += 1
-                delta = data[at]
-                if delta > 127:
-                    byte = data[at + 1]
-                    at += 1
-                    delta = delta & 127 | byte << 7
-                    if byte > 127:
-                        delta, at = long_varint(data, at - 1)
-                        at -= 1
-                if delta != expected or deltas is not None:
-                    deltas = _with_gap(deltas, place, delta, expected, last_offset_delta)
-                    expected = delta
-                expected += 2
-                size = data[at + 1]
-                at += 2
-                if size > 127:
-                    size, at = long_varint(data, at - 1)
-                if size & 1:
-                    add(None)
-                else:
-                    start = at
-                    at += size >> 1
-                    add(data[start:at])
-                if data[at] == 1:
-                    tombstones.append(first + place)
-                if at >= end:
-                    raise InvalidRecord(f"the key of record {place} reaches past the end of the record")
-                position = end
+            behind = count if IS_COMPILED else min(count, 2 * number + _FEW_RECORDS)  # a look less and less often
+            position, deltas, expected = walk_records(
+                data, position, found.keys, found.tombstones, deltas, number, behind, expected
+            )
             number = behind
     except IndexError:
         position = -1
@@ -189,18 +146,3 @@ def add_tombstones(found: BatchKeys, value_sizes: Sequence[int]) -> None:
     if 1 in value_sizes:
         first = len(found.keys)
         found.tombstones.extend([first + place for place, size in enumerate(value_sizes) if size == 1])
-
-
-def long_varint(data: bytes, position: int) -> tuple[int, int]:
-    """A varint still folded (zigzag), and where it ends."""
-    value, position = decode_varint(data, position)
-    return (value << 1) ^ (value >> 31), position
-
-
-def _with_gap(deltas: list[int] | None, number: int, delta: int, expected: int, last_offset_delta: int) -> list[int]:
-    """The offset deltas up to a record that does not follow the one before it directly, or comes after such a one."""
-    if delta & 1 or delta < expected or delta >> 1 > last_offset_delta:
-        raise InvalidRecord(f"record {number} has an offset out of order")
-    deltas = list(range(number)) if deltas is None else deltas
-    deltas.append(delta >> 1)
-    return deltas

@@ -22,13 +22,9 @@ from protocol.records.compression import Codec, compress
 from protocol.records.legacy import iter_entry_records, parse_message
 from protocol.records.legacy_builder import MessageSetBuilder
 from protocol.records.record import Record
-from protocol.records.varint import decode_varlong, encode_varint
 from storage.cleaner.keys import STAYS
-from storage.cleaner.record_keys import long_varint
 from storage.cleaner.record_rows import record_sizes
-
-#: Of 0 to 63, and of -64 to -1 behind them, where negative indexes find them.
-_ONE_BYTE_VARINTS = [bytes([folded]) for folded in (*range(0, 128, 2), *range(127, 0, -2))]
+from storage.cleaner.twin import walk_kept, walk_sizes
 
 
 def rewrite(data: bytes, header: BatchHeader, marks: Sequence[int], horizon: int | None) -> bytes:
@@ -65,43 +61,11 @@ def _kept_records(
     data: bytes, header: BatchHeader, marks: Sequence[int], horizon: int | None
 ) -> tuple[bytes, int, int, int]:
     """Bytes and number of the records kept, their base timestamp and the largest one."""
-    parts: list[bytes] = []
-    base_before = header.base_timestamp
-    append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
-    base = horizon
-    largest = NO_TIMESTAMP
     starts = _starts(data, len(marks))
     kept = list(itertools.compress(range(len(marks)), bytes(marks).translate(STAYS)))
-    for number in kept:
-        start, end = starts[number], starts[number + 1]
-        position = start + 1
-        while data[position - 1] > 127:
-            position += 1
-        delta = data[position + 1]
-        after = position + 2
-        if delta > 127:
-            delta, after = decode_varlong(data, position + 1)
-        else:
-            delta = (delta >> 1) ^ -(delta & 1)
-        timestamp = base_before + delta if append_time is None else append_time
-        if timestamp > largest:
-            largest = timestamp
-        if base is None:
-            base = timestamp
-        changed = timestamp - base
-        if changed == delta:
-            parts.append(data[start:end])
-        elif -64 <= changed < 64 and after == position + 2:
-            parts.append(data[start : position + 1])
-            parts.append(_ONE_BYTE_VARINTS[changed])
-            parts.append(data[after:end])
-        else:
-            varint = encode_varint(changed)
-            parts.append(encode_varint(1 + len(varint) + end - after))
-            parts.append(data[position : position + 1])
-            parts.append(varint)
-            parts.append(data[after:end])
-    return b"".join(parts), len(kept), NO_TIMESTAMP if base is None else base, largest
+    append_time = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_BIT else None
+    records, base, largest = walk_kept(data, starts, kept, header.base_timestamp, append_time, horizon)
+    return records, len(kept), base, largest
 
 
 def _starts(data: bytes, count: int) -> list[int]:
@@ -115,25 +79,8 @@ def _starts(data: bytes, count: int) -> list[int]:
         if size and all(data[at:end:size] == data[at : at + 1] * more for at in (position, position + 1)):
             starts.extend(range(position + size, end + 1, size))
         else:
-            _add_starts(starts, data, more)
+            walk_sizes(data, starts, more)
     return starts
-
-
-def _add_starts(starts: list[int], data: bytes, count: int) -> None:
-    """The same of so many records of any sizes, one by one."""
-    position, add = starts[-1], starts.append
-    for _ in range(count):
-        length = data[position]
-        if length < 128:
-            position += 1 + (length >> 1)
-        else:
-            byte = data[position + 1]
-            if byte < 128:
-                position += 2 + (length >> 1 & 63 | byte << 6)
-            else:
-                length, position = long_varint(data, position)
-                position += length >> 1
-        add(position)
 
 
 def legacy_records(entry: memoryview) -> list[Record]:

@@ -58,11 +58,6 @@ def clean(job: CleanJob, fs: FileSystem = LOCAL) -> CleanResult:
             gc.enable()
 
 
-def is_compiled() -> bool:
-    """Whether this module is its compiled twin (docs/decisions/compiled-modules.md)."""
-    return not __file__.endswith(".py")
-
-
 class _Round:
     """The state of one round."""
 

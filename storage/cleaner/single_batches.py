@@ -17,6 +17,7 @@ from storage.cleaner.heads import Heads
 from storage.cleaner.keys import KeyTable
 from storage.cleaner.record_keys import BatchKeys, add_tombstones
 from storage.cleaner.record_rows import record_sizes
+from storage.cleaner.twin import walk_single
 
 #: First bytes of sizes.
 _OF_ONE_BYTE, _OF_TWO_BYTES = bytes(range(128)), bytes(range(128, 256))
@@ -98,32 +99,5 @@ def _batch_lengths() -> list[int]:
 
 def walk_keys(data: bytes, starts: list[int], ends: list[int]) -> BatchKeys | None:
     """The same byte by byte: of keys of many sizes, of records now below 64 bytes and then not, and when compiled."""
-    keys: list[bytes | None] = []
-    tombstones = []
-    add, header_size = keys.append, HEADER_SIZE
-    for number, start in enumerate(starts):
-        at, end = start + header_size, ends[number]
-        if end - at < 7:
-            return None
-        size = data[at]
-        at += 1
-        if size > 127:
-            more = data[at]
-            if not 0 < more < 128:
-                return None
-            size = size & 127 | more << 7
-            at += 1
-        if size & 1 or at + (size >> 1) != end:
-            return None
-        # attributes, which say nothing; timestamp and offset are the batch's
-        key_size = data[at + 3]
-        if key_size & 0x81 or data[at + 1] or data[at + 2]:
-            return None
-        at += 4
-        value_at = at + (key_size >> 1)
-        if value_at >= end:
-            return None
-        add(data[at:value_at])
-        if data[value_at] == 1:
-            tombstones.append(number)
-    return BatchKeys(keys, [], tombstones)
+    found = walk_single(data, starts, ends)
+    return None if found is None else BatchKeys(found[0], [], found[1])

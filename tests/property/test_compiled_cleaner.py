@@ -1,4 +1,4 @@
-"""The cleaner compiled: what its modules promise holds for both, and the interpreted one is the oracle."""
+"""The cleaner's compiled twin: what its modules promise holds for both, and the interpreted one is the oracle."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
-MODULES = next(
-    line.split(":=")[1].split()
-    for line in (ROOT / "Makefile").read_text().splitlines()
-    if line.startswith("COMPILED :=")
-)
+SOURCE = "storage/cleaner/walk.py"
 TESTS = [
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/unit/storage/cleaner").glob("test_*.py")),
     "tests/property/test_compaction_model.py",
 ]
-COPIED = "storage", "protocol", "tests/support", "tests/unit/storage", "tests/property"
+INSTALLED = "storage", "protocol"
+COPIED = *INSTALLED, "tests/support", "tests/unit/storage", "tests/property"
+IS_COMPILED = "from storage.cleaner import twin; print(twin.IS_COMPILED, twin.walk_kept.__module__)"
 
 
 def has_compiler() -> bool:
@@ -27,44 +28,74 @@ def has_compiler() -> bool:
     return shutil.which(compiler) is not None and Path(sysconfig.get_path("include"), "Python.h").exists()
 
 
-def run(directory: Path, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, *arguments], cwd=directory, capture_output=True, text=True)
+def run(directory: Path, *arguments: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=directory, capture_output=True, text=True, env={**os.environ, **environment}
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def copy_tree(directory: Path) -> None:
-    """What the tests need, without what may be compiled already."""
-    for name in COPIED:
+def copy_tree(directory: Path, *names: str) -> Path:
+    """What is installed or what the tests need, without what may be compiled already."""
+    for name in names:
         shutil.copytree(ROOT / name, directory / name, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    for name in ("pyproject.toml", "tests/__init__.py", "tests/conftest.py"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, directory / name)
-    (directory / "tests/data").symlink_to(ROOT / "tests/data")
+    return directory
+
+
+def wheel_of(directory: Path, **environment: str) -> tuple[str, list[str]]:
+    """A wheel made of it: its name, and the names of the twins in it."""
+    run(directory, "setup.py", "-q", "bdist_wheel", **environment)
+    [wheel] = (directory / "dist").iterdir()
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+        twins = [name for name in names if name.endswith(".so")]
+        for name in twins:
+            opened.extract(name, directory)
+    assert {SOURCE, SOURCE.replace(".py", ".pxd")} <= set(names)
+    return wheel.name, twins
 
 
 if has_compiler():  # it is an option: where nothing compiles, there is nothing to be tested
 
-    def test_compiled_cleaner_does_what_the_interpreted_one_does(tmp_path: Path) -> None:
+    @pytest.fixture(scope="module")
+    def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+        directory = copy_tree(tmp_path_factory.mktemp("compiled"), *COPIED)
+        for name in ("tests/__init__.py", "tests/conftest.py"):
+            shutil.copy(ROOT / name, directory / name)
+        (directory / "tests/data").symlink_to(ROOT / "tests/data")
+        wheel, twins = wheel_of(directory, PYBROKER_COMPILE="1")
+        assert "none-any" not in wheel
+        assert len(twins) == 1
+        return directory
+
+    def test_compiled_cleaner_does_what_the_interpreted_one_does(compiled: Path) -> None:
         """Its unit tests, Apache Kafka's files among them, and the model of its histories."""
-        copy_tree(tmp_path)
-        for module in MODULES:
-            run(tmp_path, "-m", "mypyc", module)
-        names = [module.removesuffix(".py").replace("/", ".") for module in MODULES]
-        files = run(tmp_path, "-c", f"import {','.join(names)}\nprint(*({'.__file__,'.join(names)}.__file__,))").split()
-        assert [Path(file).parent for file in files] == [tmp_path / "storage/cleaner"] * len(MODULES)
-        assert {Path(file).suffix for file in files} == {".so"}
-        # The function goes to a worker by its name.
-        run(
-            tmp_path,
-            "-c",
-            "import pickle, storage.cleaner.round as c\nassert pickle.loads(pickle.dumps(c.clean)) is c.clean",
-        )
-        run(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS)
+        assert run(compiled, "-c", IS_COMPILED).startswith("True walk_")
+        run(compiled, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS, PYBROKER_TEST_COMPILED="1")
+
+    def test_twin_of_another_source_is_not_used(compiled: Path, tmp_path: Path) -> None:
+        """An edit is what runs, at once; the next installation leaves no twin of what was there before."""
+        copy_tree(tmp_path, *INSTALLED)
+        [twin] = compiled.glob("storage/cleaner/*.so")
+        there = Path(shutil.copy(twin, tmp_path / "storage/cleaner"))
+        assert run(tmp_path, "-c", IS_COMPILED).startswith("True")
+        with open(tmp_path / SOURCE, "a") as source:
+            source.write("# edited\n")
+        assert run(tmp_path, "-c", IS_COMPILED) == "False storage.cleaner.walk\n"
+        run(tmp_path, "setup.py", "-q", "build_ext", "--inplace", CC="false")
+        assert not there.exists()
+
+    def test_what_does_not_compile_is_left_out(tmp_path: Path) -> None:
+        """A compiler that fails is not the user's fault."""
+        assert wheel_of(copy_tree(tmp_path, *INSTALLED), CC="false")[1] == []
+        assert run(tmp_path, "-c", IS_COMPILED) == "False storage.cleaner.walk\n"
 
 
-def test_no_compiled_module_is_older_than_its_source() -> None:
-    """Or it would hide what was changed: `make compile` anew, or `make clean`."""
-    for module in MODULES:
-        source = ROOT / module
-        for compiled in source.parent.glob(f"{source.stem}.*.so"):
-            assert compiled.stat().st_mtime >= source.stat().st_mtime, f"{compiled} is older than {source}"
+@pytest.mark.parametrize("environment", [{"CC": "no-such-compiler"}, {"PYBROKER_COMPILE": "0"}])
+def test_wheel_without_compiler_is_for_every_platform(tmp_path: Path, environment: dict[str, str]) -> None:
+    wheel, twins = wheel_of(copy_tree(tmp_path, *INSTALLED), **environment)
+    assert wheel.endswith("-py3-none-any.whl")
+    assert twins == []

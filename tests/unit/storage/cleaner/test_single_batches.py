@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from protocol.records.batch import iter_batches
 from protocol.records.builder import BatchBuilder
-from storage.cleaner.batches import find_borders, walk_batches
+from storage.cleaner.batches import find_borders
 from storage.cleaner.heads import Heads
 from storage.cleaner.job import Resources
 from storage.cleaner.record_rows import record_sizes
 from storage.cleaner.single_batches import read_heads, walk_keys
+from storage.cleaner.walk import walk_batches
 from storage.errors import CorruptFile
 from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
@@ -93,7 +94,7 @@ def test_slices_and_walk_find_the_same(
     if changed is not None:
         data[changed[0] % len(data)] ^= changed[1]
     window = bytes(data[: len(data) - left_out])
-    walked = walk_batches(window, verify=False)
+    walked = walk_batches(window, False)
     borders = find_borders(window)
     heads = Heads(window, borders[:-1]) if len(borders) > 1 else None
     if heads is None or not heads.are_of_v2():

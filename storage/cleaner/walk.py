@@ -1,0 +1,270 @@
+"""What the cleaner does byte by byte and key by key, where no slice does it for many at a time.
+
+Functions of bytes, numbers and lists. Where there was a C compiler when this was installed they have a compiled twin,
+made of this source and of the types in `walk.pxd`; `twin.py` has whichever is to be used.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+
+from protocol.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, TRANSACTIONAL_BIT
+from protocol.records.crc32c import crc32c
+from protocol.records.errors import InvalidRecord
+from protocol.records.varint import decode_varint, decode_varlong, encode_varint
+
+#: Attributes of batches with which a transaction or a codec has to do.
+_NOT_PLAIN = CODEC_MASK | TRANSACTIONAL_BIT | CONTROL_BIT
+#: A copy is cheaper than a view of what is smaller.
+_SMALL = 2048
+#: Of -64 to 63.
+_ONE_BYTE_VARINTS = [encode_varint(value) for value in range(-64, 64)]
+
+
+def _number(data: bytes, at: int, stop: int) -> int:
+    """The unsigned number there, big-endian."""
+    found = 0
+    for place in range(at, stop):
+        found = found << 8 | data[place]
+    return found
+
+
+# -- batches ---------------------------------------------------------------------------------------------------------
+
+
+def walk_batches(data: bytes, verify: bool) -> tuple[list[int], list[int] | None] | None:
+    """Where whole batches of v2 begin, with the end of the last one; and their offsets, where each is one plain record.
+
+    None where there is no batch, or one that is not of v2; with `verify` also where a checksum is wrong.
+    """
+    borders = [0]
+    offsets: list[int] | None = []
+    view = memoryview(data)
+    available, header_size, overhead, not_plain, small = len(data), HEADER_SIZE, LOG_OVERHEAD, _NOT_PLAIN, _SMALL
+    at = 0
+    while at + header_size <= available:
+        end = at + overhead + _number(data, at + 8, at + 12)
+        if end > available:
+            break
+        if data[at + 16] != 2 or end < at + header_size:
+            return None
+        if verify:
+            summed = data[at + 21 : end] if end - at < small else view[at + 21 : end]
+            if crc32c(summed) != _number(data, at + 17, at + 21):
+                return None
+        if offsets is not None:
+            last_offset_delta, records = _number(data, at + 23, at + 27), _number(data, at + 57, at + 61)
+            if last_offset_delta or records != 1 or data[at + 22] & not_plain:
+                offsets = None
+            else:
+                offsets.append(_number(data, at, at + 8))
+        at = end
+        borders.append(at)
+    return (borders, offsets) if at else None
+
+
+def walk_single(data: bytes, starts: list[int], ends: list[int]) -> tuple[list[bytes | None], list[int]] | None:
+    """The keys of batches that are one plain record each, and the places of tombstones among them.
+
+    None where one is not as it mostly is.
+    """
+    keys: list[bytes | None] = []
+    tombstones: list[int] = []
+    header_size = HEADER_SIZE
+    for number in range(len(starts)):
+        at, end = starts[number] + header_size, ends[number]
+        if end - at < 7:
+            return None
+        size = data[at]
+        at += 1
+        if size > 127:
+            more = data[at]
+            if not 0 < more < 128:
+                return None
+            size = size & 127 | more << 7
+            at += 1
+        if size & 1 or at + (size >> 1) != end:
+            return None
+        # attributes, which say nothing; timestamp and offset are the batch's
+        key_size = data[at + 3]
+        if key_size & 0x81 or data[at + 1] or data[at + 2]:
+            return None
+        at += 4
+        value_at = at + (key_size >> 1)
+        if value_at >= end:
+            return None
+        keys.append(data[at:value_at])
+        if data[value_at] == 1:
+            tombstones.append(number)
+    return keys, tombstones
+
+
+# -- the records of a batch ------------------------------------------------------------------------------------------
+
+
+def walk_records(
+    data: bytes,
+    position: int,
+    keys: list[bytes | None],
+    tombstones: list[int],
+    deltas: list[int] | None,
+    first: int,
+    stop: int,
+    expected: int,
+) -> tuple[int, list[int] | None, int]:
+    """Add the keys of records `first` to `stop` of a batch, which begin there. InvalidRecord, IndexError.
+
+    `tombstones` gets places among all keys. `deltas`: the offset deltas up to `first`, None where they have no gap;
+    `expected`: the next one then, folded. Where the records end, and these two for what follows.
+    """
+    before = len(keys) - first
+    for number in range(first, stop):
+        # Varints by hand where they have one or two bytes, which is nearly always.
+        length = data[position]
+        at = position + 3  # attributes, and the timestamp's first byte
+        if length > 127:
+            byte = data[position + 1]
+            at += 1
+            length = length & 127 | byte << 7
+            if byte > 127:
+                length, at = _long_varint(data, position)
+                at += 2
+        end = at - 2 + (length >> 1)
+        while data[at - 1] > 127:
+            at += 1
+        delta = data[at]
+        if delta > 127:
+            byte = data[at + 1]
+            at += 1
+            delta = delta & 127 | byte << 7
+            if byte > 127:
+                delta, at = _long_varint(data, at - 1)
+                at -= 1
+        if delta != expected or deltas is not None:
+            if delta & 1 or delta < expected:
+                raise InvalidRecord(f"record {number} has an offset out of order")
+            if deltas is None:
+                deltas = list(range(number))
+            deltas.append(delta >> 1)
+            expected = delta
+        expected += 2
+        size = data[at + 1]
+        at += 2
+        if size > 127:
+            size, at = _long_varint(data, at - 1)
+        if size & 1:
+            keys.append(None)
+        else:
+            start = at
+            at += size >> 1
+            keys.append(data[start:at])
+        if data[at] == 1:
+            tombstones.append(before + number)
+        if at >= end:
+            raise InvalidRecord(f"the key of record {number} reaches past the end of the record")
+        position = end
+    return position, deltas, expected
+
+
+def walk_sizes(data: bytes, starts: list[int], count: int) -> None:
+    """Add to `starts` where so many records end, the first of which begins at its last one."""
+    position = starts[-1]
+    for _ in range(count):
+        length = data[position]
+        position += 1
+        if length > 127:
+            byte = data[position]
+            position += 1
+            length = length & 127 | byte << 7
+            if byte > 127:
+                length, position = _long_varint(data, position - 2)
+        position += length >> 1
+        starts.append(position)
+
+
+def walk_kept(
+    data: bytes, starts: list[int], kept: list[int], base_before: int, append_time: int | None, base: int | None
+) -> tuple[bytes, int, int]:
+    """The records `kept`, with timestamps from `base` on instead of `base_before`: None is the first one's.
+
+    `append_time` is the timestamp of all of them, if they have one. The bytes, their base and their largest timestamp.
+    """
+    parts: list[bytes] = []
+    largest = NO_TIMESTAMP
+    one_byte = _ONE_BYTE_VARINTS
+    for number in kept:
+        start, end = starts[number], starts[number + 1]
+        position = start + 1
+        while data[position - 1] > 127:
+            position += 1
+        delta = data[position + 1]
+        after = position + 2
+        if delta > 127:
+            delta, after = decode_varlong(data, position + 1)
+        else:
+            delta = (delta >> 1) ^ -(delta & 1)
+        timestamp = base_before + delta if append_time is None else append_time
+        if timestamp > largest:
+            largest = timestamp
+        if base is None:
+            base = timestamp
+        changed = timestamp - base
+        if changed == delta:
+            parts.append(data[start:end])
+        elif -64 <= changed < 64 and after == position + 2:
+            parts.append(data[start : position + 1])
+            parts.append(one_byte[changed + 64])
+            parts.append(data[after:end])
+        else:
+            varint = encode_varint(changed)
+            parts.append(encode_varint(1 + len(varint) + end - after))
+            parts.append(data[position : position + 1])
+            parts.append(varint)
+            parts.append(data[after:end])
+    return b"".join(parts), NO_TIMESTAMP if base is None else base, largest
+
+
+def _long_varint(data: bytes, position: int) -> tuple[int, int]:
+    """A varint still folded (zigzag), and where it ends."""
+    value, position = decode_varint(data, position)
+    return (value << 1) ^ (value >> 31), position
+
+
+# -- a table of keys -------------------------------------------------------------------------------------------------
+
+
+def put_keys(found: Iterable[tuple[bytes, int]], fingerprints: array[int], places: array[int], start: int) -> int:
+    """Note where keys are now, pairs of a key and its offset, as places from `start` on; how many of them are new.
+
+    Open addressing: 64 bits of one hash of a key stand where a second hash says, or behind it; 0 is free.
+    """
+    slots, added = len(fingerprints), 0
+    for key, offset in found:
+        fingerprint = hash(key) or 1
+        slot = hash(key + b"\0") % slots
+        while fingerprints[slot] != fingerprint:
+            if not fingerprints[slot]:
+                fingerprints[slot] = fingerprint
+                added += 1
+                break
+            slot += 1
+            if slot == slots:
+                slot = 0
+        places[slot] = offset - start
+    return added
+
+
+def known_keys(keys: Iterable[bytes], fingerprints: array[int]) -> bytearray:
+    """A 1 for each key that is in the table, a 0 for each other."""
+    slots = len(fingerprints)
+    known = bytearray()
+    for key in keys:
+        fingerprint = hash(key) or 1
+        slot = hash(key + b"\0") % slots
+        while fingerprints[slot] and fingerprints[slot] != fingerprint:
+            slot += 1
+            if slot == slots:
+                slot = 0
+        known.append(1 if fingerprints[slot] == fingerprint else 0)
+    return known
