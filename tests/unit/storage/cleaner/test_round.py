@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from storage.errors import CorruptFile
 from storage.log.partition import PartitionLog
 from storage.log_config import INT_MAX, LogConfig
 from storage.segment.files import CLEANED_SUFFIX
-from tests.support.cleaning import clean_log, consume, job_for
+from tests.support.cleaning import clean_log, consume, job_for, swap_in
 from tests.support.logs import T0, append, batch, end, open_log
 
 CONFIG = LogConfig(
@@ -208,6 +209,27 @@ def test_aborted_records_go_and_their_marker_after_its_horizon(tmp_path: Path) -
         clean_log(log, now_ms)
         assert [header.base_offset for header in headers(log)] == expected
     assert log.aborted_transactions(0, 10) == []
+
+
+def test_round_that_is_broken_off_counts_for_the_segments_that_have_taken_their_places(tmp_path: Path) -> None:
+    """KIP-534, as in Apache Kafka: the next one gives their markers a horizon, and none to those behind them."""
+    log = make(tmp_path)
+    for producer_id in (7, 8):
+        append(log, keyed(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True))
+        append(log, keyed(b"b" * 100))
+        end(log, commit=True, producer_id=producer_id)
+        close_segment(log)
+    for producer_id in (7, 8):  # or the batches stay, empty, for their sequences
+        append(log, keyed(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=1))
+    append(log, keyed(b"b" * 100))
+    close_segment(log)
+    job = job_for(log, T0)
+    assert job is not None
+    result = clean(job)
+    assert [segment.replaced for segment in result.segments[:2]] == [(0,), (3,)]
+    swap_in(log, replace(result, segments=result.segments[:1]), T0)
+    clean_log(log, T0)
+    assert [header.delete_horizon for header in headers(log) if header.is_control] == [T0 + 1000, None]
 
 
 def test_data_beyond_an_open_transaction_is_not_cleaned(tmp_path: Path) -> None:
