@@ -104,6 +104,7 @@ def main() -> None:
         case ["run", *options]:
             mounted = Path(os.environ.get("ENTRYPOINT_MOUNTED_DIR", "/mnt/shared/config")) / "server.properties"
             default = Path(os.environ.get("ENTRYPOINT_DEFAULT_CONFIG", "/etc/pybroker/server.properties"))
+            config.touch(mode=0o600)  # there may be passwords in it
             config.write_text(configuration(os.environ, mounted, default), encoding="utf-8")
             command = broker_command(os.environ, config, options)
         case ["health"]:

@@ -27,6 +27,8 @@ _SMALL_FILE = 4096
 _WHOLE_BYTES = 64 << 20
 #: Not inherited by workers, and never waiting for somebody at the other end.
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
+#: Of what is made: records, and credentials among the metadata, are nobody's but the broker's.
+_FILE_MODE, _DIRECTORY_MODE = 0o600, 0o700
 
 
 class DirEntry(NamedTuple):
@@ -207,7 +209,7 @@ class FileSystem:
         while sync and not os.path.exists(above):
             missing.append(above)
             above = os.path.dirname(above)
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, _DIRECTORY_MODE, exist_ok=True)
         for made in reversed(missing):
             self.sync_path(os.path.dirname(made))
 
@@ -235,7 +237,7 @@ class FileSystem:
 
         A POSIX record lock, as Java's FileLock is: only so do Kafka and this broker keep each other out.
         """
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
             if part is None:
                 fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -257,7 +259,7 @@ class FileSystem:
 def _open_file(path: str, flags: int) -> int:
     """A regular file's descriptor; OSError too for what is none."""
     try:
-        handle = os.open(path, flags | _FLAGS, 0o644)
+        handle = os.open(path, flags | _FLAGS, _FILE_MODE)
     except OSError as error:
         if error.errno != errno.ENXIO:  # a socket, or a pipe that nobody reads
             raise

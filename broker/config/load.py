@@ -18,6 +18,7 @@ from .former import translate
 from .keys import BROKER_KEYS
 from .listening import LISTENING_KEYS, Listening, read_listening
 from .properties import parse_properties
+from .providers import fill_in
 from .setting import Setting, Settings
 from .topics import declared_topics
 from .unknown import row_of, unknown_key_reason
@@ -49,6 +50,7 @@ def load(
     settings = _read_file(path, warnings) if path is not None else {}
     settings.update(read_environment(environ))
     settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
+    problems += fill_in(settings, environ)
     for key, setting in settings.items():
         _remark(key, setting, strict, warnings, problems)
     translate(settings)
@@ -178,13 +180,13 @@ def _read_values(settings: Settings, warnings: list[str], problems: list[Problem
             continue
         value = row.read(setting.text)
         if isinstance(value, Problem):
-            problems.append(_placed(value, key, setting.origin))
+            problems.append(_placed(value, key, setting))
         elif key in values:
             values[key] = value
             given = parse(row.type, setting.text)
             if isinstance(value, tuple) and isinstance(given, tuple) and len(value) < len(given):
-                kept = ",".join(value)
-                warnings.append(f"{setting.origin}: {key}={setting.text} has the same twice: it is taken as {kept}")
+                taken = "" if setting.given else f": it is taken as {','.join(value)}"
+                warnings.append(f"{setting.origin}: {key}={setting.shown} has the same twice{taken}")
     values["broker.id"] = values["node.id"]
     return values
 
@@ -204,10 +206,13 @@ def _check_roles(
         notices.append("process.roles has no controller: the broker keeps the metadata itself and joins no cluster")
 
 
-def _placed(problem: Problem, key: str, origin: str) -> Problem:
-    return Problem(key, problem.value, problem.reason, problem.allowed, origin, problem.sentence)
+def _placed(problem: Problem, key: str, setting: Setting) -> Problem:
+    if setting.given:  # neither as its value nor within a sentence: it may be a secret
+        reason = "what config providers have put there is not allowed"
+        return Problem(key, setting.given, reason, problem.allowed, setting.origin)
+    return Problem(key, problem.value, problem.reason, problem.allowed, setting.origin, problem.sentence)
 
 
 def _with_origin(problem: Problem, settings: Settings) -> Problem:
     setting = settings.get(problem.key)
-    return _placed(problem, problem.key, setting.origin) if setting is not None else problem
+    return _placed(problem, problem.key, setting) if setting is not None else problem

@@ -7,10 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The text of a value. `origin` says where it stands, for people: "config/server.properties:12"."""
+    """The text of a value. `origin` says where it stands, for people: "config/server.properties:12".
+
+    `given` is what was written there, where config providers have put something else in its place; else empty.
+    """
 
     text: str
     origin: str
+    given: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What people may see: what a provider had to be asked for is nobody's business."""
+        return self.given or self.text
 
 
 Settings = dict[str, Setting]

@@ -118,3 +118,15 @@ def test_other_commands_are_run_as_they_are(monkeypatch: pytest.MonkeyPatch) -> 
     entrypoint.main()
 
     assert ran == [["pybroker", "--version"]]
+
+
+def test_configuration_of_a_container_is_its_users_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be passwords in its variables."""
+    monkeypatch.setattr(sys, "argv", ["entrypoint.py", "run"])
+    monkeypatch.setattr(os, "execvp", lambda *_: None)
+    monkeypatch.setenv("ENTRYPOINT_CONFIG_DIR", str(tmp_path))
+    monkeypatch.setenv("KAFKA_SSL_KEYSTORE_PASSWORD", "hidden")
+    entrypoint.main()
+
+    assert "ssl.keystore.password=hidden" in (tmp_path / "server.properties").read_text()
+    assert (tmp_path / "server.properties").stat().st_mode & 0o777 == 0o600

@@ -180,3 +180,22 @@ def test_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DirectoryRefused) as caught:
         LogDirectory(str(tmp_path / "file" / "logs")).lock()
     assert "\n" not in str(caught.value)
+
+
+def test_what_is_made_is_its_users_alone(tmp_path: Path) -> None:
+    """Whatever the process would allow others."""
+    before = os.umask(0)
+    try:
+        LOCAL.make_directory(str(tmp_path / "made"))
+        LOCAL.write_file(str(tmp_path / "made" / "written"), b"")
+        LOCAL.replace_file(str(tmp_path / "made" / "replaced"), b"")
+        LOCAL.close(LOCAL.open_write(str(tmp_path / "made" / "log"), create=True))
+        lock = LOCAL.lock(str(tmp_path / "made" / "lock"))
+        assert lock is not None
+        LOCAL.close(lock)
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "made").iterdir()}
+    assert modes == dict.fromkeys(("written", "replaced", "log", "lock"), 0o600)

@@ -1,0 +1,172 @@
+"""Values that stand elsewhere (KIP-297, KIP-421): `${file:/etc/secrets:key}` in a value is replaced by what is there.
+
+    config.providers=file,env
+    config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider
+    config.providers.file.param.allowed.paths=/etc/pybroker
+    config.providers.env.class=org.apache.kafka.common.config.provider.EnvVarConfigProvider
+    config.providers.env.param.allowlist.pattern=BROKER_.*
+
+Kafka's own providers are served, each by what its class does. What is found is not looked through for variables again.
+As in Kafka a variable of a provider that is not named stays as it is; unlike there one that is not found stops the
+start, since what would be left of a password is the name of the place where it should have been.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from .errors import ConfigError, Problem
+from .properties import parse_properties
+from .setting import Setting, Settings
+from .values import ConfigType, parse
+
+_PREFIX = "config.providers"
+_PACKAGE = "org.apache.kafka.common.config.provider."
+_VARIABLE = re.compile(r"\$\{([^}:]*):(?:([^}]*?):)?([^}]*?)\}")
+
+#: (path, key) -> the value, None where there is none. Raises _Refused.
+_Provider = Callable[[str, str], "str | None"]
+
+
+class _Refused(Exception):
+    """Why a provider does not look; without anything that is secret."""
+
+
+def fill_in(settings: Settings, environ: Mapping[str, str]) -> list[Problem]:
+    """Replace the variables in all values; what cannot be. The settings keep what was written, to be shown."""
+    providers, problems = _providers(settings, environ)
+    if not providers:
+        return problems
+    for key, setting in settings.items():
+        try:
+            text = _VARIABLE.sub(lambda variable: _found(providers, variable), setting.text)
+        except _Refused as refused:
+            problems.append(Problem(key, setting.text, str(refused), "", setting.origin))
+            continue
+        if text != setting.text:
+            settings[key] = Setting(text, setting.origin, given=setting.text)
+    return problems
+
+
+def _found(providers: Mapping[str, _Provider], variable: re.Match[str]) -> str:
+    provider = providers.get(variable[1])
+    if provider is None:
+        return variable[0]
+    value = provider(variable[2] or "", variable[3])
+    if value is None:
+        raise _Refused(f"{variable[0]} is not there")
+    return value
+
+
+def _providers(settings: Settings, environ: Mapping[str, str]) -> tuple[dict[str, _Provider], list[Problem]]:
+    """Those that are named, by name."""
+    named = settings.get(_PREFIX)
+    names = parse(ConfigType.LIST, named.text) if named is not None else ()
+    assert isinstance(names, tuple)
+    classes: dict[str, Callable[[Mapping[str, str]], _Provider]] = {
+        f"{_PACKAGE}FileConfigProvider": _FileProvider,
+        f"{_PACKAGE}DirectoryConfigProvider": _DirectoryProvider,
+        f"{_PACKAGE}EnvVarConfigProvider": lambda parameters: _EnvironProvider(parameters, environ),
+    }
+    providers: dict[str, _Provider] = {}
+    problems = []
+    for name in filter(None, names):
+        key = f"{_PREFIX}.{name}.class"
+        given = settings.get(key, Setting("", named.origin if named is not None else ""))
+        make = classes.get(given.text.strip())
+        prefix = f"{_PREFIX}.{name}.param."
+        parameters = {each.removeprefix(prefix): s.text for each, s in settings.items() if each.startswith(prefix)}
+        if make is None:
+            reason = "no config provider that is served" if given.text else "is missing"
+            problems.append(Problem(key, given.text, reason, ", ".join(classes), given.origin))
+            continue
+        try:
+            providers[name] = make(parameters)
+        except _Refused as refused:
+            problems.append(Problem(f"{prefix}*", None, str(refused), "", given.origin))
+    return providers, problems
+
+
+class _Paths:
+    """Which paths may be looked at: those below one of `allowed.paths`, all where there is no such parameter."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        given = [each.strip() for each in parameters.get("allowed.paths", "").split(",") if each.strip()]
+        for path in given:
+            if not os.path.isabs(path) or not os.path.exists(path):
+                raise _Refused(f"allowed.paths: {path} is no absolute path of something that is there")
+        self._allowed = [os.path.realpath(path) for path in given]
+
+    def check(self, path: str) -> None:
+        """Raises _Refused; links are followed first."""
+        real = os.path.realpath(path)
+        if self._allowed and all(os.path.commonpath([real, each]) != each for each in self._allowed):
+            raise _Refused(f"{path} is not below one of allowed.paths")
+
+
+class _FileProvider:
+    """Properties of a file."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._paths = _Paths(parameters)
+        self._read: dict[str, dict[str, str]] = {}
+
+    def __call__(self, path: str, key: str) -> str | None:
+        self._paths.check(path)
+        if path not in self._read:
+            try:
+                entries = parse_properties(_content(path), path)
+            except ConfigError as error:
+                (problem,) = error.problems  # its line is not told: it may be the secret
+                raise _Refused(f"{problem.origin} cannot be read") from None
+            self._read[path] = {entry.key: entry.value for entry in entries}
+        return self._read[path].get(key)
+
+
+class _DirectoryProvider:
+    """Files of a directory, each a value: as secrets are mounted in containers."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        self._paths = _Paths(parameters)
+
+    def __call__(self, path: str, key: str) -> str | None:
+        file = Path(path, key)
+        if key != file.name or not file.exists():
+            return None
+        self._paths.check(str(file))
+        try:
+            return _content(str(file)).decode()
+        except UnicodeDecodeError:
+            raise _Refused(f"{file} is not UTF-8") from None
+
+
+class _EnvironProvider:
+    """The environment, as far as its names are of `allowlist.pattern`."""
+
+    def __init__(self, parameters: Mapping[str, str], environ: Mapping[str, str]) -> None:
+        try:
+            self._allowed = re.compile(parameters.get("allowlist.pattern", ".*"))
+        except re.error as error:
+            raise _Refused(f"allowlist.pattern: {error}") from None
+        self._environ = environ
+
+    def __call__(self, path: str, key: str) -> str | None:
+        if path:
+            raise _Refused(f"the environment has no paths such as {path}")
+        return self._environ.get(key) if self._allowed.fullmatch(key) else None
+
+
+def _content(path: str) -> bytes:
+    """The bytes of a regular file: one would wait for others."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise _Refused(f"{path} is no file")
+            return file.read()
+    except OSError as error:
+        raise _Refused(f"{path}: {error.strerror}") from None
