@@ -40,9 +40,11 @@ log = logging.getLogger(__name__)
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces
 Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
-# (frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps later, or None:
-# not for this path
-Shortcut: TypeAlias = "Callable[[memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
+# (connection, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps
+# later, or None: not for this path
+Shortcut: TypeAlias = (
+    "Callable[[Connection, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
+)
 H = TypeVar("H", bound=Callable[..., object])
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
@@ -252,7 +254,7 @@ class Dispatcher:
             raise ProtocolError("the bytes end before the request header does") from None
         if by_shortcut and codec.shortcut is not None:
             try:
-                answer = codec.shortcut(frame, body, correlation_id)
+                answer = codec.shortcut(connection, frame, body, correlation_id)
             except CloseConnection:
                 raise
             except Exception as error:  # it may have written: the handler is not to do so again

@@ -25,6 +25,7 @@ from coordinator.group.records import StoredRecord
 from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy, ShareSettings, StreamsSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share.offsets import without_topic_records
+from metadata.features import GROUP_VERSION
 from metadata.image import ResourceType
 from metadata.topic_names import CONSUMER_OFFSETS
 from protocol.errors import ErrorCode
@@ -65,6 +66,11 @@ def read_settings(config: BrokerConfig) -> GroupSettings:
         ),
         streams=StreamsSettings(max_size=config.get_int("group.streams.max.size")),
     )
+
+
+def has_consumer_groups(broker: Broker) -> bool:
+    """Whether there are groups of KIP-848's protocol: by the broker's configuration, and by the cluster's features."""
+    return "consumer" in broker.groups.settings.protocols and broker.controller.image.features.get(GROUP_VERSION, 0) > 0
 
 
 class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):

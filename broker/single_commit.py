@@ -16,9 +16,10 @@ from protocol.single_commit import FIRST_VERSION, SingleCommits
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.network.connection import Connection
 
 
-def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, int], bytes | None] | None:
+def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
     """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
     if version < FIRST_VERSION:
         return None
@@ -26,7 +27,7 @@ def commit_single(broker: Broker, version: int) -> Callable[[memoryview, int, in
     read = heads.read
     groups, controller = broker.groups, broker.controller
 
-    def serve(frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
         parts = read(frame, position)
         if parts is None:

@@ -18,6 +18,7 @@ from storage.fetch_slice import EMPTY, FetchSlice
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.network.connection import Connection
     from broker.partition import Partition
 
 _READ_UNCOMMITTED = 0
@@ -27,14 +28,14 @@ _WAITS: list[Chunk] = []
 
 def fetch_single(
     broker: Broker, version: int
-) -> Callable[[memoryview, int, int], list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
+) -> Callable[[Connection, memoryview, int, int], list[Chunk] | Deferred[list[Chunk] | None] | None] | None:
     """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
     if version < FIRST_VERSION:
         return None
     partitions = broker.partitions
 
     def serve(
-        frame: memoryview, position: int, correlation_id: int
+        connection: Connection, frame: memoryview, position: int, correlation_id: int
     ) -> list[Chunk] | Deferred[list[Chunk] | None] | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
         request = parse(version, frame, position)

@@ -16,11 +16,12 @@ from storage.errors import AppendRefused, LogOffline
 
 if TYPE_CHECKING:
     from broker.broker import Broker
+    from broker.network.connection import Connection
 
 _ATTRIBUTES = 22  # low byte of a batch's attributes
 
 
-def produce_single(broker: Broker, version: int) -> Callable[[memoryview, int, int], bytes | None] | None:
+def produce_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
     """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
     if version < FIRST_VERSION:
         return None
@@ -29,7 +30,7 @@ def produce_single(broker: Broker, version: int) -> Callable[[memoryview, int, i
     partitions = broker.partitions
     now_ms = broker.clock.now_ms
 
-    def serve(frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
         parts = read(frame, position)
         if parts is None:

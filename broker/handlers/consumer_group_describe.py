@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
 from broker.group_descriptions import described
-from broker.handlers.consumer_group_heartbeat import is_served
+from broker.groups import has_consumer_groups
 from coordinator.group.consumer.describe import describe
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct
@@ -15,5 +15,5 @@ from protocol.schema import Struct
 
 @handles(CONSUMER_GROUP_DESCRIBE)
 def consumer_group_describe(ctx: RequestContext, request: Struct) -> Reply:
-    groups = described(ctx, request, DescribedGroup, describe, served=is_served(ctx))
+    groups = described(ctx, request, DescribedGroup, describe, served=has_consumer_groups(ctx.broker))
     return CONSUMER_GROUP_DESCRIBE.response(groups=groups)

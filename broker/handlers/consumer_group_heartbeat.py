@@ -11,21 +11,22 @@ from uuid import uuid4
 from broker.authorized_operations import describer
 from broker.coordinators.client_address import java_address
 from broker.dispatch import Reply, RequestContext, handles
+from broker.groups import has_consumer_groups
+from broker.steady_heartbeat import steady_heartbeat
 from coordinator.effects import Effects
 from coordinator.group.consumer.heartbeat import heartbeat as decide
 from coordinator.group.consumer.heartbeat import new_response, stay
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects
-from metadata.features import GROUP_VERSION
 from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
 
 
-@handles(CONSUMER_GROUP_HEARTBEAT)
+@handles(CONSUMER_GROUP_HEARTBEAT, shortcut=steady_heartbeat)
 def consumer_group_heartbeat(ctx: RequestContext, request: Struct) -> Reply:
-    if not is_served(ctx):
+    if not has_consumer_groups(ctx.broker):
         return new_response(error_code=ErrorCode.UNSUPPORTED_VERSION)
     groups = ctx.broker.groups
     shard = groups.at(request.group_id)
@@ -59,9 +60,3 @@ def serve(ctx: RequestContext, request: Struct, caller: Caller) -> Reply:
     if code is not ErrorCode.NONE:
         return new_response(error_code=code)
     return groups.when_forced((request.group_id,), response, lambda code: new_response(error_code=code))
-
-
-def is_served(ctx: RequestContext) -> bool:
-    """Whether this broker has consumer groups: by its configuration, and by the cluster's features."""
-    broker = ctx.broker
-    return "consumer" in broker.groups.settings.protocols and broker.controller.image.features.get(GROUP_VERSION, 0) > 0

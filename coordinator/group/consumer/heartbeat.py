@@ -25,6 +25,7 @@ from coordinator.group.modern.caller import Caller
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
 from protocol.schema import Struct
+from protocol.steady_heartbeat import SteadyHeartbeat
 
 new_tuple = tuple.__new__
 new_response = CONSUMER_GROUP_HEARTBEAT.response.new
@@ -81,8 +82,20 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
     on. None where anything may have changed: then the heartbeat has to be decided in full. What passes here passes
     `check_request`, too.
     """
-    group_id, member_id, epoch = request.group_id, request.member_id, request.member_epoch
-    group = shard.groups.get(group_id)
+    if request.topic_partitions is not None or not tells_of_nothing(request):
+        return None
+    interval_ms = stay_silently(shard, request, caller, now)
+    if interval_ms is None:
+        return None
+    return new_response(
+        member_id=request.member_id, member_epoch=request.member_epoch, heartbeat_interval_ms=interval_ms
+    )
+
+
+def stay_silently(shard: GroupShard, sender: Struct | SteadyHeartbeat, caller: Caller, now: Now) -> int | None:
+    """`stay` for the sender of a request that says no more: the heartbeat interval of its answer, in ms."""
+    member_id, epoch = sender.member_id, sender.member_epoch
+    group = shard.groups.get(sender.group_id)
     if not isinstance(group, ConsumerGroup):
         return None
     member = group.members.get(member_id)
@@ -93,29 +106,39 @@ def stay(shard: GroupShard, request: Struct, caller: Caller, now: Now) -> Struct
         or epoch != member.epoch
         or epoch != group.epoch
         or not member.is_reconciled_to(group.target_epoch)
-        or request.topic_partitions is not None
-        or not says_nothing_new(member, request, caller)
-        or (request.instance_id is not None and group.static_members.get(request.instance_id) != member_id)
+        or not is_known(member, sender.instance_id, caller)
+        or (sender.instance_id is not None and group.static_members.get(sender.instance_id) != member_id)
         or group.checked_version != shard.cluster.topics_version
         or (group.subscribed_regexes and are_due(shard, group, group.subscribed_regexes, now))
     ):
         return None
-    config = shard.cluster.consumer_config(group_id)
+    config = shard.cluster.consumer_config(group.group_id)
     # Of the ids that are kept already: the key that is there is found without a look at their characters.
     session = new_tuple(TimerKey, ("session", group.group_id, member.member_id))
     shard.timers.schedule(session, now.tick_ms + config.session_timeout_ms)
-    return new_response(member_id=member_id, member_epoch=epoch, heartbeat_interval_ms=config.heartbeat_interval_ms)
+    return config.heartbeat_interval_ms
 
 
 def says_nothing_new(member: ConsumerMember, request: Struct, caller: Caller) -> bool:
     """Whether a heartbeat tells of the member itself, apart from what it has, only what is known."""
+    return tells_of_nothing(request) and is_known(member, request.instance_id, caller)
+
+
+def tells_of_nothing(request: Struct) -> bool:
+    """Whether a heartbeat leaves out all that it may, apart from what the member has, and its instance."""
     return (
         request.rebalance_timeout_ms == -1
         and request.subscribed_topic_names is None
         and request.subscribed_topic_regex is None
         and request.server_assignor is None
         and request.rack_id is None
-        and (request.instance_id is None or request.instance_id == member.instance_id)
+    )
+
+
+def is_known(member: ConsumerMember, instance_id: str | None, caller: Caller) -> bool:
+    """Whether a member, of this protocol before, is still at the same place."""
+    return (
+        (instance_id is None or instance_id == member.instance_id)
         and member.client_id == caller.client_id
         and member.client_host == caller.client_host
         and member.classic is None

@@ -246,7 +246,7 @@ def test_requests_are_counted_by_api_and_version():
         {HEARTBEAT.key: Row(HEARTBEAT, lambda ctx, request: answer, HEARTBEAT.versions, shortcut=lambda *_: serve)},
     )
 
-    def serve(frame, position, correlation_id):
+    def serve(connection, frame, position, correlation_id):
         return deferred
 
     frame = memoryview(request_frame(HEARTBEAT, 4, 77))[4:]

@@ -54,7 +54,7 @@ def request(broker: TxnBroker, version: int, **fields: Any) -> memoryview:
 def by_shortcut(broker: TxnBroker, version: int, **fields: Any) -> Struct | None:
     serve = commit_single(broker, version)  # type: ignore[arg-type]
     assert serve is not None
-    frame = serve(request(broker, version, **fields), 6, 77)
+    frame = serve(None, request(broker, version, **fields), 6, 77)  # type: ignore[arg-type]
     if frame is None:
         return None
     ((correlation_id, answer),) = answers_in(frame, [(OFFSET_COMMIT, version)])
@@ -130,7 +130,7 @@ def test_what_stands_before_the_offsets_is_read_once_where_it_was_taken(
     serve = commit_single(broker, 9)  # type: ignore[arg-type]
     assert serve is not None
     for _ in range(3):
-        serve(request(broker, 9, **fields), 6, 77)
+        serve(None, request(broker, 9, **fields), 6, 77)  # type: ignore[arg-type]
     assert len(parsed) == times
 
 

@@ -64,7 +64,7 @@ def fields(version, offset, *, index=0, topic="t", topic_id=TOPIC_ID, session_id
 
 def asked(broker, version, values):
     frame = memoryview(b"header" + FETCH.request.encode(version, FETCH.request(**values)))
-    return fetch_single(broker, version)(frame, 6, 77)
+    return fetch_single(broker, version)(None, frame, 6, 77)
 
 
 def by_shortcut(broker, version, values):

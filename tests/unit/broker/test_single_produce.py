@@ -42,7 +42,7 @@ def ask(broker, version, records, **of):
     frame = request(version, records, **of)
     shortcut = produce_single(broker, version)
     assert (shortcut is None) == (version < 9)
-    answer = None if shortcut is None else shortcut(memoryview(frame), 6, 77)
+    answer = None if shortcut is None else shortcut(None, memoryview(frame), 6, 77)
     if answer is not None:
         ((correlation_id, answer),) = answers_in(answer, [(PRODUCE, version)])
         assert correlation_id == 77
@@ -78,7 +78,7 @@ def test_what_stands_before_the_records_is_read_once_where_there_is_such_a_parti
     for acks, index, times in ((1, 0, 1), (0, 0, 1), (1, 7, 3)):
         parsed.clear()
         for _ in range(3):
-            shortcut(memoryview(request(version, batch(broker), acks=acks, index=index)), 6, 77)
+            shortcut(None, memoryview(request(version, batch(broker), acks=acks, index=index)), 6, 77)
         assert len(parsed) == times
 
 
