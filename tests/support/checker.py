@@ -1,0 +1,177 @@
+"""What is wrong in a history: the anomalies that Jepsen's Kafka workload looks for, found from what clients saw alone.
+
+It knows nothing of the broker, and shares no code with it. For each value that was sent there is at most one offset,
+for each offset one value, whoever looks. What readers who read all saw has to be what was promised:
+
+    lost write             acknowledged outside a transaction, or in one that was committed, and not there
+    duplicate              one value at two offsets
+    inconsistent offset    two values at one offset, or one read elsewhere than where it was acknowledged
+    phantom                a value that nobody sent, or not into that partition
+    aborted read (G1a)     a reader of committed records saw a value of an aborted transaction
+    torn transaction       of a transaction whose end is not known, some values are there and some are not
+    order                  a producer's values in one partition in another order than they were sent in
+    unmonotonic read       a reader's offsets in a partition go back
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tests.support.history import Acknowledged, Ended, Event, Outcome, Partition, Read, ReadAll, Sent
+
+
+class Kind(StrEnum):
+    """Of an anomaly."""
+
+    LOST_WRITE = "lost write"
+    DUPLICATE = "duplicate"
+    INCONSISTENT_OFFSET = "inconsistent offset"
+    PHANTOM = "phantom"
+    ABORTED_READ = "aborted read"
+    TORN_TRANSACTION = "torn transaction"
+    ORDER = "order"
+    UNMONOTONIC_READ = "unmonotonic read"
+
+
+@dataclass(frozen=True, slots=True)
+class Anomaly:
+    """One thing that may not be."""
+
+    kind: Kind
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.what}"
+
+
+@dataclass
+class _Told:
+    """All that a history tells, by what it is asked for."""
+
+    sent: dict[str, Sent] = field(default_factory=dict)
+    acknowledged: dict[str, Acknowledged] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    reads: list[Read] = field(default_factory=list)
+    #: Who has read all of a partition.
+    whole: set[tuple[str, Partition]] = field(default_factory=set)
+
+
+def check(events: Iterable[Event]) -> list[Anomaly]:
+    """All anomalies of a history; none, if it is one that a broker may have."""
+    told = _Told()
+    found: list[Anomaly] = []
+    for event in events:
+        match event:
+            case Sent():
+                assert event.value not in told.sent, f"the test has sent {event.value} twice"
+                told.sent[event.value] = event
+            case Acknowledged():
+                told.acknowledged[event.value] = event
+            case Ended():
+                told.outcomes[event.transaction] = Outcome(event.outcome)
+            case Read():
+                told.reads.append(event)
+            case ReadAll():
+                told.whole.add((event.reader, (event.topic, event.partition)))
+    found += _places(told)
+    found += _readers(told)
+    return found
+
+
+def _outcome(told: _Told, sent: Sent) -> Outcome | None:
+    """How the value's transaction ended; None where it is in none."""
+    return None if sent.transaction is None else told.outcomes.get(sent.transaction, Outcome.UNKNOWN)
+
+
+def _places(told: _Told) -> list[Anomaly]:
+    """What each value and each offset says, over all readers and acknowledgements."""
+    found: list[Anomaly] = []
+    value_at: dict[tuple[Partition, int], str] = {}
+    placed: list[Acknowledged | Read] = [*told.acknowledged.values(), *told.reads]
+    for event in placed:
+        place = (event.topic, event.partition), event.offset
+        known = value_at.setdefault(place, event.value)
+        if known != event.value:
+            found.append(Anomaly(Kind.INCONSISTENT_OFFSET, f"{place} has {known} and {event.value}"))
+    offsets: dict[str, set[tuple[Partition, int]]] = defaultdict(set)
+    for event in told.reads:
+        offsets[event.value].add(((event.topic, event.partition), event.offset))
+    for value, places in offsets.items():
+        sent, acknowledged = told.sent.get(value), told.acknowledged.get(value)
+        if sent is None or any(partition != (sent.topic, sent.partition) for partition, _ in places):
+            found.append(Anomaly(Kind.PHANTOM, f"{value} was read at {sorted(places)}, sent: {sent}"))
+        if len(places) > 1:
+            found.append(Anomaly(Kind.DUPLICATE, f"{value} is at {sorted(places)}"))
+        elif acknowledged and acknowledged.offset not in {offset for _, offset in places}:
+            found.append(Anomaly(Kind.INCONSISTENT_OFFSET, f"{acknowledged} was read at {sorted(places)}"))
+    return found
+
+
+def _readers(told: _Told) -> list[Anomaly]:
+    """What each reader saw of each partition, in its order."""
+    found: list[Anomaly] = []
+    streams: dict[tuple[str, Partition], list[Read]] = defaultdict(list)
+    for read in told.reads:
+        streams[read.reader, (read.topic, read.partition)].append(read)
+    for (reader, partition), reads in streams.items():
+        where = f"{reader} in {partition}"
+        for before, after in itertools.pairwise(reads):
+            if after.offset <= before.offset:
+                found.append(Anomaly(Kind.UNMONOTONIC_READ, f"{where}: {after.offset} after {before.offset}"))
+        found += _order(told, where, reads)
+        for read in reads:
+            sent = told.sent.get(read.value)
+            if read.committed and sent is not None and _outcome(told, sent) is Outcome.ABORTED:
+                found.append(Anomaly(Kind.ABORTED_READ, f"{where}: {read.value} of {sent.transaction}"))
+    for reader, partition in sorted(told.whole):
+        found += _missing(told, reader, partition, {read.value for read in streams[reader, partition]})
+    return found + _torn(told)
+
+
+def _order(told: _Told, where: str, reads: list[Read]) -> list[Anomaly]:
+    place = {value: number for number, value in enumerate(told.sent)}
+    last: dict[str, Sent] = {}
+    found = []
+    for read in reads:
+        sent = told.sent.get(read.value)
+        if sent is None:
+            continue
+        before = last.get(sent.producer)
+        if before is not None and place[before.value] > place[sent.value]:
+            found.append(Anomaly(Kind.ORDER, f"{where}: {sent.value} behind {before.value}, which was sent later"))
+        last[sent.producer] = sent
+    return found
+
+
+def _missing(told: _Told, reader: str, partition: Partition, seen: set[str]) -> list[Anomaly]:
+    """What was promised, and what somebody who read all did not see."""
+    found = []
+    for value, sent in told.sent.items():
+        if (sent.topic, sent.partition) != partition or value in seen:
+            continue
+        outcome = _outcome(told, sent)
+        promised = value in told.acknowledged if outcome is None else outcome is Outcome.COMMITTED
+        if promised:
+            found.append(Anomaly(Kind.LOST_WRITE, f"{reader} has not seen {sent}"))
+    return found
+
+
+def _torn(told: _Told) -> list[Anomaly]:
+    """Transactions of which only a part is there, in partitions that somebody has read to the end."""
+    whole = {partition for _, partition in told.whole}
+    committed = {read.value for read in told.reads if read.committed}
+    values: dict[str, list[Sent]] = defaultdict(list)
+    for sent in told.sent.values():
+        if sent.transaction is not None and _outcome(told, sent) is Outcome.UNKNOWN:
+            values[sent.transaction].append(sent)
+    found = []
+    for transaction, parts in values.items():
+        there = [sent for sent in parts if sent.value in committed]
+        gone = [sent for sent in parts if sent.value not in committed and (sent.topic, sent.partition) in whole]
+        if there and gone:
+            found.append(Anomaly(Kind.TORN_TRANSACTION, f"{transaction}: {there[0]} is there, {gone[0]} is not"))
+    return found

@@ -1,0 +1,373 @@
+"""Stock clients that write down what they do: producers and readers of librdkafka and kafka-python, each a thread.
+
+Values are unique, and tell who sent them. A producer that cannot go on is replaced by another, under another name:
+what is still on the way of the first may arrive among what the second sends.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
+from kafka import TopicPartition as PythonPartition
+from kafka.errors import KafkaError as PythonKafkaError
+
+from tests.support.history import Acknowledged, Ended, History, Outcome, Partition, Read, ReadAll, Sent
+
+#: Of all clients: an answer that does not come is asked for again soon.
+REQUEST_TIMEOUT_MS = 5_000
+_DELIVERY_TIMEOUT_MS = 60_000
+_TRANSACTION_TIMEOUT_MS = 20_000
+_ABORTED = 0.2
+_BATCH = 8
+_RDKAFKA = {
+    "socket.timeout.ms": REQUEST_TIMEOUT_MS,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 200,
+    # Without a broker left it would begin anew, and wait for ever for one that it had let go of.
+    "metadata.recovery.strategy": "none",
+    "log_level": 0,
+}
+#: What is told of brokers that are away.
+_GONE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+_PYTHON = {
+    "request_timeout_ms": REQUEST_TIMEOUT_MS,
+    "reconnect_backoff_ms": 10,
+    "reconnect_backoff_max_ms": 200,
+    "metrics_enabled": False,
+}
+
+
+class HistoryClient(threading.Thread, ABC):
+    """One client; `done` counts what it has got done. `finish` raises what it failed with."""
+
+    def __init__(self, name: str, bootstrap: str, partitions: Sequence[Partition], history: History) -> None:
+        super().__init__(name=name, daemon=True)
+        self.bootstrap = bootstrap
+        self.partitions = list(partitions)
+        self.history = history
+        self.stopping = threading.Event()
+        self.failure: BaseException | None = None
+        self.done = 0
+
+    def run(self) -> None:
+        """Work until it is told to stop."""
+        try:
+            self.work()
+        except BaseException as error:
+            self.failure = error
+
+    def finish(self, timeout_s: float = 180) -> None:
+        """Let it come to its end."""
+        self.stopping.set()
+        self.join(timeout_s)
+        assert not self.is_alive(), f"{self.name} does not come to an end after {self.done}"
+        self.check()
+
+    def check(self) -> None:
+        """Raise what it failed with."""
+        if self.failure is not None:
+            raise self.failure
+
+    @abstractmethod
+    def work(self) -> None:
+        """All that it does, until `stopping`."""
+
+
+class HistoryProducer(HistoryClient):
+    """Sends a few values to some partitions, in transactions if `transactional`, and begins anew when it has to.
+
+    `least_s`: how long a round takes at least, where little load is wanted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        partitions: Sequence[Partition],
+        history: History,
+        *,
+        transactional: bool = False,
+        least_s: float = 0.005,
+    ) -> None:
+        super().__init__(name, bootstrap, partitions, history)
+        self.transactional = transactional
+        self.least_s = least_s
+        self.chance = random.Random(name)
+        self.lives = 0
+        self._sent = 0
+
+    def work(self) -> None:
+        while not self.stopping.is_set():
+            self.lives += 1
+            self.live()
+
+    @abstractmethod
+    def live(self) -> None:
+        """One producer from its beginning to its end."""
+
+    @property
+    def life(self) -> str:
+        """Its name while this producer lives."""
+        return f"{self.name}.{self.lives}"
+
+    def transaction(self) -> str | None:
+        """The name of the transaction that begins now, if they are used."""
+        return f"{self.life}/{self._sent}" if self.transactional else None
+
+    def send_some(self, transaction: str | None, send: Callable[[Partition, str], None]) -> None:
+        """Send values, and note each before."""
+        for _ in range(self.chance.randint(1, _BATCH)):
+            topic, index = place = self.chance.choice(self.partitions)
+            self._sent += 1
+            value = f"{self.life}-{self._sent}"
+            self.history.note(Sent(self.life, topic, index, value, transaction))
+            send(place, value)
+
+    def acknowledge(self, place: Partition, value: str, offset: int) -> None:
+        """The broker has it."""
+        self.done += 1
+        self.history.note(Acknowledged(*place, offset, value))
+
+    def end(self, transaction: str, outcome: Outcome) -> None:
+        """A transaction is over."""
+        self.history.note(Ended(transaction, outcome))
+
+
+class RdkafkaProducer(HistoryProducer):
+    """confluent-kafka."""
+
+    def live(self) -> None:
+        config: dict[str, Any] = {
+            **_RDKAFKA,
+            "bootstrap.servers": self.bootstrap,
+            "enable.idempotence": True,
+            "linger.ms": 1,
+            "retry.backoff.ms": 20,
+            "message.timeout.ms": _TRANSACTION_TIMEOUT_MS if self.transactional else _DELIVERY_TIMEOUT_MS,
+        }
+        if self.transactional:
+            config |= {"transactional.id": self.name, "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS}
+        producer = Producer(config)
+        try:
+            if self.transactional:
+                producer.init_transactions(REQUEST_TIMEOUT_MS / 1000)
+            while not self.stopping.is_set():
+                self._round(producer)
+                producer.poll(self.least_s)
+            if not self.transactional:
+                producer.flush(_DELIVERY_TIMEOUT_MS / 1000)
+        except KafkaException:
+            producer.purge()
+        finally:
+            producer.flush(1)
+
+    def _round(self, producer: Producer) -> None:
+        transaction = self.transaction()
+        if transaction is not None:
+            producer.begin_transaction()
+        self.send_some(transaction, partial(self._send, producer))
+        if transaction is not None:
+            wanted = self.chance.random() > _ABORTED
+            outcome = Outcome.UNKNOWN
+            try:
+                outcome = _commit(producer) if wanted else _abort(producer)
+            finally:
+                self.end(transaction, outcome)
+
+    def _send(self, producer: Producer, place: Partition, value: str) -> None:
+        producer.produce(place[0], value.encode(), partition=place[1], on_delivery=self._delivered)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            place, offset = _place(message)
+            self.acknowledge(place, bytes(message.value() or b"").decode(), offset)
+
+
+def _place(message: Message) -> tuple[Partition, int]:
+    """Where a record is."""
+    topic, index, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert index is not None
+    assert offset is not None
+    return (topic, index), offset
+
+
+def _patiently(call: Callable[[float], None]) -> None:
+    """Ask again as long as only asking again tells the end."""
+    while True:
+        try:
+            return call(REQUEST_TIMEOUT_MS / 1000)
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+
+
+def _commit(producer: Producer) -> Outcome:
+    try:
+        _patiently(producer.commit_transaction)
+    except KafkaException as error:
+        if not error.args[0].txn_requires_abort():
+            raise
+        return _abort(producer)
+    return Outcome.COMMITTED
+
+
+def _abort(producer: Producer) -> Outcome:
+    _patiently(producer.abort_transaction)
+    return Outcome.ABORTED
+
+
+class PythonProducer(HistoryProducer):
+    """kafka-python."""
+
+    def live(self) -> None:
+        config: dict[str, Any] = {
+            **_PYTHON,
+            "bootstrap_servers": self.bootstrap,
+            "enable_idempotence": True,
+            "linger_ms": 1,
+            "retry_backoff_ms": 20,
+            "max_block_ms": _TRANSACTION_TIMEOUT_MS,
+            "delivery_timeout_ms": _TRANSACTION_TIMEOUT_MS if self.transactional else _DELIVERY_TIMEOUT_MS,
+        }
+        if self.transactional:
+            config |= {"transactional_id": self.name, "transaction_timeout_ms": _TRANSACTION_TIMEOUT_MS}
+        with suppress(PythonKafkaError):
+            producer = KafkaProducer(**config)
+            try:
+                if self.transactional:
+                    producer.init_transactions()
+                while not self.stopping.is_set():
+                    self._round(producer)
+                    time.sleep(self.least_s)
+                producer.flush(_DELIVERY_TIMEOUT_MS / 1000)
+            finally:
+                producer.close(1)
+
+    def _round(self, producer: KafkaProducer) -> None:
+        transaction = self.transaction()
+        if transaction is None:
+            self.send_some(None, partial(self._send, producer))
+            return
+        outcome = Outcome.UNKNOWN
+        try:
+            producer.begin_transaction()
+            self.send_some(transaction, partial(self._send, producer))
+            if self.chance.random() > _ABORTED:
+                producer.commit_transaction()
+                outcome = Outcome.COMMITTED
+            else:
+                producer.abort_transaction()
+                outcome = Outcome.ABORTED
+        finally:
+            self.end(transaction, outcome)
+
+    def _send(self, producer: KafkaProducer, place: Partition, value: str) -> None:
+        future = producer.send(place[0], value.encode(), partition=place[1])
+        future.add_callback(lambda found: self.acknowledge(place, value, found.offset))
+
+
+class HistoryReader(HistoryClient):
+    """Reads committed records of all its partitions; when it is told to stop, to their ends."""
+
+    def saw(self, place: Partition, offset: int, value: bytes | None) -> None:
+        """It has read a record."""
+        self.done += 1
+        self.history.note(Read(self.name, *place, offset, bytes(value or b"").decode()))
+
+    def came_to_the_end(self, place: Partition) -> None:
+        """Nothing more will come there."""
+        self.history.note(ReadAll(self.name, *place))
+
+
+class RdkafkaReader(HistoryReader):
+    """confluent-kafka."""
+
+    def work(self) -> None:
+        consumer = Consumer(
+            {
+                **_RDKAFKA,
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.name,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in self.partitions])
+        reached: dict[Partition, int] = {}
+        ends: dict[Partition, int] = {}
+        left = set(self.partitions)
+        while left:
+            for message in consumer.consume(100, timeout=0.1):
+                error = message.error()
+                if error is None:
+                    place, offset = _place(message)
+                    self.saw(place, offset, message.value())
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    place, offset = _place(message)
+                    reached[place] = offset
+                elif not error.retriable() and error.code() not in _GONE:
+                    raise KafkaException(error)
+            if self.stopping.is_set():
+                self._ask_for_ends(consumer, ends)
+                for place in [each for each in left if each in ends and reached.get(each, 0) >= ends[each]]:
+                    left.discard(place)
+                    self.came_to_the_end(place)
+        consumer.close()
+
+    def _ask_for_ends(self, consumer: Consumer, ends: dict[Partition, int]) -> None:
+        """Of one who reads committed records they are the last stable offsets."""
+        for place in self.partitions:
+            if place not in ends:
+                with suppress(KafkaException):
+                    found = consumer.get_watermark_offsets(TopicPartition(*place), REQUEST_TIMEOUT_MS / 1000)
+                    ends[place] = found[1]
+
+
+class PythonReader(HistoryReader):
+    """kafka-python."""
+
+    def work(self) -> None:
+        consumer = self._consumer()
+        partitions = [PythonPartition(*place) for place in self.partitions]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        left = set(partitions)
+        ends: dict[PythonPartition, int] = {}
+        while left:
+            for place, records in consumer.poll(timeout_ms=100).items():
+                for record in records:
+                    self.saw((place.topic, place.partition), record.offset, record.value)
+            if self.stopping.is_set():
+                with suppress(PythonKafkaError):
+                    ends = ends or consumer.end_offsets(partitions)
+                    for place in [each for each in left if each in ends and consumer.position(each) >= ends[each]]:
+                        left.discard(place)
+                        self.came_to_the_end((place.topic, place.partition))
+        consumer.close()
+
+    def _consumer(self) -> KafkaConsumer:
+        while True:
+            try:
+                return KafkaConsumer(
+                    **_PYTHON,
+                    bootstrap_servers=self.bootstrap,
+                    isolation_level="read_committed",
+                    enable_auto_commit=False,
+                    group_id=None,
+                )
+            except PythonKafkaError:
+                if self.stopping.is_set():
+                    raise

@@ -1,0 +1,53 @@
+"""A broker whose wall clock is set while it runs: `-m tests.support.jumping_clock FILE CONFIG` adds what FILE says.
+
+Only `broker.clock` knows the time of day, so that is where it jumps; what the system's monotonic clock says stays.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import broker.clock
+from tests.support.brokers import OurBroker
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class JumpingBroker(OurBroker):
+    """Ours, with a clock that a test sets."""
+
+    def __init__(self, directory: Path, properties: Mapping[str, str] | None = None) -> None:
+        self._offset = directory / "clock-offset"
+        directory.mkdir(parents=True)
+        self._offset.write_text("0")
+        super().__init__(directory, properties)
+
+    def jump(self, offset_ms: int) -> None:
+        """Let its clock be off by so much from now on."""
+        new = self._offset.with_suffix(".new")
+        new.write_text(str(offset_ms))
+        new.replace(self._offset)
+
+    def _command(self, config: Path) -> list[str]:
+        python = ["env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "tests.support.jumping_clock"]
+        return [*python, str(self._offset), str(config)]
+
+
+def main() -> int:
+    """The broker's process."""
+    offset, config = sys.argv[1:]
+    now_ms = broker.clock.Clock.now_ms
+
+    def jumped(self: broker.clock.Clock) -> int:
+        return now_ms(self) + int(Path(offset).read_text())
+
+    broker.clock.Clock.now_ms = jumped  # type: ignore[method-assign]
+    from broker.main import main as broker_main
+
+    return broker_main([config])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
