@@ -9,7 +9,6 @@ import struct
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,6 +26,7 @@ from tests.conformance.client_sessions import error_codes
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.java import JavaRunner
+from tests.support.processes import resident_bytes
 from tests.support.scale import SCALE, scaled
 from tests.support.tools import start_tool
 from tests.support.wire import WireClient, served_versions
@@ -107,16 +107,11 @@ def bystander(brokers: Brokers) -> Iterator[Bystander]:
 @pytest.fixture(autouse=True)
 def unharmed(brokers: Brokers) -> Iterator[None]:
     """After each test our broker is alive, not much larger, and has nothing to explain."""
-    before = _resident_bytes(brokers.ours.pid)
+    before = resident_bytes(brokers.ours.pid)
     yield
-    assert _resident_bytes(brokers.ours.pid) - before < _GROWTH_BYTES
+    assert resident_bytes(brokers.ours.pid) - before < _GROWTH_BYTES
     assert "Traceback" not in brokers.ours.output
     assert " ERROR " not in brokers.ours.output
-
-
-def _resident_bytes(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS:"))
 
 
 @pytest.mark.parametrize("kind", ["ours", "kafka"])
@@ -164,11 +159,11 @@ def test_random_frames_meet_alike(brokers: Brokers, bystander: Bystander) -> Non
 def test_declared_sizes_take_no_memory(brokers: Brokers, bystander: Bystander) -> None:
     """A hundred connections that each announce 100 MiB and send a few bytes of it."""
     clients = [WireClient(HOST, brokers.ours.port) for _ in range(100)]
-    before = _resident_bytes(brokers.ours.pid)
+    before = resident_bytes(brokers.ours.pid)
     for client in clients:
         client.socket.sendall(struct.pack(">i", 104_857_600) + bytes(100))
     bystander.check()
-    assert _resident_bytes(brokers.ours.pid) - before < _GROWTH_BYTES / 4
+    assert resident_bytes(brokers.ours.pid) - before < _GROWTH_BYTES / 4
     for client in clients:
         client.close()
 

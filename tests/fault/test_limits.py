@@ -1,0 +1,125 @@
+"""What clients can make a broker hold on to is bounded: its memory stays small, and others are served meanwhile.
+
+They come from several addresses of loopback, as there are not enough ports of one for all of them at full size.
+"""
+
+from __future__ import annotations
+
+import resource
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from tests.support.brokers import HOST, OurBroker
+from tests.support.data_client import DataClient, batch
+from tests.support.processes import resident_bytes
+from tests.support.scale import SCALE, scaled
+from tests.support.wire import WireClient
+
+HALF_SENT = min(8_000, scaled(160))
+SLOW_READERS = min(2_000, scaled(40))
+LARGE_FRAMES = min(500, scaled(20))
+GIGABYTE = 1 << 30
+ANSWER_BYTES = 1 << 20
+SOURCES = [f"127.0.0.{number}" for number in range(2, 10)]
+#: What a connection may cost, and all together besides.
+_EACH_BYTES, _AIR_BYTES = 8 << 10, 24 << 20
+#: On a machine that is busy with other tests only that an answer comes; else what people may rely on.
+WORST_MS = 50 if SCALE > 1 else 2_000
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[OurBroker]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the broker's too, which inherits it
+    running = OurBroker(tmp_path, {"socket.request.max.bytes": str(GIGABYTE)})
+    yield running
+    running.kill()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+class GoodClient:
+    """Writes a record and reads it again; how long each took, in milliseconds."""
+
+    def __init__(self, broker: OurBroker) -> None:
+        self.client = DataClient(HOST, broker.port)
+        self.client.create_topic("good")
+        self.times_ms: list[float] = []
+
+    def work(self, rounds: int) -> None:
+        """So many rounds, and the next."""
+        for _ in range(rounds):
+            began = time.perf_counter()
+            offset = self.client.produce("good", batch(b"value"))
+            assert self.client.fetch("good", offset).records
+            self.times_ms.append((time.perf_counter() - began) * 1000)
+
+    def p99_ms(self) -> float:
+        """What all but one of a hundred were faster than."""
+        return sorted(self.times_ms)[int(len(self.times_ms) * 0.99)]
+
+
+def connections(broker: OurBroker, count: int) -> Iterator[socket.socket]:
+    """Connections from all the addresses in turn; they take in as little as the system allows."""
+    for number in range(count):
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.bind((SOURCES[number % len(SOURCES)], 0))
+        connection.connect((HOST, broker.port))
+        yield connection
+
+
+def test_memory_is_bounded_and_others_are_served(broker: OurBroker) -> None:
+    """Half-sent requests, announced gigabytes, and readers who ask for a megabyte and read nothing of it.
+
+    The full size is 8,000, 500 and 2,000 of them.
+    """
+    good = GoodClient(broker)
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("large")
+        for _ in range(4):
+            client.produce("large", batch(bytes(ANSWER_BYTES // 3)))
+        wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=ANSWER_BYTES)
+        topics = [FetchTopic(topic="large", partitions=[wanted])]
+        fetch = client.request_frame(FETCH, 12, max_wait_ms=0, min_bytes=1, max_bytes=ANSWER_BYTES, topics=topics)
+        half = client.request_frame(FETCH, 12, topics=topics)[:-3]
+    good.work(50)
+    broker.catch_up()
+    before = resident_bytes(broker.pid)
+    held: list[socket.socket] = []
+    for count, data in ((HALF_SENT, half), (LARGE_FRAMES, struct.pack(">i", GIGABYTE) + half), (SLOW_READERS, fetch)):
+        for number, connection in enumerate(connections(broker, count)):
+            connection.sendall(data)
+            held.append(connection)
+            if not number % 10:
+                good.work(1)
+        good.work(20)
+    broker.catch_up()
+    growth = resident_bytes(broker.pid) - before
+    assert growth < _AIR_BYTES + _EACH_BYTES * len(held), f"{growth >> 20} MiB more"
+    assert good.p99_ms() < WORST_MS
+    for connection in held:
+        connection.close()
+    good.work(20)
+    assert broker.stop() == 0
+    assert "Traceback" not in broker.output
+
+
+def test_frames_beyond_the_limit_end_their_connection(tmp_path: Path) -> None:
+    """By default a request has 100 MiB at most: who announces a gigabyte is not listened to."""
+    broker = OurBroker(tmp_path)
+    try:
+        good = GoodClient(broker)
+        for _ in range(10):
+            with WireClient(HOST, broker.port) as client:
+                client.socket.sendall(struct.pack(">i", GIGABYTE))
+                assert client.is_closed()
+            good.work(1)
+        assert broker.stop() == 0
+    finally:
+        broker.kill()
