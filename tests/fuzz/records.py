@@ -1,0 +1,90 @@
+"""Batches of records, of all formats and codecs: as a producer sends them, and as a reader of the log opens them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from protocol.records.batch import (
+    CRC_START,
+    HEADER_SIZE,
+    MAGIC_OFFSET,
+    compute_crc,
+    entry_at,
+    iter_batches,
+    parse_header,
+)
+from protocol.records.control import control_type, coordinator_epoch
+from protocol.records.down_conversion import convert_down
+from protocol.records.errors import CorruptBatch, RecordsError
+from protocol.records.record import iter_records, keys_and_values
+from storage.append.message_sets import batch_of_messages, has_whole_message
+from storage.append.opening import open_batch
+from storage.append.rules import AppendOrigin, check_batch
+from storage.errors import AppendRefused
+from storage.log_config import LogConfig
+
+#: No more may come out of a batch, whatever it claims.
+MAX_SIZE = 1 << 20
+_NOW_MS = 1_700_000_000_000
+_CONFIGS = (
+    LogConfig(),
+    LogConfig(compression_type="zstd", max_message_bytes=64 << 10),
+    LogConfig(compression_type="uncompressed", max_message_bytes=64 << 10),
+    LogConfig(message_timestamp_type="LogAppendTime", compression_type="lz4", max_message_bytes=64 << 10),
+)
+
+
+def with_right_checksums(data: bytes) -> bytes:
+    """`data` with the checksum of each batch made right: most that a fuzzer writes would fail by it alone."""
+    buffer, position = bytearray(data), 0
+    with suppress(CorruptBatch):
+        while (found := entry_at(buffer, position)) is not None:
+            _, size, magic = found
+            if magic == 2 and size >= HEADER_SIZE:
+                crc = compute_crc(buffer, position, size)
+                buffer[position + MAGIC_OFFSET + 1 : position + CRC_START] = crc.to_bytes(4, "big")
+            position += size
+    return bytes(buffer)
+
+
+def record_batches(data: bytes) -> None:
+    """What a Produce request has for one partition; the first byte says where it goes."""
+    if not data:
+        return
+    config, records = _CONFIGS[data[0] & 3], with_right_checksums(data[1:])
+    view = memoryview(records)
+    with suppress(AppendRefused):
+        header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS)
+        anew = open_batch(view, header, config, _NOW_MS, MAX_SIZE)
+        if anew is not None:
+            list(iter_records(anew))  # what was written anew can be read
+    _read(records)
+
+
+def message_sets(data: bytes) -> None:
+    """The same of a client from before record batches."""
+    if not data:
+        return
+    config, records = _CONFIGS[data[0] & 3], memoryview(data)[1:]
+    with suppress(AppendRefused, RecordsError):
+        if has_whole_message(records):
+            list(iter_records(batch_of_messages(records, config, _NOW_MS)))
+    _read(bytes(records))
+
+
+def _read(records: bytes) -> None:
+    """Whoever reads the log by its bytes: consumers' conversion, tools, the broker's own topics."""
+    with suppress(RecordsError):
+        for record in iter_records(records, MAX_SIZE):
+            with suppress(RecordsError):
+                control_type(record)
+                coordinator_epoch(record)
+    for magic in (0, 1):
+        with suppress(RecordsError):
+            convert_down(records, magic, 0, MAX_SIZE)
+    with suppress(RecordsError):
+        for position, header in iter_batches(records):
+            if not header.codec:  # compressed ones are not bounded there: the broker has written them itself
+                keys_and_values(records, position, header)
+    with suppress(RecordsError):
+        parse_header(records)

@@ -1,0 +1,76 @@
+"""Frames and requests, as `broker/network` and `broker/dispatch.py` come by them."""
+
+from __future__ import annotations
+
+from protocol.errors import EncodeError, ProtocolError
+from protocol.framing import next_frame
+from protocol.headers import decode_request_header
+from protocol.messages.offset_commit import OFFSET_COMMIT
+from protocol.messages.produce import PRODUCE
+from protocol.registry import API_BY_KEY
+from protocol.schema import Message, Struct
+from protocol.single_commit import SingleCommits
+from protocol.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
+from protocol.single_fetch import parse as parse_single_fetch
+from protocol.single_produce import FIRST_VERSION as FIRST_SINGLE_PRODUCE
+from protocol.single_produce import SingleProduces
+
+_LIMIT = 1 << 20
+_FETCH_KEY = 1
+
+
+def frames(data: bytes) -> None:
+    """What a client sends on a connection: frames one after the other."""
+    view, position = memoryview(data), 0
+    try:
+        while (found := next_frame(view, position, len(data), _LIMIT)) is not None:
+            frame, following = found
+            assert following == position + 4 + len(frame), "a frame ends where the next one begins"
+            position = following
+            request(frame)
+    except ProtocolError:
+        return
+
+
+def request(data: bytes | memoryview) -> None:
+    """One request without its size. What can be read says the same once it is written and read again."""
+    frame = memoryview(data)
+    try:
+        header = decode_request_header(frame)
+    except ProtocolError:
+        return
+    api, version = API_BY_KEY[header.api_key], header.api_version
+    if version not in api.versions:
+        return
+    _shortcuts(api.key, version, frame, header.position)
+    try:
+        value, end = api.request.decode(version, frame, header.position)
+    except ProtocolError:
+        return
+    assert header.position <= end <= len(frame), "a request ends in its frame"
+    _written_and_read(api.request, version, value)
+
+
+def _written_and_read(message: Message, version: int, value: Struct) -> None:
+    try:
+        written = message.encode(version, value)
+    except EncodeError:  # a text of replacement characters is longer than what it was read from
+        return
+    again, end = message.decode(version, written)
+    assert end == len(written), "what is written is read to its end"
+    assert message.encode(version, again) == written, "what is read again is the same"
+
+
+def _shortcuts(key: int, version: int, frame: memoryview, position: int) -> None:
+    """The short ways for common requests take these, or say that they do not."""
+    if key == PRODUCE.key and version >= FIRST_SINGLE_PRODUCE:
+        found = SingleProduces(version).read(frame, position)
+        if found is not None:
+            value, _ = PRODUCE.request.decode(version, frame, position)
+            [topic] = value.topic_data
+            [partition] = topic.partition_data
+            assert (found[0].index, bytes(found[1])) == (partition.index, bytes(partition.records))
+    elif key == OFFSET_COMMIT.key and version in OFFSET_COMMIT.request.flexible:
+        SingleCommits(version).read(frame, position)
+    elif key == _FETCH_KEY and version >= FIRST_SINGLE_FETCH:
+        parse_single_fetch(version, frame, position)

@@ -1,0 +1,58 @@
+"""All that reads bytes of others: the recorded seeds, the committed corpus, and a little fuzzing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.corpus import as_line, corpus
+from tests.fuzz.seeds import seeds
+from tests.fuzz.targets import TARGETS, one_input
+from tests.support.scale import scaled
+
+REPOSITORY = Path(__file__).parents[2]
+#: Of processor time; what a fuzzer would call a finding.
+SLOW_S = 5
+SECONDS = min(60, scaled(6))
+
+
+@pytest.mark.parametrize("letter", TARGETS)
+def test_recorded_and_committed_inputs_are_met_as_declared(letter: str) -> None:
+    """Nothing comes out of a target but what it declares, and soon."""
+    inputs = [data for data in (*seeds(), *corpus()) if data[:1] == letter.encode()]
+    assert inputs, "each target has something to begin with"
+    for data in inputs:
+        began = time.process_time()
+        assert one_input(data)
+        assert time.process_time() - began < SLOW_S, data.hex()
+
+
+def test_cut_inputs_are_met_as_declared() -> None:
+    """Each one of a target's inputs, ended everywhere: what a connection that breaks, or a crash, leaves."""
+    shortest = {letter: min((data for data in seeds() if data[:1] == letter.encode()), key=len) for letter in TARGETS}
+    for data in shortest.values():
+        for end in range(1, len(data)):
+            one_input(data[:end])
+
+
+def test_corpus_stands_in_its_file_as_it_is_written() -> None:
+    lines = [as_line(data) for data in corpus()]
+    assert len(set(lines)) == len(lines)
+    assert {line[0] for line in lines} <= set(TARGETS)
+
+
+if find_spec("atheris") is not None:  # there is no wheel of it for other processors
+
+    def test_a_little_fuzzing_finds_nothing(tmp_path: Path) -> None:
+        """`make fuzz`, for seconds: libFuzzer begins with the corpus, and is guided by what it covers."""
+        command = [sys.executable, "-m", "tests.fuzz", "--minutes", f"{SECONDS / 60:.3f}", "--found", str(tmp_path)]
+        done = subprocess.run(
+            [*command, "--corpus-alone"], cwd=REPOSITORY, capture_output=True, text=True, errors="replace", timeout=600
+        )
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
+        assert "stat::number_of_executed_units" in done.stderr
