@@ -9,7 +9,7 @@ later ones mean.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from metadata.features import record_version
 from protocol.errors import ProtocolError
@@ -20,8 +20,7 @@ from protocol.schema import Message, Struct
 FRAME_VERSION = 1
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataRecord:
+class MetadataRecord(NamedTuple):
     """A record and the version in which it is, or will be, written."""
 
     message: Message

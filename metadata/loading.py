@@ -14,15 +14,17 @@ from protocol.messages.cluster_metadata import AbortTransactionRecord, BeginTran
 
 
 class MetadataLoader:
-    """Feeds records of a log, or of a snapshot and the log after it, into an image.
-
-    `deleted_topics` has the ids of topics that it saw go: a crash may have been faster than their directories.
-    """
+    """Feeds records of a log, or of a snapshot and the log after it, into an image."""
 
     def __init__(self, image: MetadataImage | None = None) -> None:
         self.image = image or MetadataImage()
-        self.deleted_topics: set[bytes] = set()
+        self._delta = Delta()
         self._open: list[AnyRecord] | None = None
+
+    @property
+    def deleted_topics(self) -> set[bytes]:
+        """The ids of topics that it saw go: a crash may have been faster than their directories."""
+        return {topic.topic_id for topic in self._delta.deleted_topics}
 
     @property
     def in_transaction(self) -> bool:
@@ -52,9 +54,7 @@ class MetadataLoader:
             self._open.append(record)
 
     def _replay(self, record: AnyRecord) -> None:
-        delta = Delta()
-        replay(self.image, record, delta)
-        self.deleted_topics.update(topic.topic_id for topic in delta.deleted_topics)
+        replay(self.image, record, self._delta)
 
     def _close(self, how: str) -> list[AnyRecord]:
         if self._open is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 NO_LEADER = -1
 
@@ -20,8 +20,7 @@ class LeaderRecoveryState(IntEnum):
     RECOVERING = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRegistration:
+class PartitionRegistration(NamedTuple):
     """One partition. Broker ids throughout; `directories` runs parallel to `replicas` (empty before 3.7-IV2)."""
 
     replicas: tuple[int, ...]

@@ -236,7 +236,7 @@ def replay_clear_elr(image: MetadataImage, value: Struct, _: Delta) -> None:
     for topic in topics:
         for index, partition in topic.partitions.items():
             if partition.eligible_leader_replicas or partition.last_known_elr:
-                topic.partitions[index] = replace(partition, eligible_leader_replicas=(), last_known_elr=())
+                topic.partitions[index] = partition._replace(eligible_leader_replicas=(), last_known_elr=())
 
 
 def replay_config(image: MetadataImage, value: Struct, delta: Delta) -> None:

@@ -35,6 +35,8 @@ _SMALL_VARINTS = tuple(encode_varint(value) for value in range(_FEW))
 _MOST_BETWEEN = 10
 #: From here on a varint, folded, has more than two bytes.
 _THREE_BYTES = 1 << 14
+#: The length -1 of what is null, folded.
+_NULL = 1
 
 Headers = tuple[tuple[str, bytes | None], ...]
 #: (offset, key, value).
@@ -61,12 +63,15 @@ def encode_record(
 ) -> bytes:
     """A record of a v2 batch, its length first. Header keys are UTF-8, read and written back without loss."""
     is_near = 0 <= timestamp_delta < _FEW and 0 <= offset_delta < _FEW
-    if is_near and not headers and key is not None and value is not None:
+    if is_near and not headers and value is not None:
         sizes = _SMALL_VARINTS
-        key_size, value_size = len(key), len(value)
+        key_size, value_size = len(key or b""), len(value)
         if key_size < _FEW and value_size < _FEW - key_size - _MOST_BETWEEN:  # nearly always, where records are small
             time, place = sizes[timestamp_delta], sizes[offset_delta]
-            body = b"\0%b%b%b%b%b%b\0" % (time, place, sizes[key_size], key, sizes[value_size], value)
+            if key is None:
+                body = b"\0%b%b\x01%b%b\0" % (time, place, sizes[value_size], value)
+            else:
+                body = b"\0%b%b%b%b%b%b\0" % (time, place, sizes[key_size], key, sizes[value_size], value)
             return sizes[len(body)] + body
     parts = [b"\0", encode_varint(timestamp_delta), encode_varint(offset_delta)]
     for item in (key, value):
@@ -227,10 +232,12 @@ def decode_record(data: bytes, position: int) -> tuple[int, int, bytes | None, b
             value_size += (data[start] - 1) << 7
             start += 1
         behind = start + (value_size >> 1)
-        varints = size | offset_delta | key_size | value_size
-        # None of them longer or less than nothing; and no headers.
+        has_key = key_size != _NULL
+        varints = size | offset_delta | (key_size if has_key else 0) | value_size
+        # None of them longer, or less than nothing but for a key that is null; and no headers.
         if varints < _THREE_BYTES and not varints & 1 and behind == end - 1 and not data[behind]:
-            return time_delta, offset_delta >> 1, data[at:stop], data[start:behind], (), end
+            key = data[at:stop] if has_key else None
+            return time_delta, offset_delta >> 1, key, data[start:behind], (), end
     except (IndexError, InvalidRecord):
         pass
     return _decode_any_record(data, position)
