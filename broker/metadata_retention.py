@@ -1,10 +1,11 @@
 """When a snapshot of the metadata is written, and what goes once it is there (KIP-630).
 
 A snapshot is due after metadata.log.max.record.bytes.between.snapshots of new records, or with any new records
-metadata.log.max.snapshot.interval.ms after the last one; and after a start that had to read a lot, as each start writes
-two records a partition, and some restarts would make the next ones slow. Of the snapshots, and of the segments that
-the oldest of them makes superfluous, metadata.max.retention.bytes and metadata.max.retention.ms are kept, and always
-the newest snapshot. Files are written and removed off the loop, one snapshot at a time.
+metadata.log.max.snapshot.interval.ms after the last one. As each start and each clean stop writes a record a
+partition, a clean stop writes one if the next start would have to read a lot without; and so does a start that had to,
+since crashes went before it. Of the snapshots, and of the segments that the oldest of them makes superfluous,
+metadata.max.retention.bytes and metadata.max.retention.ms are kept, and always the newest snapshot. Files are written
+and removed off the loop, one snapshot at a time.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ from broker.offload import Offload
 from metadata.image import MetadataImage
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
+from storage.log.partition import PartitionLog
 from storage.log.retention import expired_segments, remove_segments
+from storage.log.tasks import FlushTask
 
 log = logging.getLogger(__name__)
 
 #: Some 50,000 records, half a second of a start.
 LONG_START_BYTES = 3 << 20
+#: A tenth of that. While the loop serves nobody, a snapshot costs less than to read what it stands for.
+LONG_STOP_BYTES = 300 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +86,7 @@ class MetadataRetention:
         self._running = True
         snapshot_id, data = prepared
         fs, path = self._log.partition_log.directory.fs, self._log.path
-        limits = Limits(
-            self._config.get_int("metadata.max.retention.ms"),
-            self._config.get_int("metadata.max.retention.bytes"),
-            self._log.partition_log.size_bytes,
-        )
+        limits = _limits(self._config, self._log.partition_log)
         written = self._offload(_write_and_choose, fs, path, snapshot_id, data, limits, now_ms)
         written.add_done_callback(self._finish)
 
@@ -103,9 +104,7 @@ class MetadataRetention:
         partition_log = self._log.partition_log
         try:
             oldest = written.result()
-            partition_log.raise_log_start(min(oldest.end_offset, partition_log.log_end_offset))
-            now_ms = self._now_ms()
-            paths = remove_segments(partition_log, expired_segments(partition_log, now_ms), now_ms)
+            paths = _begin_log_at(partition_log, oldest, self._now_ms())
         except OSError as error:
             log.warning("No snapshot of the metadata was written: %s", error)
             partition_log.directory.fail(error)
@@ -113,6 +112,36 @@ class MetadataRetention:
         log.info("Wrote a snapshot of the metadata; the log is kept from offset %d on", oldest.end_offset)
         if paths:
             self._offload(_remove, partition_log.directory.fs, paths)
+
+
+def write_last_snapshot(metadata_log: MetadataLog, image: MetadataImage, config: BrokerConfig, now_ms: int) -> None:
+    """At a clean stop, if the next start would have to read a lot without. LogOffline, OSError."""
+    if metadata_log.bytes_since_snapshot < LONG_STOP_BYTES:
+        return
+    partition_log = metadata_log.partition_log
+    forced = FlushTask(partition_log, now_ms, with_active=True)  # it may not stand for what a power loss takes
+    forced.run()
+    forced.apply()
+    forced.check()
+    prepared = metadata_log.prepare_snapshot(image, now_ms)
+    assert prepared is not None
+    fs = partition_log.directory.fs
+    oldest = _write_and_choose(fs, metadata_log.path, *prepared, _limits(config, partition_log), now_ms)
+    _remove(fs, _begin_log_at(partition_log, oldest, now_ms))
+
+
+def _limits(config: BrokerConfig, partition_log: PartitionLog) -> Limits:
+    return Limits(
+        config.get_int("metadata.max.retention.ms"),
+        config.get_int("metadata.max.retention.bytes"),
+        partition_log.size_bytes,
+    )
+
+
+def _begin_log_at(partition_log: PartitionLog, oldest: SnapshotId, now_ms: int) -> list[str]:
+    """Take out of the log what the oldest snapshot stands for, as far as segments go: the files to be removed."""
+    partition_log.raise_log_start(min(oldest.end_offset, partition_log.log_end_offset))
+    return remove_segments(partition_log, expired_segments(partition_log, now_ms), now_ms)
 
 
 def _write_and_choose(

@@ -22,6 +22,7 @@ from broker.cores.placement import OWNER, worker_of
 from broker.formatting import METADATA_LOG, NodeData, formatted_with, id_text, inspect, make_ready
 from broker.ids import random_id
 from broker.metadata_log import TOPIC, TOPIC_ID, MetadataLog
+from broker.metadata_retention import write_last_snapshot
 from broker.metadata_snapshot import snapshots_in
 from broker.missing import Missing, check_unformatted, find_missing, leave_out_unusable, settle
 from metadata import lifecycle
@@ -69,7 +70,7 @@ class Node:
         self.image = image
         self.missing = missing
         self.deleted_topics = deleted_topics
-        self._node_id = config.node_id
+        self._config = config
         #: The epoch of this start's registration.
         self.broker_epoch = image.brokers[config.node_id].broker_epoch
 
@@ -77,13 +78,18 @@ class Node:
         """Leave the cluster in order: all on the disk, and all directories that work marked as clean, unless not."""
         metadata = self.metadata_log.partition_log
         if metadata.directory.is_online:
-            records = lifecycle.leave(self.image, self._node_id)
-            with suppress(LogOffline):  # its directory has just failed, which is told there
-                if records:
-                    self.metadata_log.append(records, now_ms)
-                    replay_all(self.image, records)
+            metadata.directory.attempt(lambda: self._leave(now_ms))
         self.logs.close(now_ms, broker_epoch=self.broker_epoch, others=[metadata], mark_clean=mark_clean)
         metadata.directory.unlock()
+
+    def _leave(self, now_ms: int) -> None:
+        """OSError."""
+        records = lifecycle.leave(self.image, self._config.node_id)
+        with suppress(LogOffline):  # its directory has just failed, which is told there
+            if records:
+                self.metadata_log.append(records, now_ms)
+                replay_all(self.image, records)
+            write_last_snapshot(self.metadata_log, self.image, self._config, now_ms)
 
 
 def open_node(

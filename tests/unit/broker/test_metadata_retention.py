@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ import pytest
 from broker.config import load
 from broker.deferred import Deferred
 from broker.metadata_retention import MetadataRetention
+from broker.metadata_snapshot import snapshots_in
 from broker.node import Node, open_node
 from metadata.framing import new_record
 from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import ConfigRecord
+from storage.fs import LOCAL, FileSystem
+from tests.support.failing_fs import FailingFileSystem
 
 
 def inline(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
@@ -25,12 +29,12 @@ def inline(function: Callable[..., Any], *args: Any) -> Deferred[Any]:
 class Harness:
     """A node in a directory, and a clock that the test turns."""
 
-    def __init__(self, directory: Path, **overrides: str) -> None:
+    def __init__(self, directory: Path, fs: FileSystem = LOCAL, **overrides: str) -> None:
         keys = {"node.id": "1", "log.dirs": str(directory), "listeners": "PLAINTEXT://127.0.0.1:9092"}
         config = load(None, overrides=keys | {key.replace("_", "."): value for key, value in overrides.items()})
         self.now_ms = 1_000_000
         self.directory = directory / "__cluster_metadata-0"
-        self.node: Node = open_node(config, self.now_ms)
+        self.node: Node = open_node(config, self.now_ms, fs=fs)
         self.retention = MetadataRetention(
             self.node.metadata_log,
             self.node.image,
@@ -62,7 +66,7 @@ class Harness:
 def make(tmp_path: Path) -> Iterator[Callable[..., Harness]]:
     made: list[Harness] = []
 
-    def make(**overrides: str) -> Harness:
+    def make(**overrides: Any) -> Harness:
         made.append(Harness(tmp_path, **overrides))
         return made[-1]
 
@@ -168,3 +172,64 @@ def test_snapshot_after_a_start_that_had_to_read_a_lot(make, monkeypatch: pytest
     last = make()
     last.retention.check()
     assert len(last.snapshots()) == 1
+
+
+def test_stop_after_which_a_start_would_have_to_read_a_lot(make, monkeypatch: pytest.MonkeyPatch):
+    """A snapshot stands for all of the log then, the stop's own records too; none where there is little to read."""
+    monkeypatch.setattr("broker.metadata_retention.LONG_STOP_BYTES", 5000)
+    harness = make(metadata_max_retention_bytes="1")
+    for _ in range(100):
+        harness.write()
+    harness.node.close(harness.now_ms)
+    [snapshot] = snapshots_in(LOCAL, str(harness.directory))
+    end_offset = harness.node.metadata_log.end_offset
+    again = make()
+    again.node.close(again.now_ms)
+
+    assert snapshot.end_offset == end_offset
+    assert harness.node.image.brokers[1].fenced
+    assert again.node.metadata_log.bytes_since_snapshot < 5000
+    assert again.node.image.configs == harness.node.image.configs
+    assert snapshots_in(LOCAL, str(harness.directory)) == [snapshot]
+
+
+def test_snapshot_of_a_stop_stands_for_nothing_that_a_power_loss_takes(make, monkeypatch: pytest.MonkeyPatch):
+    """The log is forced to the disk before the snapshot has its name."""
+    monkeypatch.setattr("broker.metadata_retention.LONG_STOP_BYTES", 1)
+    steps: list[str] = []
+
+    class Watched(FileSystem):
+        def sync(self, handle: int) -> None:
+            steps.append("sync")
+            super().sync(handle)
+
+        def rename(self, old: str, new: str) -> None:
+            steps.append(Path(new).suffix)
+            super().rename(old, new)
+
+    harness = make(fs=Watched())
+    harness.write()
+    steps.clear()
+    harness.node.close(harness.now_ms)
+
+    assert "sync" in steps[: steps.index(".checkpoint")]
+
+
+def test_disk_that_fails_at_the_snapshot_of_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """At whichever call before that is there: the stop is not clean, and the next start finds everything."""
+    monkeypatch.setattr("broker.metadata_retention.LONG_STOP_BYTES", 1)
+    for fail_at in count(1):
+        directory = tmp_path / str(fail_at)
+        directory.mkdir()
+        fs = FailingFileSystem(broken=True)
+        harness = Harness(directory, fs)
+        harness.write()
+        fs.fail_at = len(fs.calls) + fail_at
+        harness.node.close(harness.now_ms)
+        if harness.snapshots():
+            break
+        assert not (directory / ".kafka_cleanshutdown").exists()
+        again = Harness(directory)
+        assert again.node.image.configs == harness.node.image.configs
+        again.node.close(again.now_ms)
+    assert fail_at > 5
