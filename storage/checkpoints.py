@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
@@ -169,13 +170,19 @@ def read_topic_id(fs: FileSystem, directory: str) -> bytes | None:
     OSError: for want of a descriptor nobody knows.
     """
     try:
-        text = fs.read_file(f"{directory}/{PARTITION_METADATA}", _TINY_BYTES).decode()
-        values = dict(line.split(": ", 1) for line in text.splitlines())
-        topic_id = base64.urlsafe_b64decode(values["topic_id"] + "==")
+        data = fs.read_file(f"{directory}/{PARTITION_METADATA}", _TINY_BYTES)
     except OSError as error:
         if error.errno in OUT_OF_DESCRIPTORS:
             raise
         return None
+    return _parse_topic_id(data)
+
+
+@lru_cache(maxsize=100)  # the partitions of a topic have the same, and a start reads thousands
+def _parse_topic_id(data: bytes) -> bytes | None:
+    try:
+        values = dict(line.split(": ", 1) for line in data.decode().splitlines())
+        topic_id = base64.urlsafe_b64decode(values["topic_id"] + "==")
     except (ValueError, KeyError):
         return None
     return topic_id if len(topic_id) == 16 else None
