@@ -18,6 +18,7 @@ from broker.deferred import Deferred
 from metadata.create_topics import NewTopicResult
 from metadata.image import MetadataImage, ResourceType, TopicImage
 from metadata.replay import Delta
+from storage.log_config import LogConfig
 
 if TYPE_CHECKING:
     from broker.partitions import Partitions
@@ -123,8 +124,9 @@ class Hosting(ABC):
     def host_all(self) -> None:
         """Host what the metadata has for this broker: at the start, before any client."""
         for topic in self.image.topics_by_name.values():
+            config = self._log_config(topic)
             for index in topic.partitions:
-                self._host(topic, index, is_new=False)
+                self._host(topic, index, config, is_new=False)
         self._record_placements()
 
     def _carry_out(self, delta: Delta) -> None:
@@ -158,7 +160,7 @@ class Hosting(ABC):
             if topic is None:
                 continue
             try:
-                self._host(topic, index, is_new=True)
+                self._host(topic, index, self._log_config(topic), is_new=True)
             except Exception:  # the others, and who waits for them, are not to wait for ever
                 log.exception("Partition %s-%d cannot be hosted", topic.name, index)
         if self._unhosted:
@@ -169,7 +171,10 @@ class Hosting(ABC):
         for deferred in waiting:
             deferred.resolve(None)
 
-    def _host(self, topic: TopicImage, index: int, *, is_new: bool) -> None:
+    def _log_config(self, topic: TopicImage) -> LogConfig:
+        return self._config.log_config(self.image.topic_config(topic.name))
+
+    def _host(self, topic: TopicImage, index: int, config: LogConfig, *, is_new: bool) -> None:
         """Host a partition if its replica is here. It is offline if its disk does not work."""
         registration = topic.partitions[index]
         node_id = self._config.node_id
@@ -183,7 +188,7 @@ class Hosting(ABC):
             topic.name,
             topic.topic_id,
             index,
-            self._config.log_config(self.image.topic_config(topic.name)),
+            config,
             leader_epoch=registration.leader_epoch,
             replicas=registration.replicas,
             isr=registration.isr,
@@ -216,8 +221,8 @@ class Hosting(ABC):
 
     def _apply_config(self, resource_type: int, name: str) -> None:
         if resource_type == ResourceType.TOPIC:
-            if name in self.image.topics_by_name:
-                self._refresh_topic(name)
+            if (topic := self.image.topic(name)) is not None:
+                self._refresh(topic)
         elif resource_type == ResourceType.BROKER and name in ("", str(self._config.node_id)):
             self.apply_broker_config()
 
@@ -230,8 +235,8 @@ class Hosting(ABC):
 
     def refresh_topics(self) -> None:
         """Give all topics their configuration anew: the broker's, from which they take defaults, has changed."""
-        for name in self.image.topics_by_name:
-            self._refresh_topic(name)
+        for topic in self.image.topics_by_name.values():
+            self._refresh(topic)
 
-    def _refresh_topic(self, name: str) -> None:
-        self._partitions.update_config(name, self._config.log_config(self.image.topic_config(name)))
+    def _refresh(self, topic: TopicImage) -> None:
+        self._partitions.update_config(topic.name, self._log_config(topic))
