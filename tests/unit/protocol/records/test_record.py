@@ -78,6 +78,13 @@ def test_record_is_the_same_by_the_short_way(before, offset_delta, time_delta, k
     assert decode_record(data, len(before)) == expected == _decode_any_record(data, len(before))
 
 
+def test_record_without_a_key_goes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As all of the metadata log do."""
+    monkeypatch.setattr("protocol.records.record._decode_any_record", None)
+    record = encode_record(1, 2, None, b"v")
+    assert decode_record(record, 0) == (2, 1, None, b"v", (), len(record))
+
+
 @settings(max_examples=scaled(500))
 @given(st.binary(max_size=12), st.integers(0, 11), st.integers(0, 255))
 def test_bytes_that_may_be_a_record_are_the_same_by_the_short_way(rest: bytes, at: int, byte: int) -> None:
