@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker.config import BrokerConfig, ConfigError
-from broker.deferred import Deferred, gather
+from broker.deferred import Deferred, after, gather
 from broker.group_sync import GroupSync
 from broker.hosting import Hosting
 from broker.ids import random_id
@@ -231,7 +231,7 @@ class Controller(Hosting):
         ]
         created = self.create_topics(missing)
         created.add_done_callback(_log_automatic)
-        return self.sync_now().then(lambda _: created.result())
+        return after(self.sync_now(), lambda: created)
 
     def allocate_producer_ids(self, count: int) -> Deferred[int]:
         """Put a block of producer ids aside. Resolves to the first of them."""

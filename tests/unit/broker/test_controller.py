@@ -185,6 +185,18 @@ def test_declared_topics_are_made_and_never_altered():
     assert len(harness.log.batches) == 2
 
 
+def test_declared_topics_of_many_partitions_are_waited_for():
+    """They are hosted some in a turn, which may take longer than the disk does."""
+    turns: list = []
+    declared = {"pybroker.topics": f"many:{HOSTED_A_TURN + 1}"}
+    harness = ControllerHarness(declared, call_soon=turns.append)
+    made = harness.controller.create_declared_topics()
+    assert not made.done
+    turns.pop()()
+
+    assert [each.name for each in made.result()] == ["many"]
+
+
 def test_new_partitions_are_told(harness: ControllerHarness, caplog: pytest.LogCaptureFixture):
     """In a line a topic."""
     caplog.set_level("INFO", "broker.controller")
