@@ -27,6 +27,8 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker dump-log --files FILE,... [...]            print what is in files of a log directory
        pybroker format -c CONFIG [-t CLUSTER_ID] [...]     make log directories ready (else done at the first start)
        pybroker verify DIR... [--deep] [--repair] [...]    check (and repair) the log directories of a stopped broker
+       pybroker config print|explain|validate [...]        what a configuration comes to, and what keys mean
+       pybroker doctor [CONFIG] [--json]                   is this machine ready for a broker, and what is to be done
        pybroker random-uuid                                print an id for a cluster
        pybroker --version
 """
@@ -34,6 +36,8 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
 
 #: Commands on the files of a broker that is not running (or that are only read), and the modules that do them.
 OFFLINE = {
+    "config": "offline.config",
+    "doctor": "offline.doctor",
     "dump-log": "offline.dump_log",
     "format": "offline.format",
     "random-uuid": "offline.random_uuid",
