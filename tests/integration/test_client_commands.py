@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -121,6 +122,21 @@ def test_consume_from_wherever_one_likes(sh: Shell, broker: Broker) -> None:
     assert read("--from", "-5m") == []
     assert read() == []
     assert read("--from-beginning", "--partition", "0", "--max-messages", "2") == ["0:0=a0", "0:1=a1"]
+
+
+def test_consume_ends_behind_a_transaction(sh: Shell, broker: Broker) -> None:
+    """A marker is the last that stands in the partition, and no record; one that is aborted is left out if wanted."""
+    broker.create_topic("settled")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "settled"})
+    producer.init_transactions(60)
+    for value, finish in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce("settled", value)
+        assert producer.flush(60) == 0
+        finish(60)
+    whole = ("consume", "settled", "--from-beginning", "--until-end")
+    assert sh.good(*whole).out == "kept\ndropped\n"
+    assert sh.good(*whole, "--isolation-level", "read_committed").out == "kept\n"
 
 
 def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
@@ -301,14 +317,35 @@ def test_no_broker(sh: Shell, line: str) -> None:
     assert done == Done(1, "", f"pybroker {command}: {address}: Connect to ipv4#{address} failed: Connection refused\n")
 
 
+def consuming(broker: Broker, *options: str, stdout: int) -> subprocess.Popen[str]:
+    """The command as a process."""
+    words = ["consume", *options, "--from-beginning", "--bootstrap-server", broker.bootstrap_servers]
+    command = [sys.executable, "-m", "pybroker", *words]
+    return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_consume_goes_on_until_it_is_told(broker: Broker, number: signal.Signals) -> None:
+    """That is no mistake."""
+    topic = f"going-{number.name.lower()}"
+    broker.create_topic(topic)
+    write(broker, topic, (0, "first", 1000))
+    with consuming(broker, topic, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        write(broker, topic, (0, "second", 1000))
+        assert process.stdout.readline() == "second\n"
+        process.send_signal(number)
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
+
+
 def test_nobody_reads_on(broker: Broker) -> None:
     """As with `| head`: no traceback, and nothing is told."""
     broker.create_topic("long")
     write(broker, "long", *((0, "x" * 1000, 1000) for _ in range(300)))
-    options = ["--from-beginning", "--until-end", "--bootstrap-server", broker.bootstrap_servers]
-    command = [sys.executable, "-m", "pybroker", "consume", "long", *options]
     reading, writing = os.pipe()
-    with subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, text=True) as process:
+    with consuming(broker, "long", "--until-end", stdout=writing) as process:
         os.close(writing)
         assert os.read(reading, 100)
         os.close(reading)
