@@ -1,0 +1,118 @@
+"""What lies in a query's checkpoint: how far it has come, and whose it is.
+
+Spark's files are read, never written: `offsets/N` is where batch N ends, `commits/N` is there once it is done. Beside
+them lies a file of ours that says for which query the checkpoint was made. Only local folders are looked into.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+_IDENTITY = "pybroker.json"
+
+# topic -> partition -> offset that is read next
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+class CheckpointError(Exception):
+    """The checkpoint is another query's, or its files are none of Spark's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a query has come."""
+
+    batch: int | None = None  # the last that is done; None before the first is
+    offsets: Offsets = field(default_factory=dict)  # where that one ended
+    watermark_ms: int = 0
+    running: int | None = None  # a batch that was planned and is not done
+
+
+def local(location: str) -> Path | None:
+    """Return a checkpoint's folder, or None for one that is not of the local file system."""
+    parts = urlsplit(location)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path))
+    return None if parts.scheme else Path(location)
+
+
+def progress(folder: Path) -> Progress:
+    """Read how far a query has come.
+
+    Errors: CheckpointError for files that are not Spark's; OSError.
+    """
+    planned, done = _batches(folder / "offsets"), _batches(folder / "commits")
+    last = max((number for number in done if number in planned), default=None)
+    running = max(planned, default=None)
+    if running is not None and last is not None and running <= last:
+        running = None
+    if last is None:
+        return Progress(running=running)
+    metadata, offsets = _read_offsets(planned[last])
+    return Progress(last, offsets, metadata.get("batchWatermarkMs", 0), running)
+
+
+def claim(folder: Path, identity: Mapping[str, str]) -> None:
+    """Make the checkpoint this query's, if it is not another's.
+
+    Errors: CheckpointError with what differs; OSError.
+    """
+    written = folder / _IDENTITY
+    check(folder, identity)
+    if not written.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        scratch = folder / f".{_IDENTITY}"
+        scratch.write_text(json.dumps(identity, indent=1) + "\n", encoding="utf-8")
+        scratch.rename(written)
+
+
+def check(folder: Path, identity: Mapping[str, str]) -> None:
+    """See whether the checkpoint is this query's, or nobody's yet.
+
+    Errors: CheckpointError with what differs; OSError.
+    """
+    written = folder / _IDENTITY
+    if not written.is_file():
+        if (folder / "offsets").exists():
+            raise CheckpointError(f"the checkpoint {folder} was made by something else: {_REMEDY}")
+        return
+    try:
+        found = json.loads(written.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise CheckpointError(f"{written} is damaged: {error}") from error
+    for name, value in identity.items():
+        if found.get(name) != value:
+            change = f"{name} was {found.get(name)!r}, is {value!r}"
+            raise CheckpointError(f"the checkpoint {folder} is of another specification: {change}: {_REMEDY}")
+
+
+_REMEDY = "take another name or checkpoint_root, or remove the folder to begin anew"
+
+
+def _batches(folder: Path) -> dict[int, Path]:
+    if not folder.is_dir():
+        return {}
+    return {int(file.name): file for file in folder.iterdir() if file.name.isdecimal()}
+
+
+def _read_offsets(file: Path) -> tuple[Mapping[str, Any], Offsets]:
+    """Read a file of Spark's offset log: a version, the batch's metadata, then a line for each source."""
+    version, *lines = file.read_text(encoding="utf-8").splitlines() or [""]
+    if version != "v1" or not lines:
+        raise CheckpointError(f"{file}: version {version!r} of Spark's offset log is not known")
+    try:
+        metadata, *sources = (json.loads(line) for line in lines if line not in ("-", ""))
+        return metadata, dict(_partitions(sources))
+    except (ValueError, AttributeError) as error:
+        raise CheckpointError(f"{file} is none of Spark's: {error}") from error
+
+
+def _partitions(sources: list[Mapping[str, Mapping[str, int]]]) -> Iterator[tuple[str, Mapping[int, int]]]:
+    for source in sources:
+        for topic, partitions in source.items():
+            yield topic, {int(partition): offset for partition, offset in partitions.items()}

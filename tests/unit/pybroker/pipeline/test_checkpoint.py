@@ -1,0 +1,81 @@
+"""Checkpoints: how far a query has come, and whose they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pybroker.pipeline import checkpoint
+from pybroker.pipeline.checkpoint import CheckpointError, Progress
+
+IDENTITY = {"query": "q", "source": "s ['t']", "sink": "parquet rows"}
+
+
+def batch(folder: Path, number: int, *sources: object, done: bool = True, watermark_ms: int = 0) -> None:
+    """Write what Spark writes of a batch; a source is its offsets, or None for one that was not read."""
+    lines = ["v1", json.dumps({"batchWatermarkMs": watermark_ms, "batchTimestampMs": 1, "conf": {}})]
+    lines += ["-" if source is None else json.dumps(source) for source in sources]
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "offsets" / str(number)).write_text("\n".join(lines))
+    (folder / "offsets" / f".{number}.crc").write_bytes(b"crc")
+    if done:
+        (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+
+def test_nothing_is_there_yet(tmp_path: Path) -> None:
+    """A folder that is not there, and one whose first batch has only begun."""
+    assert checkpoint.progress(tmp_path / "q") == Progress()
+
+    batch(tmp_path, 0, {"t": {"0": 5}}, done=False)
+    assert checkpoint.progress(tmp_path) == Progress(running=0)
+
+
+def test_last_batch_that_is_done_counts(tmp_path: Path) -> None:
+    """Its offsets, of all sources; the one after it is running."""
+    batch(tmp_path, 8, {"t": {"0": 5, "1": 6}})
+    batch(tmp_path, 9, {"t": {"0": 10, "1": 6}}, None, {"u": {"0": 1}}, watermark_ms=7)
+    batch(tmp_path, 10, {"t": {"0": 11, "1": 6}}, done=False)
+
+    assert checkpoint.progress(tmp_path) == Progress(9, {"t": {0: 10, 1: 6}, "u": {0: 1}}, 7, running=10)
+
+
+@pytest.mark.parametrize("content", ["v7\n{}", "", "v1\n{\n", 'v1\n{}\n["no offsets"]'])
+def test_files_of_something_else_are_refused(tmp_path: Path, content: str) -> None:
+    """With the name of the file."""
+    batch(tmp_path, 0, {"t": {"0": 1}})
+    (tmp_path / "offsets" / "0").write_text(content)
+
+    with pytest.raises(CheckpointError, match=r"offsets/0"):
+        checkpoint.progress(tmp_path)
+
+
+def test_checkpoint_is_for_one_query(tmp_path: Path) -> None:
+    """Its own finds it again, another is told what differs."""
+    folder = tmp_path / "root" / "q"
+    checkpoint.claim(folder, IDENTITY)
+    checkpoint.claim(folder, IDENTITY)
+
+    with pytest.raises(CheckpointError, match=r"sink was 'parquet rows', is 'kafka t'"):
+        checkpoint.check(folder, IDENTITY | {"sink": "kafka t"})
+    assert json.loads((folder / "pybroker.json").read_text()) == IDENTITY
+
+
+def test_checkpoint_of_another_program_is_not_taken_over(tmp_path: Path) -> None:
+    """One with batches, and without our file; nor one whose file is damaged."""
+    batch(tmp_path, 0, {"t": {"0": 1}})
+    with pytest.raises(CheckpointError, match="was made by something else"):
+        checkpoint.claim(tmp_path, IDENTITY)
+
+    (tmp_path / "pybroker.json").write_text("{")
+    with pytest.raises(CheckpointError, match="is damaged"):
+        checkpoint.claim(tmp_path, IDENTITY)
+
+
+def test_only_local_folders_are_looked_into() -> None:
+    """A path, or file:; what Spark reaches elsewhere is not ours to read."""
+    assert checkpoint.local("/a/b") == checkpoint.local("file:///a/b") == Path("/a/b")
+    assert checkpoint.local("file:/a%20b") == Path("/a b")
+    assert checkpoint.local("s3a://bucket/b") is None
