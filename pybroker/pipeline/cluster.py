@@ -1,0 +1,84 @@
+"""The broker, asked without Spark: which topics there are, and where their partitions end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from pybroker.pipeline.spec import Kafka
+
+_TIMEOUT_S = 10
+
+# What the Java client calls otherwise than librdkafka; of these files librdkafka reads PEM
+_RENAMED = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+}
+_SAME = ("security.protocol", "sasl.mechanism", "ssl.key.password", "ssl.endpoint.identification.algorithm")
+
+_LOGIN = re.compile(r'(username|password)="([^"]*)"')
+
+
+class ClusterError(Exception):
+    """The broker does not answer, or refuses."""
+
+
+def client_properties(kafka: Kafka) -> dict[str, str]:
+    """Return librdkafka's properties for what the specification says in those of the Java client.
+
+    What only concerns how Spark reads and writes is left out.
+    """
+    properties = {"bootstrap.servers": kafka.bootstrap}
+    for name, value in kafka.options.items():
+        if name in _SAME or name.startswith("socket."):
+            properties[name] = value or "none"
+        elif name in _RENAMED:
+            properties[_RENAMED[name]] = value
+        elif name == "sasl.jaas.config":
+            properties |= {f"sasl.{word}": said for word, said in _LOGIN.findall(value)}
+    return properties
+
+
+class Cluster:
+    """A client of the broker. Errors of all methods: ClusterError."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._where = kafka.bootstrap
+        try:
+            self._client = AdminClient({**client_properties(kafka), "log_level": 0})
+        except KafkaException as error:
+            raise self._failed(error) from error
+
+    def partitions(self) -> dict[str, list[int]]:
+        """Return all topics and their partitions."""
+        try:
+            topics = self._client.list_topics(timeout=_TIMEOUT_S).topics
+        except KafkaException as error:
+            raise self._failed(error) from error
+        return {name: sorted(topic.partitions) for name, topic in topics.items()}
+
+    def ends(self, partitions: Iterable[tuple[str, int]], *, committed: bool) -> Mapping[tuple[str, int], int]:
+        """Return the offset that partitions end at.
+
+        `committed`: where records of open transactions begin, if there are any.
+        """
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        wanted = {TopicPartition(*one): OffsetSpec.latest() for one in partitions}  # type: ignore[no-untyped-call]
+        if not wanted:
+            return {}
+        answers = self._client.list_offsets(wanted, isolation_level=level, request_timeout=_TIMEOUT_S)
+        ends = {}
+        for asked, answer in answers.items():
+            try:
+                ends[asked.topic, asked.partition] = answer.result().offset
+            except KafkaException as error:
+                raise self._failed(error) from error
+        return ends
+
+    def _failed(self, error: KafkaException) -> ClusterError:
+        return ClusterError(f"the broker {self._where}: {error.args[0].str()}")
