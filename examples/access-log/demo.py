@@ -84,7 +84,7 @@ def run(folder: Path, log: Path) -> bool:
     try:
         lines = write(environ["BOOTSTRAP"], log)
         print(f"{lines} lines of {log} are in the topic {TOPIC}; Spark takes over", flush=True)
-        command = [sys.executable, "-m", "pybroker", "pipeline", str(HERE / "pipeline.yaml")]
+        command = [sys.executable, "-m", "pybroker", "pipeline", "run", str(HERE / "pipeline.yaml")]
         subprocess.run(command, env={**os.environ, **environ}, check=True)
         return show(environ, lines)
     finally:

@@ -1,114 +1,198 @@
-"""`pybroker pipeline SPEC.yaml`: run a specification's streams on Spark until they end, or until SIGTERM or SIGINT.
+"""`pybroker pipeline VERB FILE`: data pipelines on Spark, from the specification in a YAML file.
 
-Exit codes: 0 when all has ended or was told to; 1 when a stream failed, or Java, Spark or its jars are not there; 2 for
-a specification that is not right.
+Exit codes: 0 when all has ended or was told to; 1 when a stream failed, or the broker, Java, Spark or its jars are not
+there; 2 for a command line or a specification that is not right.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybroker.cli.parser import OneLineParser
+from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.jars import JarsUnavailableError
 from pybroker.pipeline.java import JavaNotFoundError
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
-_POLL_S = 0.5
+
+class PipelineError(Exception):
+    """A pipeline cannot run, or has failed; nothing is wrong with its file."""
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    parser = OneLineParser(prog="pybroker pipeline", description="Run a data pipeline on Spark.")
-    parser.add_argument("spec", type=Path, help="the specification, a YAML file")
-    parser.add_argument(
-        "--once", action="store_true", help="read what is there now, whatever the triggers say, and end"
-    )
-    parser.add_argument("--check", action="store_true", help="check the specification and end")
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
+    act: Callable[[argparse.Namespace], int] = options.act
     try:
-        pipeline = load(options.spec, os.environ)
-    except (SpecError, OSError) as error:
-        return _refuse(f"{options.spec}: {error.strerror if isinstance(error, OSError) else error}", 2)
-    if options.check:
-        sources, streams = _count(len(pipeline.sources), "source"), _count(len(pipeline.streams), "stream")
-        print(f"{options.spec}: nothing is wrong: {sources}, {streams}")
-        return 0
-    if find_spec("pyspark") is None:
-        return _refuse("a pipeline needs Spark: pip install '.[pipeline]' in the folder of pybroker's sources", 1)
-    try:
-        return _run(pipeline, once=options.once)
+        return act(options)
     except SpecError as error:
         return _refuse(f"{options.spec}: {error}", 2)
-    except (JavaNotFoundError, JarsUnavailableError) as error:
+    except (PipelineError, CheckpointError, JavaNotFoundError, JarsUnavailableError) as error:
         return _refuse(str(error), 1)
 
 
-def _run(pipeline: Pipeline, *, once: bool) -> int:
-    from pyspark.errors import PySparkException, StreamingQueryException
+def _parser() -> OneLineParser:
+    parser = OneLineParser(prog="pybroker pipeline", description="Data pipelines on Spark.")
+    verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=OneLineParser)
 
-    from pybroker.pipeline.session import open_session
-    from pybroker.pipeline.streams import start
+    def verb(name: str, act: Callable[[argparse.Namespace], int], help: str) -> OneLineParser:
+        one = verbs.add_parser(name, help=help, description=f"{help[0].upper()}{help[1:]}.")
+        one.add_argument("spec", type=Path, metavar="FILE", help="the specification, a YAML file")
+        one.set_defaults(act=act)
+        return one
 
-    stopping: list[int] = []
-    spark = open_session(pipeline)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda received, _: stopping.append(received))
-    try:
-        queries = start(spark, pipeline, once=once)
-        _tell(f"{pipeline.name}: {', '.join(str(query.name) for query in queries)} started")
-        _follow(queries, stopping)
-        for query in queries:
-            if (failure := query.exception()) is not None:
-                return _refuse(f"{query.name}: {failure}", 1)
-    except (PySparkException, StreamingQueryException) as error:
-        return _refuse(str(error), 1)
-    finally:
-        for query in spark.streams.active:
-            query.stop()
-        spark.stop()
+    run = verb("run", _run, "run its streams until they end, or until SIGTERM")
+    run.add_argument("--once", action="store_true", help="read what is there now, whatever the triggers say, and end")
+    run.add_argument("--metrics", type=Path, metavar="FILE", help="keep metrics there, in Prometheus' text format")
+    for one in (
+        verb("check", _check, "analyse it and its SQL; nothing is started, no data touched"),
+        verb("explain", _explain, "print Spark's plan of each stream"),
+    ):
+        one.add_argument("--offline", action="store_true", help="do not ask the broker whether topics are there")
+    status = verb("status", _status, "tell how far each stream has come, and what is still before it")
+    status.add_argument("--json", action="store_true", help="one JSON object a stream")
+    verb("init", _init, "write a specification to begin with")
+    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    pipeline = _load(options.spec)
+    _prepare(pipeline, ask_broker=True)
+    from pybroker.pipeline.plan import plan
+    from pybroker.pipeline.preflight import claim_checkpoints
+    from pybroker.pipeline.progress import Reporter
+    from pybroker.pipeline.supervisor import Supervisor, Watched
+
+    reporter = Reporter(options.metrics)
+    supervisor = Supervisor(reporter, pipeline.restart)
+    _stop_on_signals(supervisor.stop)
+    with _spark(pipeline) as spark:
+        _stop_on_signals(supervisor.stop)  # Spark has put its own handler of SIGINT there
+        planned = plan(spark, pipeline)
+        claim_checkpoints(pipeline)
+        watched = [Watched(one.query.name, partial(one.start, once=options.once)) for one in planned]
+        reporter.tell(f"{pipeline.name}: {', '.join(one.name for one in watched)} started")
+        failure = supervisor.run(watched)
+        reporter.close()
+    if failure is not None:
+        raise PipelineError(failure)
     return 0
 
 
-def _follow(queries: Sequence[StreamingQuery], stopping: Sequence[int]) -> None:
-    """Tell of each batch, until all queries have ended, one has failed, or a signal came."""
-    told: dict[str, int] = {}
-    ended = False
-    while not ended:
-        ended = bool(stopping) or not any(query.isActive for query in queries)
-        ended = ended or any(query.exception() is not None for query in queries)
-        for query in queries:
-            for progress in query.recentProgress:
-                if progress["batchId"] > told.get(query.id, -1):
-                    told[query.id] = progress["batchId"]
-                    _tell(f"{query.name}: {_summary(progress)}")
-        if not ended:
-            time.sleep(_POLL_S)
+def _check(options: argparse.Namespace) -> int:
+    pipeline = _load(options.spec)
+    _prepare(pipeline, ask_broker=not options.offline)
+    from pybroker.pipeline.plan import plan
+
+    with _spark(pipeline) as spark:
+        plan(spark, pipeline)
+    sources, streams = _count(len(pipeline.sources), "source"), _count(len(pipeline.streams), "stream")
+    print(f"{options.spec}: nothing is wrong: {sources}, {streams}")
+    return 0
 
 
-def _summary(progress: Mapping[str, Any]) -> str:
-    """Return one line about a batch, from the progress that Spark reports."""
-    batch, rows = progress["batchId"], progress["numInputRows"]
-    counted = progress["observedMetrics"].get("source")
-    unparsed = f", {counted['unparsed']} of them could not be parsed" if counted and counted["unparsed"] else ""
-    return f"batch {batch}: {rows} records{unparsed}"
+def _explain(options: argparse.Namespace) -> int:
+    pipeline = _load(options.spec)
+    _prepare(pipeline, ask_broker=not options.offline)
+    from pybroker.pipeline.plan import plan
+
+    with _spark(pipeline) as spark:
+        for one in plan(spark, pipeline):
+            query = one.query
+            print(f"{query.name}: {query.source_name} -> {query.sink.place()}, checkpoint {query.checkpoint}")
+            one.rows.explain(mode="formatted")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    pipeline = _load(options.spec)
+    _need("confluent_kafka")
+    from pybroker.pipeline.status import statuses
+
+    found, complaint = statuses(pipeline)
+    for status in found:
+        print(json.dumps(status.as_json()) if options.json else "\n".join(status.lines()))
+    if complaint is not None:
+        raise PipelineError(complaint)
+    return 0
+
+
+def _init(options: argparse.Namespace) -> int:
+    from pybroker.pipeline.template import template
+
+    try:
+        with options.spec.open("x", encoding="utf-8") as file:
+            file.write(template())
+    except OSError as error:
+        raise PipelineError(f"{options.spec}: {error.strerror}") from error
+    print(f"{options.spec} is written: change it, then: pybroker pipeline check {options.spec}")
+    return 0
+
+
+def _load(spec: Path) -> Pipeline:
+    try:
+        return load(spec, os.environ)
+    except OSError as error:
+        raise SpecError("", error.strerror or str(error)) from error
+
+
+def _prepare(pipeline: Pipeline, *, ask_broker: bool) -> None:
+    """See to all that can be known before Spark is started."""
+    _need("pyspark")
+    from pybroker.pipeline.preflight import check_folders, check_topics
+
+    check_folders(pipeline)
+    if ask_broker:
+        _need("confluent_kafka")
+        from pybroker.pipeline.cluster import Cluster, ClusterError
+
+        try:
+            check_topics(pipeline, Cluster(pipeline.kafka))
+        except ClusterError as error:
+            raise PipelineError(str(error)) from error
+
+
+def _need(package: str) -> None:
+    if find_spec(package) is None:
+        raise PipelineError(f"{package} is needed: pip install '.[pipeline]' in the folder of pybroker's sources")
+
+
+@contextmanager
+def _spark(pipeline: Pipeline) -> Iterator[SparkSession]:
+    """Spark, for as long as the context; what it complains of is a PipelineError."""
+    from pyspark.errors import PySparkException
+
+    from pybroker.pipeline.session import open_session
+
+    spark = open_session(pipeline)
+    try:
+        yield spark
+    except PySparkException as error:
+        raise PipelineError(str(error).strip().partition("\n")[0]) from error
+    finally:
+        spark.stop()
+
+
+def _stop_on_signals(stop: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop())
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _tell(line: str) -> None:
-    print(line, flush=True)
 
 
 def _refuse(line: str, code: int) -> int:

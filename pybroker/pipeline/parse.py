@@ -10,39 +10,30 @@ import re
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType, _parse_datatype_string
 
 from pybroker.pipeline.spec import EventTime, Parse, SpecError
-
-# The log format "combined" of nginx, and of Apache's server
-PRESETS = {
-    "nginx_combined": Parse(
-        format="regex",
-        pattern=(
-            r"^(?<remote_addr>\S+) - (?<remote_user>\S+) \[(?<time>[^\]]+)\] "
-            r'"(?:(?<method>\S+) (?<path>\S+) (?<protocol>[^"]+)|[^"]*)" '  # a client may have sent anything
-            r'(?<status>\d{3}) (?<bytes>\d+) "(?<referer>[^"]*)" "(?<user_agent>[^"]*)"'
-        ),
-        schema="status INT, bytes BIGINT",
-    )
-}
 
 _RECORD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
 _NAMED = re.compile(r"\(\?<([A-Za-z]\w*)>")
 _SEPARATOR = "\u0001"
+_CORRUPT = "_corrupt"
 
 
 def parsed(records: DataFrame, parse: Parse) -> DataFrame:
     """Return `records`, as Spark's Kafka source gives them, with the columns that `parse` makes of their values."""
     carried = records.select(*(f.col(name).alias(f"_{name}") for name in _RECORD))
-    if parse.preset is not None:
-        parse = PRESETS[parse.preset]
+    parse = parse.written_out()
     text = f.col("_value").cast("string")
-    if parse.format == "text":
-        return _with_columns(carried, {"value": text}, f.lit(None).cast("string"))
-    if parse.format == "json":
-        return _json(carried, text, parse.schema or "")
-    return _regex(carried, text, parse.pattern or "", parse.schema)
+    match parse.format:
+        case "text":
+            return _with_columns(carried, {"value": text}, f.lit(None).cast("string"))
+        case "raw":
+            return _with_columns(carried, {"value": f.col("_value")}, f.lit(None).cast("string"))
+        case "regex":
+            return _regex(carried, text, parse.pattern or "", parse.schema)
+        case "json" | "csv":
+            return _structured(carried, text, parse)
 
 
 def with_event_time(rows: DataFrame, event_time: EventTime) -> DataFrame:
@@ -50,22 +41,30 @@ def with_event_time(rows: DataFrame, event_time: EventTime) -> DataFrame:
     name = event_time.column
     if name not in rows.columns:
         raise SpecError("event_time.column", f"no column {name!r}; there are: {', '.join(rows.columns)}")
-    text = f.col(name).cast("string")
-    time = f.try_to_timestamp(text, f.lit(event_time.format)) if event_time.format else f.try_to_timestamp(text)
-    unusable = f.when(f.col(name).isNull(), f"no event time in column {name}")
-    return rows.withColumn(name, time).withColumn("_error", f.coalesce(f.col("_error"), unusable))
+    if isinstance(rows.schema[name].dataType, TimestampType):
+        time = f.col(name)
+    else:
+        text = f.col(name).cast("string")
+        time = f.try_to_timestamp(text, f.lit(event_time.format)) if event_time.format else f.try_to_timestamp(text)
+    unusable = f.when(time.isNull(), f"no event time in column {name}")
+    return rows.withColumns({"_error": f.coalesce(f.col("_error"), unusable), name: time})
 
 
-def _json(records: DataFrame, text: Column, ddl: str) -> DataFrame:
-    corrupt = "_corrupt"
-    schema = StructType([*_fields(ddl), StructField(corrupt, _fields("c STRING")[0].dataType)])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt}
-    rows = records.withColumn("_json", f.from_json(text, schema, options))
+def _structured(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
+    """Parse JSON or CSV: a value that is broken, or of other types than the schema's, is an error."""
+    fields = _fields(parse.schema or "")
+    options = {**parse.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    schema = StructType([*fields, StructField(_CORRUPT, StringType())])
+    if parse.format == "json":
+        row = f.from_json(text, schema, options)
+    else:
+        row = f.from_csv(text, ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in schema), options)
     error = f.when(
-        text.isNull() | f.col("_json").isNull() | f.col(f"_json.{corrupt}").isNotNull(), "no JSON of this schema"
+        text.isNull() | f.col("_row").isNull() | f.col(f"_row.{_CORRUPT}").isNotNull(),
+        f"no {parse.format.upper()} of this schema",
     )
-    columns = {field.name: f.col(f"_json.`{field.name}`") for field in schema if field.name != corrupt}
-    return _with_columns(rows, columns, error).drop("_json")
+    columns = {one.name: f.col(f"_row.`{one.name}`") for one in fields}
+    return _with_columns(records.withColumn("_row", row), columns, error).drop("_row")
 
 
 def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> DataFrame:
@@ -102,5 +101,6 @@ def _with_columns(records: DataFrame, columns: dict[str, Column], error: Column)
 
 def _fields(ddl: str) -> list[StructField]:
     kind = _parse_datatype_string(ddl)
-    assert isinstance(kind, StructType)
+    if not isinstance(kind, StructType):
+        raise SpecError("parse.schema", f"{ddl!r} is no list of fields such as id BIGINT, name STRING")
     return kind.fields

@@ -40,7 +40,11 @@ _DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",  # Spark's 200 are 200 state stores, of which a small machine has no use
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+    "spark.driver.extraJavaOptions": (
+        f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} "
+        # Derby, which Spark carries, writes a log into the working directory otherwise
+        "-Dderby.stream.error.method=java.io.OutputStream.nullOutputStream"
+    ),
 }
 
 _VECTORS = "jdk.incubator.vector"
@@ -59,7 +63,23 @@ _LOCAL = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0
 
 def connector_jars() -> str:
     """Return the connector's jars as spark.jars takes them, brought first where they are not in the cache."""
-    return ",".join(str(jar) for jar in resolve("spark-kafka-4.2.0", CONNECTOR))
+    return ",".join(map(str, _connector()))
+
+
+def _connector() -> list[Path]:
+    return resolve("spark-kafka-4.2.0", CONNECTOR)
+
+
+def sink_jars(pipeline: Pipeline) -> list[Path]:
+    """Return the jars that the pipeline's sinks need besides Spark's, brought first where they are not in the cache.
+
+    Errors: JarsUnavailableError.
+    """
+    jars: list[Path] = []
+    for coordinates in sorted({one for stream in pipeline.streams.values() for one in stream.sink.packages}):
+        artifact = Artifact(*coordinates.split(":"))
+        jars += resolve(f"{artifact.group}-{artifact.name}-{artifact.version}", [artifact], transitive=True)
+    return jars
 
 
 def _java_home(java: Java) -> Path:
@@ -88,7 +108,12 @@ def open_session(pipeline: Pipeline) -> SparkSession:
     """
     os.environ["JAVA_HOME"] = str(_java_home(find_java()))
     builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
-    settings = {**_DEFAULTS, "spark.driver.memory": pipeline.spark.memory, "spark.jars": connector_jars()}
+    jars = dict.fromkeys([*_connector(), *sink_jars(pipeline)])
+    settings = {
+        **_DEFAULTS,
+        "spark.driver.memory": pipeline.spark.memory,
+        "spark.jars": ",".join(map(str, jars)),
+    }
     if pipeline.spark.master.startswith("local"):
         settings |= _LOCAL
     for key, value in {**settings, **pipeline.spark.conf}.items():

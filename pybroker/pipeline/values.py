@@ -1,12 +1,17 @@
-"""From what YAML gives to frozen dataclasses: unknown keys, missing keys and wrong kinds are errors with a path."""
+"""From what YAML gives to frozen dataclasses: unknown keys, missing keys and wrong kinds are errors with a path.
+
+A key is described once, by `key` in its dataclass: the checker here, the JSON Schema, the reference in the documents
+and the specification that `init` writes are all made of that.
+"""
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 import types
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -21,6 +26,45 @@ class SpecError(Exception):
         super().__init__(f"{path}: {problem}" if path else problem)
         self.path = path
         self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a specification: how YAML spells it, what its value may be, what stands for it, and one sentence."""
+
+    name: str
+    kind: Any
+    default: Any  # MISSING: it has to be there
+    help: str
+    example: Any
+    field: str
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+
+def key(help: str, default: Any = MISSING, *, spelt: str | None = None, example: Any = None) -> Any:
+    """Describe a key of a dataclass; `spelt` is its name in YAML where Python cannot spell it, `example` a value."""
+    described = {"help": help, "spelt": spelt, "example": example}
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: copy.deepcopy(default), metadata=described)
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=described)
+    return field(default=default, metadata=described)
+
+
+def keys(kind: Any) -> Iterator[Key]:
+    """Yield the keys of a dataclass in their order."""
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        described = one.metadata
+        name = described["spelt"] or one.name
+        yield Key(name, hints[one.name], _default(one), described["help"], described["example"], one.name)
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default_factory() if one.default_factory is not MISSING else one.default
 
 
 def substituted(value: object, environ: Mapping[str, str], path: str = "") -> object:
@@ -38,59 +82,82 @@ def substituted(value: object, environ: Mapping[str, str], path: str = "") -> ob
         case dict():
             return {key: substituted(item, environ, _below(path, key)) for key, item in value.items()}
         case list():
-            return [substituted(item, environ, path) for item in value]
+            return [substituted(item, environ, f"{path}[{index}]") for index, item in enumerate(value)]
     return value
 
 
-def build(kind: type[T], value: object, path: str = "", *, names: Mapping[str, str] | None = None) -> T:
-    """Return `value` as an instance of the dataclass `kind`; `names` are keys that Python cannot spell as fields."""
-    made: T = _made(kind, value, path, names or {})
+def build(kind: type[T], value: object, path: str = "") -> T:
+    """Return `value` as an instance of the dataclass `kind`."""
+    made: T = _made(kind, value, path)
     return made
 
 
-def _made(kind: Any, value: object, path: str, names: Mapping[str, str]) -> Any:
+def alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return what a value of `kind` may be: the members of a union, else `kind` alone."""
+    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+
+
+def _made(kind: Any, value: object, path: str) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        present = [argument for argument in arguments if argument is not types.NoneType]
-        return None if value is None else _made(present[0], value, path, names)
+        return _one_of(arguments, value, path)
     if origin is Literal:
         if value not in arguments:
             allowed = ", ".join(str(argument) for argument in arguments)
-            raise SpecError(path, f"{value!r} is not one of: {allowed}{_near(str(value), map(str, arguments))}")
+            raise SpecError(path, f"{value!r} is not one of: {allowed}{near(value, map(str, arguments))}")
         return value
     if origin is dict:
+        mapping = _mapping(value, path).items()
         return {
-            str(key): _made(arguments[1], item, _below(path, key), names) for key, item in _mapping(value, path).items()
+            _made(arguments[0], name, path): _made(arguments[1], item, _below(path, name)) for name, item in mapping
         }
     if origin is list:
         if not isinstance(value, list):
             raise SpecError(path, f"{value!r} is not a list")
-        return [_made(arguments[0], item, f"{path}[{index}]", names) for index, item in enumerate(value)]
+        return [_made(arguments[0], item, f"{path}[{index}]") for index, item in enumerate(value)]
     if is_dataclass(kind):
-        return _dataclass(kind, value, path, names)
+        return _dataclass(kind, value, path)
+    return _scalar(kind, value, path)
+
+
+def _one_of(kinds: tuple[Any, ...], value: object, path: str) -> Any:
+    if value is None and types.NoneType in kinds:
+        return None
+    present = [kind for kind in kinds if kind is not types.NoneType]
+    fitting = [kind for kind in present if isinstance(value, _yaml_type(kind))]
+    return _made((fitting or present)[0], value, path)
+
+
+def _yaml_type(kind: Any) -> type:
+    """Return the type that YAML has for values of `kind`."""
+    origin = get_origin(kind) or kind
+    if origin is dict or is_dataclass(kind):
+        return dict
+    return str if origin is Literal else origin
+
+
+def _scalar(kind: Any, value: object, path: str) -> Any:
     if kind is str and isinstance(value, int | float | bool):
         return str(value).lower() if isinstance(value, bool) else str(value)
+    if kind is int and isinstance(value, str) and value.isdecimal():  # an environment variable's
+        return int(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise SpecError(path, f"{value!r} is not {'a text' if kind is str else 'a whole number'}")
     return value
 
 
-def _dataclass(kind: Any, value: object, path: str, names: Mapping[str, str]) -> Any:
+def _dataclass(kind: Any, value: object, path: str) -> Any:
     given = _mapping(value, path)
-    hints = get_type_hints(kind)
-    spelt = {name: key for key, name in names.items()}
-    known = {spelt.get(one.name, one.name): one for one in fields(kind)}
-    for key in given:
-        if key not in known:
-            hint = _near(str(key), known) or "; known are: " + ", ".join(known)
-            raise SpecError(_below(path, key), f"unknown key{hint}")
-    for key, one in known.items():
-        if key not in given and one.default is MISSING and one.default_factory is MISSING:
-            raise SpecError(_below(path, key), "is missing")
+    known = {one.name: one for one in keys(kind)}
+    for name in given:
+        if name not in known:
+            hint = near(name, known) or "; known are: " + ", ".join(known)
+            raise SpecError(_below(path, name), f"unknown key{hint}")
+    for name, one in known.items():
+        if name not in given and one.required:
+            raise SpecError(_below(path, name), "is missing")
     values = {
-        one.name: _made(hints[one.name], given[key], _below(path, key), names)
-        for key, one in known.items()
-        if key in given
+        one.field: _made(one.kind, given[name], _below(path, name)) for name, one in known.items() if name in given
     }
     try:
         return kind(**values)
@@ -105,9 +172,10 @@ def _mapping(value: object, path: str) -> dict[Any, object]:
 
 
 def _below(path: str, key: object) -> str:
-    return f"{path}.{key}" if path else str(key)
+    return f"{path}.{key}" if path and key != "" else path or str(key)
 
 
-def _near(text: str, known: Any) -> str:
-    close = difflib.get_close_matches(text, list(known), n=1, cutoff=0.5)
+def near(text: object, known: Iterable[str]) -> str:
+    """Return a question for the nearest of the known names, or nothing."""
+    close = difflib.get_close_matches(str(text), list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]}?" if close else ""

@@ -100,6 +100,6 @@ def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One session, set up as the pipeline's command does."""
     conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
-    session = open_session(Pipeline(1, "tests", Kafka(""), {}, {}, "", Spark(conf=conf)))
+    session = open_session(Pipeline(1, "tests", Kafka(""), {}, {}, "", spark=Spark(conf=conf)))
     yield session
     session.stop()

@@ -1,7 +1,9 @@
-"""The data pipeline: parsing on Spark, and the example's specification against the broker, by its command too."""
+"""The data pipeline against the broker: the example's specification, every kind of stream, and the command."""
 
 from __future__ import annotations
 
+import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,92 +13,17 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
-from pybroker.pipeline.parse import parsed, with_event_time
-from pybroker.pipeline.spec import EventTime, Parse, Pipeline, SpecError, load
-from pybroker.pipeline.streams import start
+from pybroker.pipeline.plan import plan
+from pybroker.pipeline.spec import Pipeline, Sink, SpecError, load
 from tests.support.brokers import RunningBroker
 from tests.support.scale import COSTLY_BROKERS
+from tests.support.specifications import document, loaded
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log"
 LINE = '127.0.0.1 - - [21/Nov/2026:14:36:4{n} +0000] "GET /page{n}?q=1 HTTP/1.1" 200 1{n} "-" "curl/8.5.0"'
-
-
-def records(spark: SparkSession, *values: str | None) -> DataFrame:
-    """Rows as Spark's Kafka source gives them."""
-    rows = [(value.encode() if value is not None else None, offset) for offset, value in enumerate(values)]
-    return spark.createDataFrame(rows, "value BINARY, offset BIGINT").selectExpr(
-        "value", "'t' AS topic", "0 AS partition", "offset", "current_timestamp() AS timestamp", "value AS key",
-        "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
-    )  # fmt: skip
-
-
-def test_text_is_one_column(spark: SparkSession) -> None:
-    """Every value is a text, a missing one too; nothing fails."""
-    rows = parsed(records(spark, "a", None), Parse("text")).select("value", "_error", "_offset").collect()
-
-    assert rows == [Row("a", None, 0), Row(None, None, 1)]
-
-
-def test_json_of_another_shape_is_an_error(spark: SparkSession) -> None:
-    """The fields of the schema; null, broken and ill-typed values have an error instead."""
-    parse = Parse("json", schema="id INT, name STRING")
-
-    rows = parsed(records(spark, '{"id": 1, "name": "x", "more": 2}', "{", '{"id": "no"}', None), parse)
-
-    assert rows.select("id", "name").where("_error IS NULL").collect() == [Row(1, "x")]
-    assert rows.where("_error IS NOT NULL").count() == 3
-
-
-def test_regex_groups_are_columns(spark: SparkSession) -> None:
-    """Named groups in order, with their types; what does not match has an error."""
-    parse = Parse("regex", pattern=r"(?<who>\w+)(:|=)(?<how_many>\d+|x)", schema="how_many INT")
-
-    rows = parsed(records(spark, "ann:12", " bob=x rest", "nothing", None), parse)
-
-    assert rows.select("who", "how_many", "_error").collect() == [
-        Row("ann", 12, None),
-        Row("bob", None, None),
-        Row(None, None, "no match of the pattern"),
-        Row(None, None, "no match of the pattern"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("parse", "path"),
-    [
-        (Parse("regex", pattern="no group"), "parse.pattern"),
-        (Parse("regex", pattern="(?<open"), "parse.pattern"),
-        (Parse("regex", pattern="(?<a>x)", schema="b INT"), "parse.schema"),
-    ],
-)
-def test_regex_that_cannot_work_is_refused(spark: SparkSession, parse: Parse, path: str) -> None:
-    """A mistake in the pattern is told before anything runs."""
-    with pytest.raises(SpecError) as refused:
-        parsed(records(spark), parse)
-    assert refused.value.path == path
-
-
-def test_access_log_of_a_real_nginx_parses_whole(spark: SparkSession) -> None:
-    """Every line of the recorded log, with a time."""
-    lines = spark.read.text(str(EXAMPLE / "access.log")).collect()
-    rows = parsed(records(spark, *(line.value for line in lines)), Parse("regex", preset="nginx_combined"))
-    rows = with_event_time(rows, EventTime("time", "dd/MMM/yyyy:HH:mm:ss Z"))
-
-    assert rows.where(
-        "_error IS NULL AND time IS NOT NULL AND status IS NOT NULL AND bytes IS NOT NULL"
-    ).count() == len(lines)
-
-
-def test_request_that_is_no_request_is_a_row_all_the_same(spark: SparkSession) -> None:
-    """nginx logs what was sent, and 400."""
-    line = r'127.0.0.1 - - [21/Nov/2026:14:36:40 +0000] "\x16\x03\x01" 400 157 "-" "-"'
-
-    rows = parsed(records(spark, line), Parse("regex", preset="nginx_combined"))
-
-    assert rows.select("method", "status", "bytes", "_error").collect() == [Row("", 400, 157, None)]
 
 
 def produce(broker: RunningBroker, topic: str, *values: bytes | None) -> None:
@@ -112,12 +39,14 @@ def example(reference: RunningBroker, name: str, tmp_path: Path) -> Pipeline:
     environ = {"BOOTSTRAP": reference.bootstrap, "LAKE": str(tmp_path)}
     pipeline = load(EXAMPLE / "pipeline.yaml", environ)
     source = replace(pipeline.sources["access"], topics=[name], dead_letter=None)
-    return replace(pipeline, sources={"access": source})
+    per_minute = replace(pipeline.streams["per_minute"], sink=Sink("parquet", str(tmp_path / "per_minute")))
+    streams = {"requests": pipeline.streams["requests"], "per_minute": per_minute}
+    return replace(pipeline, sources={"access": source}, streams=streams)
 
 
 def run(spark: SparkSession, pipeline: Pipeline) -> None:
-    for query in start(spark, pipeline, once=True):
-        assert query.awaitTermination(120)
+    for query in [one.start(once=True) for one in plan(spark, pipeline)]:
+        assert query.awaitTermination(300)
         assert query.exception() is None
 
 
@@ -153,6 +82,154 @@ def read(broker: RunningBroker, topic: str, count: int) -> Iterator[Any]:
     consumer.close()
 
 
+def events() -> list[bytes]:
+    """Values of JSON with an id, a page and a time; one of them twice, one that is far later and ends all windows."""
+    seconds = [0, 10, 50, 70, 200]
+    rows = [{"id": n, "page": f"/{n % 2}", "at": s} for n, s in enumerate(seconds)]
+    for row in rows:
+        minute, second = divmod(int(row.pop("at")), 60)
+        row["time"] = f"2026-11-21T14:{minute:02d}:{second:02d}Z"
+    last = {"id": 99, "page": "/end", "time": "2026-11-21T15:00:00Z"}
+    return [json.dumps(row).encode() for row in [rows[0], *rows, last]]
+
+
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+def test_windows_duplicates_joins_and_databases(
+    spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
+) -> None:
+    """Sliding windows, sessions, deduplication, a join with a table of files, a database that is written anew."""
+    (tmp_path / "pages.csv").write_text("page,title\n/0,even\n/1,odd\n")
+    database = f"jdbc:derby:{tmp_path}/database;create=true"
+    to = {
+        stream: {"format": "parquet", "path": f"{tmp_path}/{stream}"}
+        for stream in ("unique", "sliding", "sessions", "titles")
+    }
+    hour = {"column": "time", "watermark": "1 minute"}
+    pipeline = loaded(
+        tmp_path,
+        document(
+            name=name,
+            kafka={"bootstrap": reference.bootstrap},
+            checkpoint_root=f"{tmp_path}/state",
+            tables={
+                "pages": {
+                    "format": "csv",
+                    "path": f"{tmp_path}/pages.csv",
+                    "schema": "page STRING, title STRING",
+                    "options": {"header": True},
+                }
+            },
+            sources={
+                "e": {
+                    "topics": [name],
+                    "parse": {"format": "json", "schema": "id INT, page STRING, time STRING"},
+                    "event_time": hour,
+                }
+            },
+            streams={
+                "unique": {"from": "e", "deduplicate": ["id"], "sink": to["unique"]},
+                "sliding": {"from": "e", "window": {"on": "time", "every": "2m", "slide": "1m"}, "sink": to["sliding"]},
+                "sessions": {
+                    "from": "e",
+                    "window": {"on": "time", "gap": "55s", "by": ["page"], "aggregate": {"n": "count(*)"}},
+                    "sink": to["sessions"],
+                },
+                "titles": {"from": "e", "sql": "SELECT id, title FROM e JOIN pages USING (page)", "sink": to["titles"]},
+                "totals": {
+                    "from": "e",
+                    "sql": "SELECT page, count(*) AS visits FROM e GROUP BY page",
+                    "mode": "complete",
+                    "sink": {"format": "jdbc", "url": database, "table": "totals"},
+                },
+            },
+        ),
+    )
+    produce(reference, name, *events())
+    run(spark, pipeline)
+
+    def minutes(stream: str, *columns: str) -> list[tuple[Any, ...]]:
+        rows = spark.read.parquet(str(tmp_path / stream)).selectExpr("date_format(window_start, 'HH:mm:ss')", *columns)
+        return sorted(tuple(row) for row in rows.collect())
+
+    assert sorted(row.id for row in spark.read.parquet(str(tmp_path / "unique")).collect()) == [0, 1, 2, 3, 4, 99]
+    assert minutes("sliding", "count") == [
+        *(("13:59:00", 4), ("14:00:00", 5), ("14:01:00", 1), ("14:02:00", 1), ("14:03:00", 1)),
+    ]
+    assert minutes("sessions", "page", "n") == [
+        *(("14:00:00", "/0", 3), ("14:00:10", "/1", 1), ("14:01:10", "/1", 1), ("14:03:20", "/0", 1)),
+    ]
+    assert spark.read.parquet(str(tmp_path / "titles")).groupBy("title").count().orderBy("title").collect() == [
+        Row("even", 4),
+        Row("odd", 2),
+    ]
+    table = spark.read.format("jdbc").options(url=database, dbtable="totals").load()
+    assert {row[0]: row[1] for row in table.collect()} == {"/0": 4, "/1": 2, "/end": 1}
+
+
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+def test_starting_positions(spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path) -> None:
+    """By offset, by time, and of single partitions."""
+    producer = Producer({"bootstrap.servers": reference.bootstrap})
+    for number in range(10):
+        producer.produce(name, b"%d" % number, partition=0, timestamp=1_700_000_000_000 + number)
+    assert producer.flush(60) == 0
+    sources = {
+        "by_offset": {"topics": [name], "starting": {"offsets": {name: {0: 7}}}},
+        "by_time": {"topics": [name], "starting": {"timestamp": 1_700_000_000_004}},
+        "by_partition": {"assign": {name: [0]}, "max_per_trigger": 4},
+    }
+    streams = {
+        f"of_{source}": {"from": source, "sink": {"format": "parquet", "path": f"{tmp_path}/{source}"}}
+        for source in sources
+    }
+    kafka = {"bootstrap": reference.bootstrap}
+    run(
+        spark,
+        loaded(tmp_path, document(kafka=kafka, sources=sources, streams=streams, checkpoint_root=f"{tmp_path}/state")),
+    )
+
+    counts = {source: spark.read.parquet(str(tmp_path / source)).count() for source in sources}
+    assert counts == {"by_offset": 3, "by_time": 6, "by_partition": 10}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"sql": "SELECT nothing FROM s"}, "streams.q.sql: [UNRESOLVED_COLUMN"),
+        ({"sql": "SELEC 1"}, "streams.q.sql: [PARSE_SYNTAX_ERROR]"),
+        ({"sql": "SELECT * FROM missing"}, "streams.q.sql: [TABLE_OR_VIEW_NOT_FOUND]"),
+        ({"sql": "SELECT value, count(*) FROM s GROUP BY value"}, "streams.q: [STREAMING_OUTPUT_MODE"),
+        ({"deduplicate": ["valu"]}, "streams.q.deduplicate: "),
+        ({"window": {"on": "tim", "every": "1m"}}, "streams.q.window: [UNRESOLVED_COLUMN"),
+        (
+            {"sink": {"format": "parquet", "path": "p", "partition_by": ["valeu"]}},
+            "streams.q.sink.partition_by[0]: no column 'valeu'; did you mean value?",
+        ),
+        (
+            {"sink": {"format": "kafka", "topic": "t", "key": "id"}},
+            "streams.q.sink.key: no column 'id'; there are: value",
+        ),
+    ],
+)
+def test_plan_that_spark_cannot_make_is_refused(
+    spark: SparkSession, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    """With the path in the file and Spark's first line, before anything is started; no broker is asked."""
+    stream = {"from": "s", "sink": {"format": "console"}, **changes}
+    source = {"topics": ["t"], "event_time": {"column": "_timestamp"}}
+
+    with pytest.raises(SpecError) as refused:
+        plan(spark, loaded(tmp_path, document(sources={"s": source}, streams={"q": stream})))
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def pipeline_command(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """Start the command."""
+    command = [sys.executable, "-m", "pybroker", "pipeline", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_unparsed_records_go_to_the_dead_letter_topic(reference: RunningBroker, name: str, tmp_path: Path) -> None:
     """The command: bad records as they came, with where from and why; good ones as JSON into a topic, by key."""
@@ -172,15 +249,22 @@ streams:
   copy:
     from: access
     sql: SELECT status, path FROM access
+    trigger: 1s
     sink: {{format: kafka, topic: {name}-copy, key: path}}
 """
     )
     produce(reference, name, LINE.format(n=1).encode(), b"garbage", LINE.format(n=2).encode())
 
-    done = subprocess.run([sys.executable, "-m", "pybroker", "pipeline", str(spec)], capture_output=True, text=True)
+    running = pipeline_command("run", str(spec), "--metrics", str(tmp_path / "metrics.prom"))
+    told = ""
+    while "copy: batch 0: 3 records, 1 of them could not be parsed" not in told or "dead-letters: batch 0" not in told:
+        line = running.stdout.readline() if running.stdout else ""
+        assert line, running.communicate()[1]
+        told += line
+    running.send_signal(signal.SIGTERM)
+    assert running.communicate(timeout=120) is not None
+    assert running.returncode == 0
 
-    assert done.returncode == 0, done.stderr
-    assert "copy: batch 0: 3 records, 1 of them could not be parsed" in done.stdout
     [letter] = read(reference, f"{name}-dlt", 1)
     assert (letter.key(), letter.value()) == (b"k", b"garbage")
     headers = dict(letter.headers())
@@ -189,9 +273,22 @@ streams:
     copied = {(m.key(), m.value()) for m in read(reference, f"{name}-copy", 2)}
     assert copied == {(b"/page%d?q=1" % n, b'{"status":200,"path":"/page%d?q=1"}' % n) for n in (1, 2)}
 
+    status, _ = pipeline_command("status", str(spec), "--json").communicate(timeout=60)
+    assert [(one["query"], one["batch"], one["lag"]) for one in map(json.loads, status.splitlines())] == [
+        ("access-dead-letters", 0, 0),
+        ("copy", 0, 0),
+    ]
+    assert 'pybroker_pipeline_records_total{query="copy"} 3' in (tmp_path / "metrics.prom").read_text()
 
-def test_stream_that_cannot_run_ends_the_command(tmp_path: Path) -> None:
-    """SQL over a column that is not there: exit code 1, and the reason."""
+    spec.write_text(spec.read_text().replace(f"topic: {name}-copy", f"topic: {name}-other"))
+    other = pipeline_command("run", str(spec))
+    _, complaint = other.communicate(timeout=60)
+    assert other.returncode == 2
+    assert f"streams.copy: the checkpoint {tmp_path}/state/copy is of another specification: sink was" in complaint
+
+
+def test_command_that_cannot_be_done_says_why(tmp_path: Path) -> None:
+    """Exit code 2 for the file and 1 for the broker, in one line; SQL is analysed without a broker."""
     spec = tmp_path / "spec.yaml"
     spec.write_text(
         f"{{version: 1, name: n, kafka: {{bootstrap: '127.0.0.1:1'}}, checkpoint_root: {tmp_path}/state, "
@@ -199,7 +296,12 @@ def test_stream_that_cannot_run_ends_the_command(tmp_path: Path) -> None:
         f"sink: {{format: parquet, path: {tmp_path}/rows}}}}}}}}"
     )
 
-    done = subprocess.run([sys.executable, "-m", "pybroker", "pipeline", str(spec)], capture_output=True, text=True)
+    offline, run = pipeline_command("check", "--offline", str(spec)), pipeline_command("run", str(spec))
 
-    assert done.returncode == 1
-    assert "no_such_column" in done.stderr
+    _, complaint = offline.communicate(timeout=300)
+    assert offline.returncode == 2
+    assert f"{spec}: streams.q.sql: [UNRESOLVED_COLUMN" in complaint
+    _, complaint = run.communicate(timeout=300)
+    assert run.returncode == 1
+    assert "pybroker pipeline: the broker 127.0.0.1:1: " in complaint
+    assert not (tmp_path / "state").exists()

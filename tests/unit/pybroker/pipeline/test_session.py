@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from pybroker.pipeline import session
+from pybroker.pipeline.jars import Artifact
 from pybroker.pipeline.java import Java
+from tests.support.specifications import document, loaded
 
 
 def fake_java(tmp_path: Path, modules: str) -> Java:
@@ -39,3 +41,24 @@ def test_java_without_the_module_gets_a_launcher_that_leaves_it_out(
 
     assert session._java_home(Java(home / "bin" / "java", 21)) == home, "a child finds the launcher as its Java"
     assert printed == "<-Doption=with space><-cp><a b:c><Main><$x 'y'>"
+
+
+def test_packages_of_sinks_are_brought_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all that they need, each as a set of its own in the cache."""
+    asked = []
+
+    def resolve(name: str, artifacts: list[Artifact], *, transitive: bool) -> list[Path]:
+        asked.append((name, artifacts, transitive))
+        return [Path(f"{name}.jar"), Path("shared.jar")]
+
+    monkeypatch.setattr(session, "resolve", resolve)
+    sink = {"format": "x", "packages": ["org.x:x:1", "org.y:y:2"]}
+    streams = {name: {"from": "s", "sink": sink} for name in ("a", "b")}
+
+    jars = session.sink_jars(loaded(tmp_path, document(streams=streams)))
+
+    assert asked == [
+        ("org.x-x-1", [Artifact("org.x", "x", "1")], True),
+        ("org.y-y-2", [Artifact("org.y", "y", "2")], True),
+    ]
+    assert jars == [Path("org.x-x-1.jar"), Path("shared.jar"), Path("org.y-y-2.jar"), Path("shared.jar")]

@@ -8,28 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from pybroker.pipeline.spec import EventTime, Parse, Pipeline, Sink, SpecError, Window, load
+from pybroker.pipeline.spec import EventTime, Parse, Sink, SpecError, Starting, Window, load
+from pybroker.pipeline.spec.presets import PRESETS
+from tests.support.specifications import document, loaded
 
 EXAMPLE = Path(__file__).resolve().parents[4] / "examples" / "access-log" / "pipeline.yaml"
-
-
-def document(**changes: Any) -> dict[str, Any]:
-    """The smallest specification, changed."""
-    whole: dict[str, Any] = {
-        "version": 1,
-        "name": "n",
-        "kafka": {"bootstrap": "127.0.0.1:9092"},
-        "checkpoint_root": "state",
-        "sources": {"s": {"topics": ["t"]}},
-        "streams": {"q": {"from": "s", "sink": {"format": "parquet", "path": "rows"}}},
-    }
-    return whole | changes
-
-
-def loaded(tmp_path: Path, content: object, **environ: str) -> Pipeline:
-    path = tmp_path / "spec.yaml"
-    path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
-    return load(path, environ)
 
 
 def test_smallest_specification_has_the_defaults(tmp_path: Path) -> None:
@@ -49,7 +32,7 @@ def test_example_is_right() -> None:
     assert pipeline.kafka.bootstrap == "127.0.0.1:9092"
     assert pipeline.sources["access"].event_time == EventTime("time", "dd/MMM/yyyy:HH:mm:ss Z", "10 seconds")
     assert pipeline.streams["per_minute"].window == Window(
-        "time", "1 minute", ["status", "path"], {"requests": "count(*)", "bytes": "sum(bytes)"}
+        "time", "1 minute", by=["status", "path"], aggregate={"requests": "count(*)", "bytes": "sum(bytes)"}
     )
     assert pipeline.streams["requests"].sink == Sink("parquet", "./lake/requests", ["date"])
 
@@ -64,8 +47,11 @@ def test_example_is_right() -> None:
         ({"version": 2}, "version: 2 is not one of: 1"),
         ({"name": ["n"]}, "name: ['n'] is not a text"),
         ({"sources": {"s": {"topics": "t"}}}, "sources.s.topics: 't' is not a list"),
-        ({"sources": {"s": {}}}, "sources.s.topics: give either topics or pattern"),
-        ({"sources": {"s": {"topics": ["t"], "pattern": "t"}}}, "sources.s.topics: give either topics or pattern"),
+        ({"sources": {"s": {}}}, "sources.s.topics: give either topics, pattern or assign"),
+        (
+            {"sources": {"s": {"topics": ["t"], "pattern": "t"}}},
+            "sources.s.topics: give either topics, pattern or assign",
+        ),
         ({"sources": {"s": {"topics": ["t"], "starting": "earlyest"}}}, "did you mean earliest?"),
         ({"sources": {"s": {"topics": ["t"], "max_per_trigger": "x"}}}, "'x' is not a whole number"),
         (
@@ -78,14 +64,31 @@ def test_example_is_right() -> None:
         ),
         (
             {"sources": {"s": {"topics": ["t"], "parse": {"pattern": "x"}}}},
-            "format text takes neither pattern nor preset",
+            "sources.s.parse.pattern: format text takes none",
         ),
         ({"streams": {"q": {"from": "t", "sink": {"format": "kafka", "topic": "t"}}}}, "streams.q.from: no source 't'"),
         ({"streams": {"q": {"from": "s", "sink": {"format": "kafka"}}}}, "streams.q.sink.topic: format kafka needs it"),
         (
-            {"streams": {"q": {"from": "s", "sink": {"format": "delta"}}}},
-            "streams.q.sink.format: 'delta' is not one of",
+            {"streams": {"q": {"from": "s", "sink": {"format": "parqet"}}}},
+            "streams.q.sink.format: 'parqet' is not one of: parquet, kafka, jdbc, console, "
+            "and has no options or packages; did you mean parquet?",
         ),
+        (
+            {"streams": {"q": {"from": "s", "sink": {"format": "jdbc", "table": "t"}}}},
+            "streams.q.sink.url: format jdbc needs it",
+        ),
+        (
+            {"streams": {"q": {"from": "s", "sink": {"format": "parquet", "path": "p", "key": "k"}}}},
+            "streams.q.sink.key: format parquet takes none",
+        ),
+        (
+            {"streams": {"q": {"from": "s", "sink": {"format": "x", "packages": ["a:b"]}}}},
+            "streams.q.sink.packages[0]: 'a:b' is not group:name:version",
+        ),
+        ({"streams": {"q-1": {"from": "s", "sink": {"format": "console"}}}}, "streams.q-1: a name is letters"),
+        ({"tables": {"s": {"format": "csv", "path": "p"}}}, "tables.s: is the name of a source, too"),
+        ({"restart": {"back_off": "soon"}}, "restart.back_off: 'soon' is not an interval"),
+        ({"restart": {"attempts": 0}}, "restart.attempts: has to be 1 or more"),
     ],
 )
 def test_mistake_is_told_with_its_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -99,7 +102,14 @@ def test_mistake_is_told_with_its_path(tmp_path: Path, changes: dict[str, Any], 
     ("stream", "message"),
     [
         ({"trigger": "sometimes"}, "streams.q.trigger: 'sometimes' is neither once nor an interval"),
-        ({"mode": "update"}, "streams.q.mode: files cannot be updated"),
+        ({"mode": "update"}, "streams.q.mode: format parquet cannot update: use append"),
+        ({"deduplicate": ["id"]}, "streams.q.deduplicate: needs an event_time in the source 's'"),
+        ({"window": {"on": "t"}}, "streams.q.window.every: give either every or gap"),
+        ({"window": {"on": "t", "every": "1m", "gap": "1m"}}, "streams.q.window.every: give either every or gap"),
+        ({"window": {"on": "t", "gap": "1m", "slide": "1m"}}, "streams.q.window.slide: sessions do not slide"),
+        ({"window": {"on": "t", "gap": "1m"}}, "streams.q.window.by: sessions are somebody's"),
+        ({"window": {"on": "t", "every": "1m", "slide": "2m"}}, "streams.q.window.slide: is longer than every"),
+        ({"window": {"on": "t", "every": "0s"}}, "streams.q.window.every: has to be longer than nothing"),
         ({"window": {"on": "time", "every": "1 minute"}}, "streams.q.window: append needs an event_time"),
     ],
 )
@@ -160,3 +170,67 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(SpecError, match="no text in UTF-8"):
         load(tmp_path / "spec.yaml", {})
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({"assign": {"t": [0]}, "topics": ["t"]}, "topics: give either topics, pattern or assign"),
+        ({"topics": ["t"], "starting": {}}, "starting: give either offsets or timestamp"),
+        ({"topics": ["t"], "starting": {"timestamp": "noon"}}, "starting.timestamp: 'noon' is no time such as"),
+        (
+            {"topics": ["t"], "starting": {"offsets": {"t": {0: "first"}}}},
+            "starting.offsets.t.0: 'first' is not one of",
+        ),
+        ({"topics": ["t"], "starting": {"offsets": {"t": {0: -1}}}}, "starting.offsets.t.0: neither may be below 0"),
+        ({"topics": ["t"], "starting": {"offsets": {"u": {0: 1}}}}, "starting.offsets.u: is not among the topics"),
+        ({"topics": ["t", "u"], "starting": {"offsets": {"t": {0: 1}}}}, "starting.offsets: says nothing of topic u"),
+        ({"assign": {"t": [0, 1]}, "starting": {"offsets": {"t": {0: 1}}}}, "starting.offsets.t: has to name the"),
+        ({"pattern": "t.*", "starting": {"offsets": {"t": {0: 1}}}}, "starting.offsets: a pattern's topics are not"),
+        ({"topics": ["t"], "max_per_trigger": 0}, "max_per_trigger: has to be 1 or more"),
+        ({"topics": ["t"], "parse": {"format": "csv"}}, "parse.schema: format csv needs it"),
+        ({"topics": ["t"], "parse": {"format": "raw", "schema": "a INT"}}, "parse.schema: format raw takes none"),
+        (
+            {"topics": ["t"], "parse": {"format": "csv", "preset": "nginx_json"}},
+            "parse.preset: nginx_json is of format",
+        ),
+        (
+            {"topics": ["t"], "parse": {"preset": "nginx_json", "schema": "a INT"}},
+            "parse.schema: the preset nginx_json",
+        ),
+        ({"topics": ["t"], "event_time": {"column": "a", "watermark": "late"}}, "event_time.watermark: 'late' is not"),
+    ],
+)
+def test_source_that_cannot_be_read_is_refused(tmp_path: Path, source: dict[str, Any], message: str) -> None:
+    """With the path of the key below the source."""
+    with pytest.raises(SpecError) as refused:
+        loaded(tmp_path, document(sources={"s": source}))
+    assert str(refused.value).startswith(f"sources.s.{message}")
+
+
+def test_starting_positions(tmp_path: Path) -> None:
+    """A time is UTC unless it says otherwise, YAML's own form of it too; offsets go by partition."""
+    assert Starting(timestamp="2026-01-31T08:00:00").timestamp_ms() == 1_769_846_400_000
+    assert Starting(timestamp="2026-01-31T10:00:00+02:00").timestamp_ms() == 1_769_846_400_000
+    assert Starting(timestamp="1769846400000").timestamp_ms() == 1_769_846_400_000
+
+    text = yaml.safe_dump(document()).replace("- t", "- t\n    starting: {timestamp: 2026-01-31T08:00:00Z}")
+    assert loaded(tmp_path, text).sources["s"].starting == Starting(timestamp="2026-01-31T08:00:00Z")
+    offsets = {"t": {0: 12, 1: "latest"}}
+    pipeline = loaded(tmp_path, document(sources={"s": {"topics": ["t"], "starting": {"offsets": offsets}}}))
+    assert pipeline.sources["s"].starting == Starting(offsets)
+
+
+def test_preset_stands_for_format_pattern_and_schema() -> None:
+    """All that the key takes are there, each of a format that can be parsed."""
+    for name, preset in PRESETS.items():
+        written_out = Parse(preset=name).written_out()
+        assert (written_out.format, written_out.schema, written_out.preset) == (preset.format, preset.schema, None)
+    assert Parse(preset="nginx_json").written_out().format == "json"
+
+
+def test_whole_numbers_may_come_from_the_environment(tmp_path: Path) -> None:
+    """What is put in for a variable is a text."""
+    whole = document(sources={"s": {"topics": ["t"], "max_per_trigger": "${MOST}"}})
+
+    assert loaded(tmp_path, whole, MOST="500").sources["s"].max_per_trigger == 500

@@ -1,0 +1,73 @@
+"""What can be known before Spark is started: are topics and folders there, are checkpoints ours? No data is touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pybroker.pipeline import checkpoint
+from pybroker.pipeline.checkpoint import CheckpointError
+from pybroker.pipeline.cluster import Cluster
+from pybroker.pipeline.queries import queries
+from pybroker.pipeline.spec import Pipeline, Source, SpecError, Starting
+from pybroker.pipeline.values import near
+
+
+def check_topics(pipeline: Pipeline, cluster: Cluster) -> None:
+    """See whether the topics that sources name are there, with the partitions that they name.
+
+    Errors: SpecError; ClusterError when the broker does not answer.
+    """
+    known = cluster.partitions()
+    for name, source in pipeline.sources.items():
+        for topic, path in source.named_topics().items():
+            if topic not in known:
+                raise SpecError(f"sources.{name}.{path}", f"the broker has no topic {topic!r}{near(topic, known)}")
+        _check_partitions(f"sources.{name}", source, known)
+
+
+def _check_partitions(path: str, source: Source, known: dict[str, list[int]]) -> None:
+    for topic, partitions in source.assign.items():
+        if strange := sorted(set(partitions) - set(known[topic])):
+            raise SpecError(f"{path}.assign.{topic}", f"has no partition {strange[0]}: {len(known[topic])} in all")
+    if not isinstance(source.starting, Starting) or source.starting.offsets is None or source.assign:
+        return
+    for topic, offsets in source.starting.offsets.items():
+        where = f"{path}.starting.offsets.{topic}"
+        if missing := sorted(set(known[topic]) - set(offsets)):
+            raise SpecError(where, f"says nothing of partition {missing[0]}")
+        if strange := sorted(set(offsets) - set(known[topic])):
+            raise SpecError(where, f"has no partition {strange[0]}: {len(known[topic])} in all")
+
+
+def check_folders(pipeline: Pipeline) -> None:
+    """See whether checkpoints are of these queries and folders can be written to; of local ones only.
+
+    Errors: SpecError.
+    """
+    for query in queries(pipeline):
+        folder = checkpoint.local(query.checkpoint)
+        if folder is not None:
+            _check_writable(folder, "checkpoint_root")
+            try:
+                checkpoint.check(folder, query.identity())
+            except CheckpointError as error:
+                raise SpecError(query.path, str(error)) from error
+        if query.sink.path is not None and (lake := checkpoint.local(query.sink.path)) is not None:
+            _check_writable(lake, f"{query.path}.sink.path")
+
+
+def claim_checkpoints(pipeline: Pipeline) -> None:
+    """Make all local checkpoints those of these queries, before anything is started."""
+    for query in queries(pipeline):
+        if (folder := checkpoint.local(query.checkpoint)) is not None:
+            checkpoint.claim(folder, query.identity())
+
+
+def _check_writable(folder: Path, path: str) -> None:
+    """See whether a folder can be written to, or made below the nearest that is there."""
+    there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
+    if not there.is_dir():
+        raise SpecError(path, f"{there} is not a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise SpecError(path, f"{there} cannot be written to")

@@ -1,0 +1,65 @@
+"""Where Spark writes: a writer for each kind of sink.
+
+Parquet files hold each row exactly once. Records in a topic and rows of a database are there at least once.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+from pybroker.pipeline.sources import client_options
+from pybroker.pipeline.spec import Kafka, Sink, SpecError
+from pybroker.pipeline.values import near
+
+
+def written(rows: DataFrame, kafka: Kafka, sink: Sink, mode: str) -> DataStreamWriter:
+    """Return the writer of a sink, in an output mode.
+
+    Errors: SpecError at a key of the sink that names a column which is not there.
+    """
+    for index, column in enumerate(sink.partition_by):
+        _check_column(rows, column, f"sink.partition_by[{index}]")
+    match sink.format:
+        case "kafka":
+            writer = records_written(_records(rows, sink), kafka, sink)
+        case "jdbc":
+            writer = rows.writeStream.foreachBatch(_into_database(sink, anew=mode == "complete"))
+        case _:
+            writer = rows.writeStream.format(sink.format)
+            if sink.path is not None:
+                writer = writer.option("path", sink.path)
+            if sink.partition_by:
+                writer = writer.partitionBy(*sink.partition_by)
+    return writer.options(**sink.options).outputMode(mode)
+
+
+def records_written(records: DataFrame, kafka: Kafka, sink: Sink) -> DataStreamWriter:
+    """Return the writer of rows that are records already: key, value, perhaps headers."""
+    return records.writeStream.format("kafka").options(**client_options(kafka)).option("topic", sink.topic)
+
+
+def _records(rows: DataFrame, sink: Sink) -> DataFrame:
+    """Return rows as a record's key and value."""
+    key = f.lit(None)
+    if sink.record_key is not None:
+        _check_column(rows, sink.record_key, "sink.key")
+        key = f.col(sink.record_key)
+    return rows.select(key.cast("string").alias("key"), f.to_json(f.struct("*")).alias("value"))
+
+
+def _into_database(sink: Sink, *, anew: bool):  # type: ignore[no-untyped-def]  # what Spark calls, it types itself
+    """Return what writes one batch: rows are appended, or the table emptied and written anew."""
+
+    def write(batch: DataFrame, _number: int) -> None:
+        writer = batch.write.format("jdbc").options(url=sink.url, dbtable=sink.table, **sink.options)
+        writer.mode("overwrite" if anew else "append").option("truncate", "true").save()
+
+    return write
+
+
+def _check_column(rows: DataFrame, name: str, path: str) -> None:
+    if name not in rows.columns:
+        hint = near(name, rows.columns) or f"; there are: {', '.join(rows.columns)}"
+        raise SpecError(path, f"no column {name!r}{hint}")

@@ -1,0 +1,99 @@
+"""What Spark reads: topics as streams of parsed rows, and tables that stand still.
+
+A source's rows are those that could be parsed. The others go to its dead-letter topic; where it has none they are left
+out, and counted: both counts are metrics of the query, `records` and `unparsed`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pybroker.pipeline.parse import parsed, with_event_time
+from pybroker.pipeline.spec import Kafka, Source, Starting, Table
+from pybroker.pipeline.spec.interval import spark_interval
+
+OBSERVED = "source"
+
+_NAMED_OFFSETS = {"earliest": -2, "latest": -1}
+
+
+def read(spark: SparkSession, kafka: Kafka, source: Source) -> DataFrame:
+    """Return a source's records, parsed, with its event time, counted."""
+    options = {
+        **client_options(kafka),
+        **_subscription(source),
+        **_starting(source.starting),
+        "kafka.isolation.level": source.isolation,
+        "failOnDataLoss": str(source.on_data_loss == "fail").lower(),
+        "includeHeaders": "true",
+    }
+    if source.max_per_trigger is not None:
+        options["maxOffsetsPerTrigger"] = str(source.max_per_trigger)
+    rows = parsed(spark.readStream.format("kafka").options(**options).load(), source.parse)
+    if source.event_time is not None:
+        rows = with_event_time(rows, source.event_time)
+    counts = [f.count(f.lit(1)).alias("records"), f.count("_error").alias("unparsed")]
+    rows = rows.observe(OBSERVED, *counts)
+    if source.event_time is not None:
+        watermark = spark_interval(source.event_time.watermark, "event_time.watermark")
+        rows = rows.withWatermark(source.event_time.column, watermark)
+    return rows
+
+
+def read_table(spark: SparkSession, table: Table) -> DataFrame:
+    """Return files as a table; without a schema Spark looks into them now."""
+    reader = spark.read.format(table.format).options(**table.options)
+    if table.schema is not None:
+        reader = reader.schema(table.schema)
+    return reader.load(table.path)
+
+
+def dead_letters(rows: DataFrame) -> DataFrame:
+    """Return the records that could not be parsed as rows for Spark's Kafka sink: key and value as they came."""
+
+    def header(name: str, column: str) -> Column:
+        return f.struct(f.lit(name).alias("key"), f.col(column).cast("string").cast("binary").alias("value"))
+
+    added = f.array(
+        header("error", "_error"),
+        header("topic", "_topic"),
+        header("partition", "_partition"),
+        header("offset", "_offset"),
+    )
+    headers = f.concat(f.coalesce("_headers", f.array().cast("array<struct<key:string,value:binary>>")), added)
+    return rows.where("_error IS NOT NULL").select(
+        f.col("_key").alias("key"), f.col("_value").alias("value"), headers.alias("headers")
+    )
+
+
+def client_options(kafka: Kafka) -> Mapping[str, str]:
+    """Return the options of Spark's Kafka source and sink that say where the broker is."""
+    properties = {f"kafka.{name}": value for name, value in kafka.options.items()}
+    return {"kafka.bootstrap.servers": kafka.bootstrap, **properties}
+
+
+def _subscription(source: Source) -> Mapping[str, str]:
+    if source.pattern is not None:
+        return {"subscribePattern": source.pattern}
+    if source.assign:
+        return {"assign": json.dumps(source.assign)}
+    return {"subscribe": ",".join(source.topics)}
+
+
+def _starting(starting: str | Starting) -> Mapping[str, str]:
+    if not isinstance(starting, Starting):
+        return {"startingOffsets": starting}
+    if starting.offsets is None:
+        return {
+            "startingTimestamp": str(starting.timestamp_ms()),
+            "startingOffsetsByTimestampStrategy": "latest",
+        }
+    offsets = {
+        topic: {partition: _NAMED_OFFSETS.get(str(offset), offset) for partition, offset in partitions.items()}
+        for topic, partitions in starting.offsets.items()
+    }
+    return {"startingOffsets": json.dumps(offsets)}

@@ -1,0 +1,84 @@
+"""How a record's value becomes columns, and when the thing happened that it tells of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pybroker.pipeline.spec.interval import seconds
+from pybroker.pipeline.spec.presets import PRESETS
+from pybroker.pipeline.values import SpecError, key
+
+_NEEDS_SCHEMA = ("json", "csv")
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """How a record's value becomes columns."""
+
+    format: Literal["text", "raw", "json", "csv", "regex"] = key(
+        "`text` and `raw`: one column `value`, a string or bytes; `json` and `csv`: the fields of `schema`; "
+        "`regex`: the named groups of `pattern`",
+        "text",
+        example="json",
+    )
+    preset: Literal["nginx_combined", "nginx_json"] | None = key(
+        "in place of pattern and schema: nginx's log format combined, or its lines as JSON", None
+    )
+    pattern: str | None = key(
+        "of regex: Java's, with named groups, found anywhere in the value", None, example="(?<level>[A-Z]+) (?<text>.*)"
+    )
+    schema: str | None = key(
+        "of json and csv: the fields, in Spark's DDL; of regex: types of groups that are no strings",
+        None,
+        example="id BIGINT, name STRING",
+    )
+    options: dict[str, str] = key("of json and csv: Spark's own, such as sep, header or timestampFormat", {})
+
+    def __post_init__(self) -> None:
+        if self.preset is not None:
+            self._check_preset(self.preset)
+        elif self.format in _NEEDS_SCHEMA and self.schema is None:
+            raise SpecError("schema", f"format {self.format} needs it")
+        elif self.format == "regex" and self.pattern is None:
+            raise SpecError("pattern", "format regex needs either pattern or preset")
+        elif self.format != "regex" and self.pattern is not None:
+            raise SpecError("pattern", f"format {self.format} takes none")
+        elif self.format in ("text", "raw") and self.schema is not None:
+            raise SpecError("schema", f"format {self.format} takes none")
+
+    def written_out(self) -> Parse:
+        """Return the same without a preset."""
+        if self.preset is None:
+            return self
+        preset = PRESETS[self.preset]
+        return Parse(preset.format, None, preset.pattern, preset.schema, self.options)
+
+    def _check_preset(self, preset: str) -> None:
+        if self.format not in (wanted := PRESETS[preset].format, "text"):
+            raise SpecError("preset", f"{preset} is of format {wanted}, not {self.format}")
+        if self.pattern is not None or self.schema is not None:
+            raise SpecError("pattern" if self.pattern else "schema", f"the preset {preset} has its own")
+
+
+@dataclass(frozen=True, slots=True)
+class EventTime:
+    """When the thing happened that a record tells of."""
+
+    column: str = key("the column that says when; `_timestamp` is the record's own", example="time")
+    format: str | None = key(
+        "its text's format, as Spark's date patterns; ISO 8601 unless given", None, example="dd/MMM/yyyy:HH:mm:ss Z"
+    )
+    watermark: str = key("how late a record may be", "1 minute")
+
+    def __post_init__(self) -> None:
+        seconds(self.watermark, "watermark")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """Where records go that cannot be parsed."""
+
+    topic: str = key(
+        "a topic: key and value as they came, with headers error, topic, partition and offset", example="events-dlt"
+    )

@@ -1,0 +1,131 @@
+"""The whole of a specification, and how its file is read.
+
+The dataclasses are the reference: a key that none of them has, a value of the wrong kind, or a missing key is a
+SpecError with the key's path. `${NAME}` and `${NAME:-default}` in any text are environment variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from pybroker.pipeline.spec.interval import seconds
+from pybroker.pipeline.spec.source import Source, Table
+from pybroker.pipeline.spec.stream import Stream
+from pybroker.pipeline.values import SpecError, build, key, substituted
+
+# What YAML 1.1 takes for booleans and times, and a reader for words
+_BOOLEAN, _TIMESTAMP = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"
+
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with the booleans of its version 1.2: `on` is a word, not true. Times are words as well."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_BOOLEAN, _TIMESTAMP)]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"true|false"), list("tf"))
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """The broker of all sources and sinks."""
+
+    bootstrap: str = key("the broker's address", example="127.0.0.1:9092")
+    options: dict[str, str] = key(
+        "properties of the Java client, for sources and sinks", {}, example={"security.protocol": "SSL"}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """Where Spark runs."""
+
+    master: str = key("Spark's master", "local[2]")
+    memory: str = key("of the driver", "1g")
+    conf: dict[str, str] = key("Spark's properties", {}, example={"spark.sql.shuffle.partitions": "4"})
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """How a stream that has failed is started again."""
+
+    attempts: int = key("in a row; a batch that succeeds begins the count anew", 5)
+    back_off: str = key("before the first; twice as long before each that follows", "1s")
+    back_off_max: str = key("at most", "1m")
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise SpecError("attempts", "has to be 1 or more")
+        seconds(self.back_off, "back_off")
+        seconds(self.back_off_max, "back_off_max")
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The whole file."""
+
+    version: Literal[1] = key("of this format", example=1)
+    name: str = key("the application's name in Spark", example="events")
+    kafka: Kafka = key("the broker of all sources and sinks")
+    sources: dict[str, Source] = key("what is read; by name, which is its table's in SQL", example="events")
+    streams: dict[str, Stream] = key(
+        "what becomes of it; by name, each with a checkpoint of its own", example="archive"
+    )
+    checkpoint_root: str = key(
+        "a folder, local or one that Spark reaches; each stream has its checkpoint in one of its name",
+        example="./state",
+    )
+    tables: dict[str, Table] = key("files that stand still, to join with; by name", {}, example="pages")
+    spark: Spark = key("where Spark runs", Spark)
+    restart: Restart | None = key("start a stream again that failed; without it, one that fails stops all", None)
+
+    def __post_init__(self) -> None:
+        named: dict[str, Iterable[str]] = {"sources": self.sources, "tables": self.tables, "streams": self.streams}
+        for kind, names in named.items():
+            for name in names:
+                if not _NAME.fullmatch(name):
+                    raise SpecError(f"{kind}.{name}", "a name is letters, digits and _, and begins with a letter")
+        for name in self.sources.keys() & self.tables.keys():
+            raise SpecError(f"tables.{name}", "is the name of a source, too")
+        for name, stream in self.streams.items():
+            self._check_stream(f"streams.{name}", stream)
+
+    def _check_stream(self, path: str, stream: Stream) -> None:
+        if stream.source not in self.sources:
+            raise SpecError(f"{path}.from", f"no source {stream.source!r}; there are: {', '.join(self.sources)}")
+        timed = self.sources[stream.source].event_time is not None
+        if stream.window and not timed and stream.mode == "append":
+            raise SpecError(f"{path}.window", f"append needs an event_time in the source {stream.source!r}")
+        if stream.deduplicate and not timed:
+            raise SpecError(f"{path}.deduplicate", f"needs an event_time in the source {stream.source!r}")
+
+
+def load(path: Path, environ: Mapping[str, str]) -> Pipeline:
+    """Read a specification.
+
+    Errors: SpecError; OSError for a file that cannot be read.
+    """
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except UnicodeDecodeError as error:
+        raise SpecError("", "this is no text in UTF-8") from error
+    except yaml.MarkedYAMLError as error:
+        mark, problem = (
+            error.problem_mark,
+            f"{error.problem or error}" + (f", {error.context}" if error.context else ""),
+        )
+        raise SpecError(f"line {mark.line + 1}, column {mark.column + 1}" if mark else "", problem) from error
+    except yaml.YAMLError as error:
+        raise SpecError("", str(error).partition("\n")[0]) from error
+    return build(Pipeline, substituted(document, environ))

@@ -1,0 +1,33 @@
+"""What well-known lines look like, so that nobody has to write it down again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Stands for the keys of the same names."""
+
+    format: Literal["json", "regex"]
+    schema: str
+    pattern: str | None = None
+
+
+PRESETS = {
+    # The log format "combined" of nginx, and of Apache's server
+    "nginx_combined": Preset(
+        "regex",
+        "status INT, bytes BIGINT",
+        r"^(?<remote_addr>\S+) - (?<remote_user>\S+) \[(?<time>[^\]]+)\] "
+        r'"(?:(?<method>\S+) (?<path>\S+) (?<protocol>[^"]+)|[^"]*)" '  # a client may have sent anything
+        r'(?<status>\d{3}) (?<bytes>\d+) "(?<referer>[^"]*)" "(?<user_agent>[^"]*)"',
+    ),
+    # Of a log_format with escape=json that docs/pipeline.md shows
+    "nginx_json": Preset(
+        "json",
+        "time STRING, remote_addr STRING, method STRING, path STRING, status INT, bytes BIGINT, referer STRING, "
+        "user_agent STRING, request_time DOUBLE",
+    ),
+}

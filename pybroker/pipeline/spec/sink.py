@@ -1,0 +1,68 @@
+"""Where rows go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pybroker.pipeline.values import SpecError, key, near
+
+# The formats that are known by name, what each cannot do without, and the modes that it can do besides append
+NEEDED: dict[str, tuple[str, ...]] = {
+    "parquet": ("path",),
+    "kafka": ("topic",),
+    "jdbc": ("url", "table"),
+    "console": (),
+}
+MODES = {
+    "kafka": ("update", "complete"),
+    "jdbc": ("complete",),
+    "console": ("update", "complete"),
+}
+
+_ONLY_OF = {"topic": "kafka", "key": "kafka", "url": "jdbc", "table": "jdbc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Where rows go."""
+
+    format: str = key(
+        "parquet, kafka, jdbc, console; or another that `options` and `packages` bring", example="parquet"
+    )
+    path: str | None = key("of files: their folder", None, example="./lake/events")
+    partition_by: list[str] = key("of files: columns whose values become folders", [], example=["date"])
+    topic: str | None = key("of kafka: the topic", None, example="events-out")
+    record_key: str | None = key(
+        "of kafka: the column that is a record's key; values are rows as JSON", None, spelt="key", example="id"
+    )
+    url: str | None = key("of jdbc: the database", None, example="jdbc:postgresql://127.0.0.1/shop")
+    table: str | None = key("of jdbc: the table; mode complete writes it anew with each batch", None)
+    options: dict[str, str] = key("Spark's own for the format, such as user and password of jdbc", {})
+    packages: list[str] = key(
+        "Maven's coordinates of jars, brought with all that they need", [], example=["org.postgresql:postgresql:42.7.4"]
+    )
+
+    def __post_init__(self) -> None:
+        if self.format not in NEEDED and not self.options and not self.packages:
+            known = ", ".join(NEEDED)
+            hint = near(self.format, NEEDED)
+            raise SpecError("format", f"{self.format!r} is not one of: {known}, and has no options or packages{hint}")
+        for needed in NEEDED.get(self.format, ()):
+            if getattr(self, needed) is None:
+                raise SpecError(needed, f"format {self.format} needs it")
+        given = {"topic": self.topic, "key": self.record_key, "url": self.url, "table": self.table}
+        for name, value in given.items():
+            if value is not None and self.format != _ONLY_OF[name]:
+                raise SpecError(name, f"format {self.format} takes none")
+        for index, coordinates in enumerate(self.packages):
+            if coordinates.count(":") != 2:
+                raise SpecError(f"packages[{index}]", f"{coordinates!r} is not group:name:version")
+
+    def takes(self, mode: str) -> bool:
+        """Tell whether rows can be written in an output mode; of formats that are not known all can be tried."""
+        return mode == "append" or self.format not in NEEDED or mode in MODES.get(self.format, ())
+
+    def place(self) -> str:
+        """Return where rows go, in one text: what tells this sink from others."""
+        where = self.path or self.topic or (f"{self.url} {self.table}" if self.url else "")
+        return f"{self.format} {where}".strip()

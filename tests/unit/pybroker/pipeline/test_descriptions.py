@@ -1,0 +1,56 @@
+"""What is made of the keys' descriptions: the JSON Schema, the page of keys, the specification of `init`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from pybroker.pipeline.json_schema import FILE, json_schema
+from pybroker.pipeline.reference import page
+from pybroker.pipeline.template import template
+from tests.support.specifications import loaded
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def test_schema_that_is_shipped_is_made_of_the_keys() -> None:
+    """`python -m pybroker.pipeline.json_schema` writes it."""
+    assert json.loads(FILE.read_text()) == json_schema()
+
+
+def test_schema_says_what_the_checker_says() -> None:
+    """Required and unknown keys, kinds and words."""
+    schema = json_schema()
+    source = schema["properties"]["sources"]["additionalProperties"]
+
+    assert schema["required"] == ["version", "name", "kafka", "sources", "streams", "checkpoint_root"]
+    assert schema["additionalProperties"] is source["additionalProperties"] is False
+    assert source["properties"]["isolation"]["enum"] == ["read_committed", "read_uncommitted"]
+    assert source["properties"]["starting"]["anyOf"][0] == {"enum": ["earliest", "latest"]}
+    assert schema["properties"]["streams"]["additionalProperties"]["required"] == ["from", "sink"]
+
+
+def test_page_of_keys_is_made_of_them() -> None:
+    """`python -m pybroker.pipeline.reference` prints it."""
+    assert (ROOT / "docs" / "generated" / "pipeline.md").read_text() == page()
+
+
+def test_specification_to_begin_with_is_right(tmp_path: Path) -> None:
+    """It can be read; its streams are of its source."""
+    pipeline = loaded(tmp_path, template())
+
+    assert pipeline.sources["events"].topics == ["events"]
+    assert pipeline.streams["archive"].sink.format == "parquet"
+
+
+def test_specification_to_begin_with_shows_every_key(tmp_path: Path) -> None:
+    """Without its marks of comments it is YAML still, and has each key."""
+    text = template()
+    shown = {line.lstrip(" #").partition(":")[0] for line in text.splitlines()}
+    rows = [line for line in page().splitlines() if line.startswith("| `")]
+    names = {row.split("`")[1].rpartition(".")[2] for row in rows}
+
+    assert names - shown == set()
+    assert yaml.safe_load(text)["version"] == 1

@@ -1,0 +1,75 @@
+"""What is told of batches: lines, a bar, metrics."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from pybroker.pipeline.progress import Batch, Reporter, Totals, bar_of
+
+REPORT = {
+    "batchId": 3,
+    "numInputRows": 100,
+    "processedRowsPerSecond": 1234.5,
+    "observedMetrics": {"source": {"records": 100, "unparsed": 7}},
+    "stateOperators": [{"numRowsDroppedByWatermark": 2}],
+    "sources": [
+        {"endOffset": '{"t":{"0":50,"1":50}}', "latestOffset": '{"t":{"0":70,"1":50,"2":5}}'},
+        {"endOffset": "0", "latestOffset": "null"},
+    ],
+}
+
+
+def test_batch_is_one_line() -> None:
+    """With what went wrong, how fast it was, and what is still there."""
+    assert str(Batch.of("q", REPORT)) == (
+        "q: batch 3: 100 records, 7 of them could not be parsed, 2 too late, 1,234 records/s, 25 behind"
+    )
+
+
+def test_quiet_batch_is_a_short_line() -> None:
+    """Spark reports neither metrics nor a rate of batches without records."""
+    report = REPORT | {
+        "numInputRows": 0,
+        "observedMetrics": {},
+        "stateOperators": [],
+        "sources": [],
+        "processedRowsPerSecond": None,
+    }
+    assert str(Batch.of("q", report)) == "q: batch 3: 0 records"
+
+
+def test_metrics_are_kept_in_a_file(tmp_path: Path) -> None:
+    """Sums of all batches, and the last one's lag, in Prometheus' text format."""
+    file = tmp_path / "metrics.prom"
+    reporter = Reporter(file, io.StringIO())
+
+    reporter.batch(Batch.of("q", REPORT))
+    reporter.batch(Batch("q", 4, 25, 10.0, 0, 0, 1))
+
+    lines = file.read_text().splitlines()
+    assert "# TYPE pybroker_pipeline_records_total counter" in lines
+    assert 'pybroker_pipeline_records_total{query="q"} 125' in lines
+    assert 'pybroker_pipeline_unparsed_total{query="q"} 7' in lines
+    assert 'pybroker_pipeline_late_total{query="q"} 3' in lines
+    assert 'pybroker_pipeline_lag{query="q"} 0' in lines
+
+
+def test_terminal_has_a_bar_below_the_lines() -> None:
+    """It is drawn over at the next line."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    reporter = Reporter(out=terminal)
+    reporter.batch(Batch("q", 0, 25, 10.0, 0, 75, 0))
+    reporter.close()
+
+    assert terminal.getvalue().endswith("\n[########......................]  25%  25 of 100  10 records/s\n")
+
+
+def test_bar_of_nothing_is_full() -> None:
+    """Nothing is there, and all of it is done."""
+    assert bar_of([Totals()]).startswith(f"[{'#' * 30}] 100%")

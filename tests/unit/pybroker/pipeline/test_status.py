@@ -1,0 +1,51 @@
+"""What `status` tells, out of checkpoints and a broker's ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pybroker.pipeline.checkpoint import Progress
+from pybroker.pipeline.queries import Query, queries
+from pybroker.pipeline.status import QueryStatus
+from tests.support.specifications import document, loaded
+
+PROGRESS = Progress(9, {"t": {0: 10, 1: 1600}}, watermark_ms=1_769_846_400_000, running=10)
+
+
+def query(tmp_path: Path) -> Query:
+    return next(queries(loaded(tmp_path, document())))
+
+
+def test_lag_is_what_is_before_the_query(tmp_path: Path) -> None:
+    """Of each partition, and of all; a partition that is not there any more counts nothing."""
+    status = QueryStatus(query(tmp_path), PROGRESS, {("t", 1): 3100})
+
+    assert list(status.lines()) == [
+        "q: batch 9, 1,500 behind, batch 10 has begun",
+        "  watermark 2026-01-31 08:00:00 UTC",
+        "  t-0  offset 10  end ?",
+        "  t-1  offset 1,600  end 3,100",
+    ]
+    assert status.as_json() | {"partitions": []} == {
+        "query": "q",
+        "source": "s",
+        "sink": "parquet rows",
+        "batch": 9,
+        "running_batch": 10,
+        "watermark_ms": 1_769_846_400_000,
+        "lag": 1500,
+        "partitions": [],
+    }
+
+
+def test_without_the_broker_positions_are_told_all_the_same(tmp_path: Path) -> None:
+    """The lag is not known then."""
+    status = QueryStatus(query(tmp_path), PROGRESS, None)
+
+    assert status.lag() is None
+    assert next(status.lines()) == "q: batch 9, the broker does not answer, batch 10 has begun"
+
+
+def test_query_without_a_batch(tmp_path: Path) -> None:
+    """Says so."""
+    assert list(QueryStatus(query(tmp_path), Progress(), {}).lines()) == ["q: no batch is done yet"]

@@ -1,0 +1,135 @@
+"""What becomes of queries: ended, failed, started again, stopped."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pybroker.pipeline.progress import Reporter
+from pybroker.pipeline.spec import Restart
+from pybroker.pipeline.supervisor import Supervisor, Watched
+
+
+def report(batch: int, records: int = 1) -> dict[str, Any]:
+    """What Spark reports of a batch."""
+    return {
+        "batchId": batch,
+        "numInputRows": records,
+        "processedRowsPerSecond": 10.0,
+        "durationMs": {"addBatch": 5},
+        "observedMetrics": {"source": {"records": records, "unparsed": 0}},
+        "stateOperators": [],
+        "sources": [],
+    }
+
+
+@dataclass
+class FakeQuery:
+    """A query that ends, or fails, after it was looked at so many times."""
+
+    looks: int
+    failure: Exception | None = None
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    stopped: bool = False
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802
+        self.looks -= 1
+        return self.looks > 0
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802
+        return self.reports
+
+    def exception(self) -> Exception | None:
+        return self.failure if self.looks <= 0 else None
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class FakeTime:
+    """A clock that sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.on_sleep: Callable[[], None] = lambda: None
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.on_sleep()
+
+
+def supervisor(restart: Restart | None = None) -> tuple[Supervisor, FakeTime, io.StringIO]:
+    time, out = FakeTime(), io.StringIO()
+    return Supervisor(Reporter(out=out), restart, lambda: time.now, time.sleep), time, out
+
+
+def queries(*attempts: FakeQuery) -> tuple[Watched, list[FakeQuery]]:
+    """A query of several lives, and those that were begun."""
+    begun: list[FakeQuery] = []
+
+    def start() -> FakeQuery:
+        begun.append(attempts[len(begun)])
+        return begun[-1]
+
+    return Watched("q", start), begun
+
+
+def test_ends_when_all_queries_have_ended() -> None:
+    """Each batch is told once, and not before it is done."""
+    idle = report(1, records=0) | {"durationMs": {"triggerExecution": 1}}
+    one, _ = queries(FakeQuery(3, reports=[report(0), idle, report(1)]))
+    watcher, _, out = supervisor()
+
+    assert watcher.run([one]) is None
+    assert [line.split(",")[0] for line in out.getvalue().splitlines()] == [
+        "q: batch 0: 1 records",
+        "q: batch 1: 1 records",
+    ]
+
+
+def test_failure_stops_all() -> None:
+    """The others are stopped; the first line of the reason is given back."""
+    bad, _ = queries(FakeQuery(1, RuntimeError("disk full\n at com.example")))
+    good, begun = queries(FakeQuery(1000))
+    watcher, _, _ = supervisor()
+
+    assert watcher.run([good, bad]) == "q: disk full"
+    assert begun[0].stopped
+
+
+def test_failed_query_starts_again_later_and_later() -> None:
+    """1 s, 2 s, 4 s, never more than the longest; then it has failed for good."""
+    one, begun = queries(*(FakeQuery(1, RuntimeError("away")) for _ in range(9)))
+    watcher, time, out = supervisor(Restart(attempts=4, back_off="1s", back_off_max="5s"))
+
+    assert watcher.run([one]) == "q: away"
+    assert len(begun) == 5
+    assert [line for line in out.getvalue().splitlines() if "starts again" in line] == [
+        f"q: failed, starts again in {wait} s: away" for wait in (1, 2, 4, 5)
+    ]
+    assert 12 <= time.now < 14
+
+
+def test_batch_that_succeeds_begins_the_count_anew() -> None:
+    """So a query may fail for ever, as long as it gets on."""
+    lives = [FakeQuery(1, RuntimeError("away"), [report(number)]) for number in range(5)]
+    one, begun = queries(*lives, FakeQuery(1))
+    watcher, _, _ = supervisor(Restart(attempts=1, back_off="1s"))
+
+    assert watcher.run([one]) is None
+    assert len(begun) == 6
+    assert watcher.reporter.totals["q"].restarts == 5
+
+
+def test_told_to_stop_it_stops_the_queries() -> None:
+    """And says that nothing failed."""
+    one, begun = queries(FakeQuery(1000))
+    watcher, time, _ = supervisor()
+    time.on_sleep = watcher.stop
+
+    assert watcher.run([one]) is None
+    assert begun[0].stopped
