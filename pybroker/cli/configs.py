@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
-from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value
 from pybroker.cli.client.output import show
 
@@ -47,25 +47,27 @@ def _add_entity(parser: ClientParser) -> None:
     parser.add_argument("--entity-name", metavar="NAME")
 
 
-def _resource(options: argparse.Namespace) -> ConfigResource:
+def _resource(session: Session, options: argparse.Namespace) -> ConfigResource:
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     given = {"topics": options.topic, "brokers": options.broker}
     if options.entity_type is not None:
         given[options.entity_type] = options.entity_name
     kinds = [(kind, name) for kind, name in given.items() if name is not None]
-    if len(kinds) != 1:
+    if len(kinds) != 1 or not kinds[0][1]:
         raise UsageError("settings of what? --topic NAME or --broker ID")
     ((kind, name),) = kinds
     if kind == "brokers" and not name.isdecimal():
         raise UsageError(f"{name!r} is no broker's id")
+    if kind == "brokers" and int(name) not in {node.id for node in session.cluster.nodes}:
+        raise CommandError(f"there is no broker {name}")  # the client library would wait for it
     return ConfigResource(ResourceType[_KINDS[kind]], name)
 
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
     from confluent_kafka.admin import ConfigSource
 
-    resource = _resource(options)
+    resource = _resource(session, options)
     (future,) = session.admin.describe_configs([resource], request_timeout=session.timeout_s).values()
     entries: dict[str, ConfigEntry] = session.wait(future, resource.name)
     rows = [
@@ -84,7 +86,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
 def _alter(session: Session, options: argparse.Namespace) -> None:
     from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
 
-    resource = _resource(options)
+    resource = _resource(session, options)
     changes = [
         *((key, value, AlterConfigOpType.SET) for key, value in options.add_config),
         *((key, None, AlterConfigOpType.DELETE) for key in options.delete_config),

@@ -63,6 +63,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _consume(session: Session, options: argparse.Namespace) -> None:
     topic = _topic(options)
+    if options.group == "":
+        raise UsageError("which group?")
     if options.group is not None and (options.since is not None or options.offset is not None or options.partition):
         raise UsageError("--group goes on where the group is: not with --from, --offset or --partition")
     if options.group is not None and options.until_end:
@@ -179,7 +181,7 @@ def _ranges(session: Session, options: argparse.Namespace, topic: str) -> tuple[
 
 def _topic(options: argparse.Namespace) -> str:
     names = {each for each in (options.name, options.topic) if each is not None}
-    if len(names) != 1:
+    if len(names) != 1 or "" in names:
         raise UsageError("one topic, please")
     return str(names.pop())
 

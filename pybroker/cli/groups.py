@@ -55,7 +55,7 @@ def _add_names(parser: ClientParser) -> None:
 
 def _names(options: argparse.Namespace) -> list[str]:
     names = list(dict.fromkeys([*options.names, *options.group]))
-    if not names:
+    if not names or "" in names:
         raise UsageError("which group?")
     return names
 

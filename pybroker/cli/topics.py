@@ -55,7 +55,7 @@ def _add_names(parser: ClientParser) -> None:
 
 def _names(options: argparse.Namespace) -> list[str]:
     names = list(dict.fromkeys([*options.names, *options.topic]))
-    if not names:
+    if not names or "" in names:
         raise UsageError("which topic?")
     return names
 
@@ -136,7 +136,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
 
 def _do(session: Session, options: argparse.Namespace, done: str, futures: Mapping[str, Future[None]]) -> None:
     """Wait for each topic's answer and say what was done; the first problem is told at the end."""
-    from confluent_kafka import KafkaError, KafkaException
+    from confluent_kafka import KafkaError
 
     forgiven = set()
     if getattr(options, "if_not_exists", False):
@@ -145,13 +145,11 @@ def _do(session: Session, options: argparse.Namespace, done: str, futures: Mappi
         forgiven.add(KafkaError.UNKNOWN_TOPIC_OR_PART)
     problems = []
     for name, future in futures.items():
-        failure = future.exception(session.timeout_s + 5)
-        if isinstance(failure, KafkaException) and failure.args[0].code() in forgiven:
-            continue
         try:
             session.wait(future, name)
         except CommandError as error:
-            problems.append(str(error))
+            if error.error_code not in forgiven:
+                problems.append(str(error))
             continue
         if options.json:
             show([{"topic": name, done: True}], as_json=True)

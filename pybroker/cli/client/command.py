@@ -16,7 +16,9 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
     options = parser.parse(arguments)
     if find_spec("confluent_kafka") is None:
         return _refuse(parser, "it needs a client: pip install '.[client]' in the folder of pybroker's sources", 1)
-    from pybroker.cli.client.session import Session  # half the time of a command line that is wrong
+    from confluent_kafka import KafkaException  # half the time of a command line that is wrong
+
+    from pybroker.cli.client.session import Session, failed
 
     try:
         options.run(Session(options), options)
@@ -25,6 +27,10 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
         return _refuse(parser, str(error), 2)
     except CommandError as error:
         return _refuse(parser, str(error), 1)
+    except KafkaException as error:
+        return _refuse(parser, str(failed(error)), 1)
+    except ValueError as error:  # the client library's, about a name or a number before it asks the broker
+        return _refuse(parser, str(error), 2)
     except KeyboardInterrupt:
         return _refuse(parser, "interrupted", 130)
     except BrokenPipeError:  # whoever reads has seen enough; nothing is to be said when the interpreter flushes

@@ -2,7 +2,11 @@
 
 
 class CommandError(Exception):
-    """What went wrong, in one line: exit code 1."""
+    """What went wrong, in one line: exit code 1. `error_code` is the broker's or librdkafka's, where there is one."""
+
+    def __init__(self, line: str, error_code: int | None = None) -> None:
+        super().__init__(line)
+        self.error_code = error_code
 
 
 class UsageError(Exception):

@@ -38,17 +38,19 @@ class Session:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.timeout_s: float = options.timeout
-        self._bootstrap: str = options.bootstrap_server
         self._trouble = ""
         self._is_hopeless = False
         given = read_properties(options.command_config) if options.command_config is not None else {}
         self._properties: dict[str, Any] = {
-            "bootstrap.servers": self._bootstrap,
+            "bootstrap.servers": options.bootstrap_server,
             "client.id": "pybroker",
             **for_librdkafka({**given, **dict(options.property)}),
             "log_level": 0,
             "error_cb": self._on_error,
         }
+        self._bootstrap: str = self._properties["bootstrap.servers"]
+        if not self._bootstrap:
+            raise UsageError("which broker? --bootstrap-server is empty")
         try:
             self.admin = AdminClient(self._properties)
         except KafkaException as error:
@@ -60,7 +62,7 @@ class Session:
         try:
             return future.result(self.timeout_s + 5)  # the client's own timeout comes first
         except KafkaException as error:
-            raise CommandError(problem(error.args[0], about)) from None
+            raise failed(error, about) from None
         except TimeoutError:
             raise CommandError(f"{about or self._bootstrap}: no answer within {self.timeout_s:g} s") from None
 
@@ -92,16 +94,6 @@ class Session:
         found = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms))
         return {place: offset if offset >= 0 else ends[place] for place, offset in found.items()}
 
-    def _offsets(self, partitions: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
-        wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-        if not wanted:
-            return {}
-        futures = self.admin.list_offsets(wanted, request_timeout=self.timeout_s)
-        return {
-            (each.topic, each.partition): self.wait(future, f"{each.topic}-{each.partition}").offset
-            for each, future in futures.items()
-        }
-
     def consumer(self, properties: Mapping[str, object]) -> Consumer:
         """A consumer of the same cluster. Raises UsageError."""
         try:
@@ -113,6 +105,16 @@ class Session:
         """Raise CommandError when there is no way to the broker any more."""
         if self._is_hopeless:
             raise CommandError(f"{self._bootstrap}: {self._trouble}")
+
+    def _offsets(self, partitions: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
+        wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
+        if not wanted:
+            return {}
+        futures = self.admin.list_offsets(wanted, request_timeout=self.timeout_s)
+        return {
+            (each.topic, each.partition): self.wait(future, f"{each.topic}-{each.partition}").offset
+            for each, future in futures.items()
+        }
 
     def _connect(self) -> DescribeClusterResult:
         future: Future[DescribeClusterResult] = self.admin.describe_cluster(request_timeout=self.timeout_s)
@@ -131,7 +133,8 @@ class Session:
         self._is_hopeless |= error.code() in _HOPELESS
 
 
-def problem(error: KafkaError, about: str) -> str:
+def failed(failure: KafkaException, about: str = "") -> CommandError:
     """What is wrong, in one line."""
+    error: KafkaError = failure.args[0]
     text = " ".join(error.str().removeprefix("Broker: ").split())
-    return f"{about}: {text}" if about else text
+    return CommandError(f"{about}: {text}" if about else text, error.code())

@@ -10,8 +10,18 @@ _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "
 _AGO = re.compile(r"-(\d+)(ms|s|m|h|d|w)")
 
 
+_LATEST_MS = 1 << 62  # far from what fits into a request; what is before the epoch would mean something else there
+
+
 def time_ms(text: str, now_ms: int) -> int:
     """Milliseconds since the epoch. A time without a zone is the machine's. Raises ArgumentTypeError."""
+    found = _time_ms(text, now_ms)
+    if not 0 <= found <= _LATEST_MS:
+        raise argparse.ArgumentTypeError(f"{text!r} is before 1970, or too late")
+    return found
+
+
+def _time_ms(text: str, now_ms: int) -> int:
     if text == "now":
         return now_ms
     if ago := _AGO.fullmatch(text):

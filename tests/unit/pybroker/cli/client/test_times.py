@@ -33,6 +33,13 @@ def test_time_without_a_zone_is_the_machines(monkeypatch: pytest.MonkeyPatch) ->
     assert time_ms("2023-11-14T12:00", 0) - time_ms("2023-11-14", 0) == 12 * 3_600_000
 
 
+@pytest.mark.parametrize("text", ["@99999999999999999999", "-9999w", "1960-01-01"])
+def test_time_that_no_request_can_ask_for(text: str) -> None:
+    """Negative numbers mean ends of a log there."""
+    with pytest.raises(argparse.ArgumentTypeError, match="before 1970, or too late"):
+        time_ms(text, NOW_MS)
+
+
 @pytest.mark.parametrize("text", ["", "yesterday", "-5", "5m", "-5y", "@", "2023-13-01"])
 def test_no_time(text: str) -> None:
     """One line, with what would be one."""
