@@ -194,17 +194,18 @@ class IndexFile:
         opened, size = self._open(), self._entry_size
         unpack, window, start = self._layout.unpack_from, opened.window, opened.window_start
         low, high = 0, end
-        if window and unpack(window)[field] <= target:
-            behind = start + len(window) // size
-            if behind == end or target < unpack(window, len(window) - size)[field]:
+        if window and (first := unpack(window)[field]) <= target:
+            behind, last = start + len(window) // size, unpack(window, len(window) - size)[field]
+            if behind == end or target < last:
                 return window, start
-            low = behind - 1
-            high = min(low + _WINDOW_ENTRIES, end)
-            window = self._read(low, high - low)
-            if high == end or target < unpack(window, len(window) - size)[field]:
-                opened.window, opened.window_start = window, low
-                return window, low
-            low, high = 0, end
+            if target - last <= last - first:  # no further than the piece itself reaches
+                low = behind - 1
+                high = min(low + _WINDOW_ENTRIES, end)
+                window = self._read(low, high - low)
+                if high == end or target < unpack(window, len(window) - size)[field]:
+                    opened.window, opened.window_start = window, low
+                    return window, low
+                low, high = 0, end
         probes = opened.probes
         while high - low > _WINDOW_ENTRIES:
             middle = (low + high) // 2
