@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from coordinator.group.plain_commit import PlainCommit
+from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from coordinator.group.records import CommittedOffset, OffsetRecord
 
 T = TypeVar("T")
@@ -31,13 +31,25 @@ class PendingOffset(NamedTuple):
     record_offset: int
 
 
-class Offsets:
-    """Offsets by group, topic and partition."""
+class LatestCommit(NamedTuple):
+    """What was committed of a topic last, and when."""
 
-    __slots__ = ("_committed", "_open", "_overtaken", "_pending")
+    topic: TopicCommit
+    commit_timestamp_ms: int
+
+
+class Offsets:
+    """Offsets by group, topic and partition.
+
+    A group commits for the same partitions many times before anyone asks what it has committed. So the last plain
+    commit of a topic is kept as it is, and taken apart when somebody asks, or one for other partitions comes.
+    """
+
+    __slots__ = ("_committed", "_latest", "_open", "_overtaken", "_pending")
 
     def __init__(self) -> None:
         self._committed: dict[str, TopicOffsets] = {}
+        self._latest: dict[str, dict[str, LatestCommit]] = {}  # by group, topic: what `_committed` does not have yet
         self._pending: dict[int, dict[str, dict[str, dict[int, PendingOffset]]]] = {}  # by producer id, then group
         self._open: dict[str, dict[str, dict[int, set[int]]]] = {}  # the producers by group, topic, partition
         # Of groups with open transactions: where the records stand that have come into effect meanwhile.
@@ -45,15 +57,16 @@ class Offsets:
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The committed offset of a partition."""
-        return self._committed.get(group_id, {}).get(topic, {}).get(partition)
+        return self.of_group(group_id).get(topic, {}).get(partition)
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """All committed offsets of a group; not to be changed or kept."""
+        self._take_apart(group_id)
         return self._committed.get(group_id, {})
 
     def group_ids(self) -> set[str]:
         """Groups with committed offsets."""
-        return set(self._committed)
+        return self._committed.keys() | self._latest.keys()
 
     def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction holds an offset for the partition."""
@@ -65,6 +78,7 @@ class Offsets:
 
     def places(self, group_id: str) -> Iterator[Place]:
         """Each partition with a committed or a pending offset, once."""
+        self._take_apart(group_id)
         seen: set[Place] = set()
         stores: list[Mapping[str, Mapping[str, Mapping[int, object]]]] = [self._committed, self._open]
         for store in stores:
@@ -77,7 +91,7 @@ class Offsets:
 
     def groups_with(self, topic: str) -> set[str]:
         """Groups that have a committed or pending offset for any partition of a topic."""
-        stores: list[Mapping[str, Mapping[str, object]]] = [self._committed, self._open]
+        stores: list[Mapping[str, Mapping[str, object]]] = [self._committed, self._latest, self._open]
         return {group_id for store in stores for group_id, topics in store.items() if topic in topics}
 
     # -- replay -----------------------------------------------------------------------------------------------------
@@ -85,6 +99,8 @@ class Offsets:
     def replay(self, record: OffsetRecord, offset: int, producer_id: int = -1) -> None:
         """Apply an offset commit or its tombstone. With a producer id it waits for the transaction's end."""
         group_id, topic, partition, committed = record
+        if group_id in self._latest:
+            self._take_apart(group_id)
         if committed is None:
             self._drop(group_id, topic, partition)
         elif producer_id < 0:
@@ -103,14 +119,18 @@ class Offsets:
 
     def replay_plain(self, commit: PlainCommit) -> None:
         """Apply a commit to a group that has no open transactions."""
-        topics = self._committed.setdefault(commit.group_id, {})
+        group_id, time_ms = commit.group_id, commit.commit_timestamp_ms
         for topic in commit.topics:
+            before = self._latest.get(group_id, {}).get(topic.name)
+            if before is not None and before.topic.partitions != topic.partitions:
+                self._take_apart(group_id)
             if topic.partitions:
-                topics.setdefault(topic.name, {}).update(topic.committed(commit.commit_timestamp_ms))
+                self._latest.setdefault(group_id, {})[topic.name] = LatestCommit(topic, time_ms)
 
     def replay_transaction_end(self, producer_id: int, committed: bool) -> None:
         """Apply the marker that ends a producer's transaction."""
         for group_id, topics in self._pending.pop(producer_id, {}).items():
+            self._take_apart(group_id)
             # The latest record wins, not the latest marker: after compaction nothing else tells the order.
             overtaken = self._overtaken.get(group_id, {})
             for topic, partitions in topics.items():
@@ -121,6 +141,12 @@ class Offsets:
                     for partition, pending in partitions.items():
                         if pending.record_offset > overtaken.get(Place(topic, partition), -1):
                             self._commit(group_id, topic, partition, *pending)
+
+    def _take_apart(self, group_id: str) -> None:
+        """Have in `_committed` all that the group has committed."""
+        for name, latest in self._latest.pop(group_id, {}).items():
+            offsets = self._committed.setdefault(group_id, {}).setdefault(name, {})
+            offsets.update(latest.topic.committed(latest.commit_timestamp_ms))
 
     def _commit(self, group_id: str, topic: str, partition: int, committed: CommittedOffset, offset: int) -> None:
         self._committed.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed

@@ -79,3 +79,34 @@ def test_more_records_than_have_deltas_of_a_byte_are_left_to_others() -> None:
     rows = [(partition, 5, -1) for partition in range(MOST_RECORDS + 1)]
     assert PlainCommit("g", 5, [topic_commit("t", TOPIC_ID, rows[1:])]).pack() is not None
     assert PlainCommit("g", 5, [topic_commit("t", TOPIC_ID, rows)]).pack() is None
+
+
+few_rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.just(-1)), min_size=1, max_size=3)
+few_topics = st.builds(topic_commit, st.sampled_from("tu"), st.just(TOPIC_ID), few_rows)
+plain = st.builds(PlainCommit, st.just("g"), st.integers(0, 5), st.lists(few_topics, min_size=1, max_size=2))
+tombstone = st.builds(OffsetRecord, st.just("g"), st.sampled_from("tu"), st.integers(0, 3), st.none())
+
+
+@given(st.lists(plain | tombstone | st.sampled_from(["ask", "open", "end"]), max_size=12))
+def test_many_replay_to_what_their_records_replay_to(steps: list[PlainCommit | OffsetRecord | str]) -> None:
+    """Whoever asks in between, and whatever else comes."""
+    at_once, one_by_one = shard_with([]), shard_with([])
+    for offset, step in enumerate(steps):
+        for shard in (at_once, one_by_one):
+            if isinstance(step, OffsetRecord):
+                shard.replay(step, 10 * offset)
+            elif step == "open":
+                shard.replay(OffsetRecord("g", "t", 1, CommittedOffset(99, -1, "", 5)), 10 * offset, producer_id=7)
+            elif step == "end":
+                shard.replay_transaction_end(7, committed=True)
+        if isinstance(step, PlainCommit):
+            at_once.replay_all(step, 10 * offset)
+            for place, record in enumerate(step, 10 * offset):
+                one_by_one.replay(record, place)
+        elif step == "ask":
+            assert at_once.offsets.get("g", "t", 0) == one_by_one.offsets.get("g", "t", 0)
+    ours, expected = at_once.offsets, one_by_one.offsets
+    assert ours.group_ids() == expected.group_ids()
+    assert ours.groups_with("t") == expected.groups_with("t")
+    assert set(ours.places("g")) == set(expected.places("g"))
+    assert ours.of_group("g") == expected.of_group("g")
