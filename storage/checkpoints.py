@@ -154,7 +154,7 @@ def read_clean_shutdown(fs: FileSystem, directory: str) -> int | None:
         return None
     try:
         return int(json.loads(data)["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return -1
 
 

@@ -269,6 +269,8 @@ class Segment(SegmentFiles):
         except (CorruptFile, CorruptBatch):
             if self._made_anew:
                 raise
+        if self._made_anew:
+            raise CorruptBatch(f"{self.log.path}: offsets go back, so that no index can lead to any")
         self.rebuild_indexes()
         return self._scan_from_index(offset)
 

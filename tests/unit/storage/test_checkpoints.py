@@ -107,8 +107,9 @@ def test_clean_shutdown_file_is_kafkas(tmp_path: Path) -> None:
     assert read_clean_shutdown(LOCAL, str(tmp_path)) is None
     write_clean_shutdown(LOCAL, str(tmp_path), 12)
     assert (tmp_path / ".kafka_cleanshutdown").read_bytes() == (CLEAN / ".kafka_cleanshutdown").read_bytes()
-    (tmp_path / ".kafka_cleanshutdown").write_bytes(b"")
-    assert read_clean_shutdown(LOCAL, str(tmp_path)) == -1
+    for damaged in (b"", b"12", b'{"brokerEpoch":Infinity}', b"[" * 60_000):
+        (tmp_path / ".kafka_cleanshutdown").write_bytes(damaged)
+        assert read_clean_shutdown(LOCAL, str(tmp_path)) == -1
 
 
 def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:

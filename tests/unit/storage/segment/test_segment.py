@@ -5,6 +5,7 @@ from struct import iter_unpack
 
 import pytest
 
+from protocol.records.errors import CorruptBatch
 from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.open_files import OpenFiles
@@ -316,3 +317,14 @@ def test_indexes_are_made_anew_with_a_single_open_file(tmp_path: Path) -> None:
     before = [path.read_bytes() for path in paths]
     segment.rebuild_indexes()
     assert [path.read_bytes() for path in paths] == before
+
+
+def test_offsets_that_go_back_are_told_and_not_looked_for_again_and_again(tmp_path: Path) -> None:
+    """The last batch ends before it begins: no index leads to it, however often it is made anew."""
+    segment = new_segment(tmp_path, config=LogConfig(index_interval_bytes=1))
+    add(segment, 0, batch())
+    lying = batch()
+    lying[23:27] = (-1).to_bytes(4, "big", signed=True)  # of the last offset, counted from the base offset
+    add(segment, 1, lying, count=0)
+    with pytest.raises(CorruptBatch, match="offsets go back"):
+        segment.next_offset()
