@@ -1,6 +1,6 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint fuzz bench bench-check demo lock clean
+.PHONY: help setup run test test-quick test-all lint fuzz soak bench bench-check demo lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -36,6 +36,9 @@ lint: $(VENV)/.develop ## style, types, the contracts between the rooms, the Doc
 
 fuzz: $(VENV)/.develop ## fuzz all that reads bytes of others, FUZZ_MINUTES of them (10); Linux on x86-64
 	$(BIN)/python -m tests.fuzz --minutes $${FUZZ_MINUTES:-10} $(ARGS)
+
+soak: $(VENV)/.develop ## all kinds of load, with kills, for SOAK_MINUTES (20): nothing lost, all flat; draws .cache/soak/soak.svg
+	$(BIN)/python -m tests.soak --minutes $${SOAK_MINUTES:-20} $(ARGS)
 
 bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/benchmarks.md (ARGS=NAME: another benchmark)
 	$(BIN)/python -m bench $(ARGS)

@@ -1,0 +1,147 @@
+"""A broker under all kinds of load for a time: nothing is lost, and memory, descriptors and latency stay as they are.
+
+    python -m tests.soak [--minutes 20] [--directory .cache/soak] [--picture FILE]
+
+Ends with code 0 if so. What the clients saw is in DIRECTORY/history.jsonl, what was sampled in samples.tsv and soak.svg
+beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import time
+from dataclasses import astuple, fields
+from pathlib import Path
+
+from tests.soak.background import BACKGROUND, COMPACTED, EXPIRING
+from tests.soak.picture import picture
+from tests.soak.samples import TOPIC, Sample, Sampler, growth
+from tests.support.brokers import HOST, OurBroker
+from tests.support.checker import check
+from tests.support.data_client import DataClient
+from tests.support.history import History, read_history
+from tests.support.history_clients import (
+    HistoryClient,
+    HistoryProducer,
+    PythonProducer,
+    PythonReader,
+    RdkafkaProducer,
+    RdkafkaReader,
+)
+from tests.support.txn_client import TxnClient
+
+#: Between two kills.
+KILL_EVERY_S = (30.0, 90.0)
+#: A round of those who write takes so long at least: the load is small, and lasts.
+ROUND_S = 0.05
+#: Larger is not flat any more. Latency is that of a machine that does other things, too.
+MOST_GROWTH = {"memory_mib": 1.25, "descriptors": 1.25, "median_ms": 2.0}
+#: Shorter runs tell nothing of what stays as it is: each start of the broker fills its caches anew.
+FLAT_AFTER_S = 600
+PROPERTIES = {
+    "log.initial.task.delay.ms": "1000",
+    "log.retention.check.interval.ms": "5000",
+    "log.cleaner.backoff.ms": "5000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+}
+
+
+def soak(minutes: float, directory: Path) -> tuple[list[Sample], list[float], list[str]]:
+    """The samples, the seconds of the kills, and all that is wrong."""
+    broker = OurBroker(directory / "broker", PROPERTIES)
+    history = History(directory / "history.jsonl")
+    with DataClient(HOST, broker.port) as client:
+        for topic, configs in (("compacted", COMPACTED), ("expiring", EXPIRING), (TOPIC, EXPIRING)):
+            client.create_topic(topic, 1, configs)
+        for topic in ("plain", "moved"):
+            client.create_topic(topic, 2)
+    plain, moved = [[(topic, index) for index in range(2)] for topic in ("plain", "moved")]
+    producers: list[HistoryProducer] = [
+        RdkafkaProducer("rd", broker.bootstrap, plain, history, least_s=ROUND_S),
+        PythonProducer("py", broker.bootstrap, plain, history, least_s=ROUND_S),
+        RdkafkaProducer("rd-tx", broker.bootstrap, moved, history, transactional=True, least_s=ROUND_S),
+        PythonProducer("py-tx", broker.bootstrap, moved, history, transactional=True, least_s=ROUND_S),
+    ]
+    readers: list[HistoryClient] = [
+        RdkafkaReader("rd-reader", broker.bootstrap, plain + moved, history),
+        PythonReader("py-reader", broker.bootstrap, plain + moved, history),
+    ]
+    others = [
+        make(f"other-{number}", broker.bootstrap, plain + moved, history) for number, make in enumerate(BACKGROUND)
+    ]
+    sampler = Sampler(broker)
+    for each in (*producers, *readers, *others, sampler):
+        each.start()
+    try:
+        kills = _killing(broker, sampler, minutes)
+        for each in others:
+            each.finish()
+        for producer in producers:
+            producer.finish()
+        with TxnClient(HOST, broker.port) as transactions:
+            for producer in producers:
+                if producer.transactional:
+                    transactions.init_patiently(producer.name)
+        for reader in readers:
+            reader.finish()
+        sampler.stopping.set()
+        sampler.join()
+        history.close()
+        wrong = [str(anomaly) for anomaly in check(read_history(history.path))]
+        if broker.stop():
+            wrong.append("the broker did not stop in order")
+        if "Traceback" in broker.output:
+            wrong.append("the broker has printed a traceback")
+    finally:
+        broker.kill()
+    print(f"{sum(each.done for each in producers)} values acknowledged, {sum(each.done for each in readers)} reads")
+    return sampler.samples, kills, wrong
+
+
+def _killing(broker: OurBroker, sampler: Sampler, minutes: float) -> list[float]:
+    """Let the time pass, with kills; when they were."""
+    chance, kills = random.Random(8), []
+    until = sampler.began + minutes * 60
+    while (now := time.monotonic()) < until:
+        time.sleep(max(0.0, min(chance.uniform(*KILL_EVERY_S), until - now)))
+        if time.monotonic() < until:
+            kills.append(time.monotonic() - sampler.began)
+            broker.kill()
+            broker.start()
+    return kills
+
+
+def main() -> int:
+    """Run it, write down what was seen, say what is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak", description="A broker under load, for a time.")
+    parser.add_argument("--minutes", type=float, default=20)
+    parser.add_argument("--directory", type=Path, default=Path(".cache/soak"))
+    parser.add_argument("--picture", type=Path, help="where the picture goes (DIRECTORY/soak.svg)")
+    arguments = parser.parse_args()
+    directory = arguments.directory.absolute()
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    samples, kills, wrong = soak(arguments.minutes, directory)
+    names = [each.name for each in fields(Sample)]
+    rows = ["\t".join(names), *("\t".join(f"{value:.2f}" for value in astuple(each)) for each in samples)]
+    (directory / "samples.tsv").write_text("\n".join(rows) + "\n")
+    drawn = arguments.picture or directory / "soak.svg"
+    drawn.write_text(picture(samples, kills))
+    for name, most in MOST_GROWTH.items():
+        found = growth(samples, name)
+        print(f"{name}: the last fifth of the run is {found:.2f} of the second one")
+        if found > most and arguments.minutes * 60 >= FLAT_AFTER_S:
+            wrong.append(f"{name} is not flat")
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(f"{len(samples)} samples, {len(kills)} kills, {len(wrong)} anomalies; {drawn}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,83 @@
+"""What a broker takes over time: memory, descriptors, and how long it keeps a good client waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from tests.support.brokers import HOST, OurBroker
+from tests.support.data_client import DataClient, Refused, batch
+from tests.support.processes import open_descriptors, resident_bytes
+from tests.support.wire import Closed
+
+TOPIC = "probe"
+EVERY_S = 1.0
+_PROBES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At a moment of the run. Memory in MiB; how long a record takes to be written and read, of `_PROBES` in ms."""
+
+    seconds: float
+    memory_mib: float
+    descriptors: float
+    median_ms: float
+    slowest_ms: float
+
+
+SERIES = {
+    "memory_mib": "resident memory, MiB",
+    "descriptors": "open descriptors",
+    "median_ms": "write and read a record, median, ms",
+    "slowest_ms": f"the slowest of {_PROBES}, ms",
+}
+assert set(SERIES) == {each.name for each in fields(Sample)} - {"seconds"}
+
+
+class Sampler(threading.Thread):
+    """Takes a sample each second, while the broker is up."""
+
+    def __init__(self, broker: OurBroker) -> None:
+        super().__init__(daemon=True)
+        self.broker = broker
+        self.began = time.monotonic()
+        self.samples: list[Sample] = []
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        """Until `stopping`; a broker that is just being killed gives no sample."""
+        while not self.stopping.wait(EVERY_S):
+            try:
+                self.samples.append(self._sample())
+            except (Closed, OSError, Refused, StopIteration):
+                continue
+
+    def _sample(self) -> Sample:
+        times_ms = []
+        with DataClient(HOST, self.broker.port) as client:
+            for _ in range(_PROBES):
+                began = time.perf_counter()
+                client.fetch(TOPIC, client.produce(TOPIC, batch(b"probe")))
+                times_ms.append((time.perf_counter() - began) * 1000)
+        times_ms.sort()
+        pid = self.broker.pid
+        memory = resident_bytes(pid) / (1 << 20)
+        descriptors = open_descriptors(pid)
+        since = time.monotonic() - self.began
+        return Sample(since, memory, descriptors, times_ms[_PROBES // 2], times_ms[-1])
+
+
+def growth(samples: Sequence[Sample], name: str) -> float:
+    """How much larger a value is in the last fifth of the run than in the second one: by their medians, as a ratio.
+
+    The first fifth is left out: caches fill.
+    """
+    fifth = len(samples) // 5
+    if not fifth:
+        return 1.0
+    early, late = samples[fifth : 2 * fifth], samples[-fifth:]
+    before, after = (sorted(getattr(each, name) for each in part)[fifth // 2] for part in (early, late))
+    return float(after / max(before, 1e-9))
