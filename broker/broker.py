@@ -44,6 +44,7 @@ from broker.partitions import Partitions
 from broker.producer_ids import ProducerIds
 from broker.purgatory import Purgatory
 from broker.quorum import MetadataQuorum
+from broker.quotas.enforcement import enforce_quotas
 from broker.replica_moves import ReplicaMoves
 from broker.share_state import ShareStates
 from broker.shares.partitions import SharePartitions
@@ -236,6 +237,7 @@ class Broker:
             self.loop.call_soon,
         )
         self.guard = self.dispatcher.guard = _guard(config, self.controller)
+        enforce_quotas(self, node.image)
         self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
         self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)

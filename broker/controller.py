@@ -30,7 +30,7 @@ from broker.log_limit import LimitedLog
 from metadata import configs, create_partitions, create_topics, delete_topics, elections, lifecycle
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from metadata.create_topics import NewTopic, NewTopicResult, TopicDefaults
-from metadata.decision import Decision
+from metadata.decision import Admit, Decision, unlimited
 from metadata.delete_topics import DeletedTopic, TopicReference
 from metadata.elections import ElectionType, PartitionResult
 from metadata.framing import MetadataRecord, new_record
@@ -164,7 +164,7 @@ class Controller(Hosting):
     # ---- what may be asked for
 
     def create_topics(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False, admit: Admit = unlimited
     ) -> Deferred[list[NewTopicResult]]:
         """Make topics, each by itself."""
         decision = create_topics.create_topics(
@@ -175,6 +175,7 @@ class Controller(Hosting):
             ),
             check_config=self._config_problem,
             new_topic_id=self._new_topic_id,
+            admit=admit,
         )
         return self._settle(decision, validate_only)
 
@@ -191,15 +192,15 @@ class Controller(Hosting):
             if topic_id not in self.image.topics_by_id:
                 return topic_id
 
-    def delete_topics(self, topics: Sequence[TopicReference]) -> Deferred[list[DeletedTopic]]:
+    def delete_topics(self, topics: Sequence[TopicReference], admit: Admit = unlimited) -> Deferred[list[DeletedTopic]]:
         """Remove topics, each by itself."""
-        return self._settle(delete_topics.delete_topics(self.image, topics))
+        return self._settle(delete_topics.delete_topics(self.image, topics, admit))
 
     def create_partitions(
-        self, topics: Sequence[MorePartitions], *, validate_only: bool = False
+        self, topics: Sequence[MorePartitions], *, validate_only: bool = False, admit: Admit = unlimited
     ) -> Deferred[list[MorePartitionsResult]]:
         """Add partitions to topics, to each by itself."""
-        return self._settle(create_partitions.create_partitions(self.image, topics), validate_only)
+        return self._settle(create_partitions.create_partitions(self.image, topics, admit), validate_only)
 
     def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None

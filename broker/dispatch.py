@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from broker.authorization.guard import Guard
     from broker.broker import Broker
     from broker.network.connection import Connection
+    from broker.quotas.charge import Charge
+    from broker.quotas.client_quotas import ClientQuotas
 
 log = logging.getLogger(__name__)
 
@@ -55,9 +57,12 @@ class CloseConnection(Exception):
 
 
 class RequestContext:
-    """What a handler is told about a request besides its body. Valid for as long as the request is being answered."""
+    """What a handler is told about a request besides its body. Valid for as long as the request is being answered.
 
-    __slots__ = ("api", "api_version", "broker", "client_id", "connection", "correlation_id")
+    `charge` is what it takes of quotas, None where its client has none.
+    """
+
+    __slots__ = ("api", "api_version", "broker", "charge", "client_id", "connection", "correlation_id")
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class RequestContext:
         api_version: int,
         correlation_id: int,
         client_id: str | None,
+        charge: Charge | None = None,
     ) -> None:
         self.broker = broker
         self.connection = connection
@@ -74,16 +80,18 @@ class RequestContext:
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
+        self.charge = charge
 
 
 class Codec:
     """What it takes to read a request and write its answer in one version of one API, looked up once."""
 
-    __slots__ = ("api", "decode", "encode", "handler", "requests", "shortcut", "tagged", "version")
+    __slots__ = ("api", "decode", "encode", "handler", "is_charged", "requests", "shortcut", "tagged", "version")
 
     def __init__(self, row: Row, version: int, broker: Broker, guard: Guard | None = None) -> None:
         self.api = row.api
         self.version = version
+        self.is_charged = row.is_charged
         self.handler = row.handler if guard is None else guard.protect(row.api, row.handler)
         # A shortcut does not know who asks: where that matters, the handler serves all.
         self.shortcut = row.shortcut(broker, version) if row.shortcut is not None and guard is None else None
@@ -95,7 +103,12 @@ class Codec:
 
 
 class Row:
-    """An API that is served: its handler, the versions served, and those advertised (more, where Kafka does so)."""
+    """An API that is served: its handler, the versions served, and those advertised (more, where Kafka does so).
+
+    `is_charged`: its requests take of their clients' quotas.
+    """
+
+    is_charged = True
 
     __slots__ = ("_shown", "advertised", "api", "encoder", "handler", "served", "shortcut")
 
@@ -197,9 +210,17 @@ class Waiting:
     Of a shortcut's Deferred, whose value is a frame, or None for "not for this path", the request is kept as it came.
     """
 
-    __slots__ = ("codec", "correlation_id", "deferred", "request")
+    __slots__ = ("charge", "codec", "correlation_id", "deferred", "request")
 
-    def __init__(self, codec: Codec, correlation_id: int, request: Struct | bytes, deferred: Deferred[Any]) -> None:
+    def __init__(
+        self,
+        codec: Codec,
+        correlation_id: int,
+        request: Struct | bytes,
+        deferred: Deferred[Any],
+        charge: Charge | None = None,
+    ) -> None:
+        self.charge = charge
         self.codec = codec
         self.correlation_id = correlation_id
         self.request = request
@@ -209,10 +230,10 @@ class Waiting:
 class Dispatcher:
     """Frames of requests in, frames of answers out. Knows nothing of sockets.
 
-    `guard` is set before the first request, where there is an authorizer.
+    `guard` is set before the first request, where there is an authorizer; `quotas` while any client has one.
     """
 
-    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "guard", "rows")
+    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "guard", "quotas", "rows")
 
     def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
         self._broker = broker
@@ -220,6 +241,7 @@ class Dispatcher:
         self._failures: set[object] = set()  # kinds that were logged: one for each place in the code at most
         self._failure_log = LimitedLog(log, per_second=1)
         self.guard: Guard | None = None
+        self.quotas: ClientQuotas | None = None
         self.rows = dict(rows)
 
     @property
@@ -252,7 +274,10 @@ class Dispatcher:
                     body = skip_tagged_fields(frame, body, tags, len(frame))
         except (layout_error, IndexError):
             raise ProtocolError("the bytes end before the request header does") from None
-        if by_shortcut and codec.shortcut is not None:
+        charge = None
+        if self.quotas is not None and codec.is_charged:
+            charge = self.quotas.charge(connection, bytes(frame[10:position]), codec.api, len(frame))
+        if by_shortcut and codec.shortcut is not None and charge is None:
             try:
                 answer = codec.shortcut(connection, frame, body, correlation_id)
             except CloseConnection:
@@ -266,17 +291,21 @@ class Dispatcher:
         client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
         request = codec.decode(frame, body)[0]
         try:
-            ctx = RequestContext(self._broker, connection, codec.api, codec.version, correlation_id, client_id)
+            ctx = RequestContext(self._broker, connection, codec.api, codec.version, correlation_id, client_id, charge)
             reply = codec.handler(ctx, request)
             if type(reply) is Deferred:
                 if not reply.done:
-                    return Waiting(codec, correlation_id, request, reply)
+                    if charge is not None:
+                        charge.pause()
+                    return Waiting(codec, correlation_id, request, reply, charge)
                 reply = reply.result()
+            if charge is not None:
+                reply = charge.settle(reply)
             return None if reply is None else codec.encode(correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(codec, correlation_id, request, error)
+            return self._failed(codec, correlation_id, request, error, charge)
 
     def finish(self, connection: Connection, waiting: Waiting) -> bytes | list[Chunk] | Waiting | None:
         """What became of a request that waited: as `dispatch`."""
@@ -287,13 +316,18 @@ class Dispatcher:
                 return answer
             waiting.codec.requests -= 1  # it is counted anew
             return self.dispatch(connection, memoryview(request), by_shortcut=False)
+        charge = waiting.charge
+        if charge is not None:
+            charge.resume()
         try:
             reply = waiting.deferred.result()
+            if charge is not None:
+                reply = charge.settle(reply)
             return None if reply is None else waiting.codec.encode(waiting.correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(waiting.codec, waiting.correlation_id, request, error)  # type: ignore[arg-type]
+            return self._failed(waiting.codec, waiting.correlation_id, request, error, charge)  # type: ignore[arg-type]
 
     def _prepare(self, key_and_version: int) -> Codec | None:
         """Compile an API's version on its first use; None when it is not served."""
@@ -304,7 +338,9 @@ class Dispatcher:
         codec = self._codecs[key_and_version] = Codec(row, version, self._broker, self.guard)
         return codec
 
-    def _failed(self, codec: Codec, correlation_id: int, request: Struct, error: Exception) -> list[Chunk]:
+    def _failed(
+        self, codec: Codec, correlation_id: int, request: Struct, error: Exception, charge: Charge | None = None
+    ) -> list[Chunk]:
         """The answer where a handler raised: the error in the shape of the API; else the connection closes."""
         code = error_code_of(error)
         if code is ErrorCode.UNKNOWN_SERVER_ERROR:
@@ -312,7 +348,7 @@ class Dispatcher:
         try:
             reply = error_reply(codec.api, codec.version, request, code)
             if reply is not None:
-                return codec.encode(correlation_id, reply)
+                return codec.encode(correlation_id, reply if charge is None else charge.settle(reply))
         except Exception:
             log.exception("The error answer of %s v%d could not be made", codec.api.name, codec.version)
         raise CloseConnection(f"{codec.api.name} failed with {code.name}") from None

@@ -17,6 +17,11 @@ from protocol.messages.cluster_metadata import ClientQuotaRecord
 from protocol.messages.cluster_metadata.configs import EntityData
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
+PRODUCER_BYTE_RATE = "producer_byte_rate"
+CONSUMER_BYTE_RATE = "consumer_byte_rate"
+REQUEST_PERCENTAGE = "request_percentage"
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+CONNECTION_CREATION_RATE = "connection_creation_rate"
 EXACT, DEFAULT, SPECIFIED = 0, 1, 2
 """How a filter matches: that name, the default, any of its kind."""
 
@@ -25,12 +30,12 @@ _INT_MAX = float(2**31 - 1)
 _FRACTION = 1e-6
 #: The largest whole number that a quota may be; None for those with a fraction.
 _OF_CLIENTS: Mapping[str, float | None] = {
-    "producer_byte_rate": _LONG_MAX,
-    "consumer_byte_rate": _LONG_MAX,
-    "request_percentage": None,
-    "controller_mutation_rate": None,
+    PRODUCER_BYTE_RATE: _LONG_MAX,
+    CONSUMER_BYTE_RATE: _LONG_MAX,
+    REQUEST_PERCENTAGE: None,
+    CONTROLLER_MUTATION_RATE: None,
 }
-_OF_ADDRESSES: Mapping[str, float | None] = {"connection_creation_rate": _INT_MAX}
+_OF_ADDRESSES: Mapping[str, float | None] = {CONNECTION_CREATION_RATE: _INT_MAX}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Decision, Refused
+from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
 from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage
 from metadata.placement import check_manual, new_partition, place
@@ -31,7 +31,9 @@ class MorePartitionsResult:
     error_message: str | None = None
 
 
-def create_partitions(image: MetadataImage, topics: Sequence[MorePartitions]) -> Decision[MorePartitionsResult]:
+def create_partitions(
+    image: MetadataImage, topics: Sequence[MorePartitions], admit: Admit = unlimited
+) -> Decision[MorePartitionsResult]:
     """Decide for each topic by itself. Names given twice are refused once, at the beginning, as Kafka does."""
     times = Counter(topic.name for topic in topics)
     decision: Decision[MorePartitionsResult] = Decision(
@@ -46,6 +48,7 @@ def create_partitions(image: MetadataImage, topics: Sequence[MorePartitions]) ->
             continue
         try:
             records = _more_partitions(image, topic, MAX_PARTITIONS_PER_REQUEST - len(decision.records))
+            admit(len(records))
         except Refused as refusal:
             decision.results.append(MorePartitionsResult(topic.name, refusal.error_code, refusal.message))
         else:

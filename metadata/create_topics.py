@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metadata.configs import alter_config
-from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Decision, Refused
+from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, ResourceType
 from metadata.placement import check_manual, new_partition, place
@@ -65,6 +65,7 @@ def create_topics(
     defaults: TopicDefaults,
     check_config: ConfigCheck,
     new_topic_id: Callable[[], bytes],
+    admit: Admit = unlimited,
 ) -> Decision[NewTopicResult]:
     """Decide for each topic by itself. Names given twice are refused once, at the end, as Kafka does."""
     if _total_partitions(topics, defaults) > MAX_PARTITIONS_PER_REQUEST:
@@ -85,6 +86,7 @@ def create_topics(
         else:
             try:
                 records, result = _create_topic(image, topic, defaults, check_config, new_topic_id)
+                admit(result.num_partitions)
             except Refused as refusal:
                 decision.results.append(_refused(name, refusal))
             else:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from metadata.framing import MetadataRecord
 from protocol.errors import ErrorCode
 
 T = TypeVar("T")
+
+Admit: TypeAlias = Callable[[int], None]
+"""Asked before so many partitions are made or removed; raises Refused where they are too many."""
 
 MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's limit: one request is one batch, and one batch has to stay readable
 TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
@@ -29,3 +33,7 @@ class Decision(Generic[T]):
 
     records: list[MetadataRecord] = field(default_factory=list)
     results: list[T] = field(default_factory=list)
+
+
+def unlimited(partitions: int) -> None:
+    """An Admit that refuses nothing."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from metadata.decision import Decision
+from metadata.decision import Admit, Decision, Refused, unlimited
 from metadata.framing import new_record
 from metadata.image import MetadataImage
 from protocol.errors import ErrorCode
@@ -33,7 +33,9 @@ class DeletedTopic:
     error_message: str | None = None
 
 
-def delete_topics(image: MetadataImage, references: Sequence[TopicReference]) -> Decision[DeletedTopic]:
+def delete_topics(
+    image: MetadataImage, references: Sequence[TopicReference], admit: Admit = unlimited
+) -> Decision[DeletedTopic]:
     """Decide for each. What is named twice, in whatever way, is refused."""
     decision: Decision[DeletedTopic] = Decision()
     by_name, by_id = _sort_out(references, decision)
@@ -59,6 +61,11 @@ def delete_topics(image: MetadataImage, references: Sequence[TopicReference]) ->
         else:
             going[topic.topic_id] = name
     for topic_id, name in going.items():
+        try:
+            admit(len(image.topics_by_id[topic_id].partitions))
+        except Refused as refusal:
+            decision.results.append(DeletedTopic(name, topic_id, refusal.error_code, refusal.message))
+            continue
         decision.records.append(new_record(image.metadata_version, RemoveTopicRecord, topic_id=topic_id))
         decision.results.append(DeletedTopic(name, topic_id))
     return decision

@@ -67,6 +67,7 @@ class Delta:
     deleted_topics: list[TopicImage] = field(default_factory=list)
     changed_configs: set[tuple[int, str]] = field(default_factory=set)  # (resource type, name)
     changed_acls: bool = False
+    changed_quotas: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -264,7 +265,8 @@ def replay_producer_ids(image: MetadataImage, value: Struct, _: Delta) -> None:
     image.next_producer_id = value.next_producer_id
 
 
-def replay_client_quota(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_client_quota(image: MetadataImage, value: Struct, delta: Delta) -> None:
+    delta.changed_quotas = True
     entity: QuotaEntity = tuple(sorted((e.entity_type, e.entity_name) for e in value.entity))
     quotas = image.client_quotas.setdefault(entity, {})
     if value.remove:

@@ -15,6 +15,7 @@ from security.acl import Operation, ResourceType
 _ALTER = cluster(Operation.ALTER)
 _DESCRIBE = cluster(Operation.DESCRIBE)
 _DESCRIBE_CONFIGS = cluster(Operation.DESCRIBE_CONFIGS)
+_ALTER_CONFIGS = cluster(Operation.ALTER_CONFIGS)
 _CLUSTER_ACTION = cluster(Operation.CLUSTER_ACTION)
 _MEMBER = one(Operation.READ, ResourceType.GROUP, "group_id")
 _TRANSACTION = one(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactional_id")
@@ -63,6 +64,8 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         47: together(  # OffsetDelete
             one(Operation.DELETE, ResourceType.GROUP, "group_id"), each("topics", to_topic(Operation.READ))
         ),
+        48: _DESCRIBE_CONFIGS,  # DescribeClientQuotas
+        49: _ALTER_CONFIGS,  # AlterClientQuotas
         50: _DESCRIBE,  # DescribeUserScramCredentials
         51: resources.alter_user_scram_credentials,
         55: _DESCRIBE,  # DescribeQuorum

@@ -92,6 +92,9 @@ def problems(values: Values) -> Iterator[Problem]:
         key = "queued.max.request.bytes"
         yield rule(f"{key} must be larger or equal to socket.request.max.bytes", key)
     yield from _connections(values)
+    if values["client.quota.callback.class"]:
+        key = "client.quota.callback.class"
+        yield Problem(key, str(values[key]), "Java classes are not loaded", "none: quotas are those that are set")
     for key in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec"):
         if number(key) not in CODECS:
             yield Problem(key, str(number(key)), "unknown codec", "0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd")

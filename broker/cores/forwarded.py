@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from broker.cores.messages import Client, Forward
+from broker.cores.messages import Client, Forward, Forwarded
 from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Waiting
 from protocol.schema import Chunk
@@ -29,16 +29,22 @@ class ForwardedConnection:
         self.client_software_name = client.client_software_name
         self.client_software_version = client.client_software_version
         self.on_close: Callable[[], None] | None = None
+        self.throttle_ms = 0
 
     def __repr__(self) -> str:
         return f"{self.client_host}:{self.client_port} on {self.listener_name}"
 
+    def throttle(self, wait_ms: int) -> None:
+        """The process that has the connection is to start no more requests of it for so long."""
+        self.throttle_ms = wait_ms
 
-def serve_forwarded(broker: Broker, request: Forward) -> Deferred[bytes]:
-    """The frame of the answer. Fails with ProtocolError and CloseConnection, at which the connection is to end."""
-    connection = cast("Connection", ForwardedConnection(request.client))
+
+def serve_forwarded(broker: Broker, request: Forward) -> Deferred[Forwarded]:
+    """The answer. Fails with ProtocolError and CloseConnection, at which the connection is to end."""
+    forwarded = ForwardedConnection(request.client)
+    connection = cast("Connection", forwarded)
     dispatcher = broker.dispatcher
-    answered: Deferred[bytes] = Deferred()
+    answered: Deferred[Forwarded] = Deferred()
 
     def take(answer: bytes | list[Chunk] | Waiting | None) -> None:
         if isinstance(answer, Waiting):
@@ -49,7 +55,7 @@ def serve_forwarded(broker: Broker, request: Forward) -> Deferred[bytes]:
         else:
             # Slices of files are in answers to Fetch alone, which is not forwarded.
             chunks = [answer] if isinstance(answer, bytes) else cast("list[bytes]", answer)
-            answered.resolve(b"".join(chunks))
+            answered.resolve(Forwarded(b"".join(chunks), forwarded.throttle_ms))
 
     def attempt(serve: Callable[[], bytes | list[Chunk] | Waiting | None]) -> None:
         try:

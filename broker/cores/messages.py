@@ -164,10 +164,18 @@ class Client:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """A request as it came, for the owner to serve. Answered with a frame."""
+    """A request as it came, for the owner to serve. Answered with Forwarded."""
 
     client: Client
     frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """The frame of an answer, and for how long its client is not served now: it has taken more than its quota."""
+
+    frame: bytes
+    throttle_ms: int = 0
 
 
 # ---- from both

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from broker.cores.messages import Client, Forward
+from broker.cores.messages import Client, Forward, Forwarded
 from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Reply, RequestContext, Row
 from broker.error_reply import error_reply
@@ -91,7 +91,12 @@ def _nothing(ctx: RequestContext, request: Struct) -> Reply:
 
 
 class ForwardedRow(Row):
-    """An API whose requests are not even decoded. A request is its frame here, and the answer one, too."""
+    """An API whose requests are not even decoded. A request is its frame here, and the answer one, too.
+
+    What it takes of quotas the owner reckons.
+    """
+
+    is_charged = False
 
     def __init__(self, row: Row) -> None:
         super().__init__(
@@ -127,10 +132,13 @@ def forward(ctx: RequestContext, frame: bytes) -> Deferred[list[Chunk]]:
         worker.server.held(sign * len(frame))
         worker.server.queued(sign)
 
-    def pass_on(done: Deferred[bytes]) -> None:
+    def pass_on(done: Deferred[Forwarded]) -> None:
         count(-1)
         try:
-            answered.resolve([done.result()])
+            answer = done.result()
+            if answer.throttle_ms:
+                connection.throttle(answer.throttle_ms)
+            answered.resolve([answer.frame])
         except (CloseConnection, ProtocolError) as error:
             answered.fail(error)
         except Exception as error:  # the owner answers errors of its handlers itself

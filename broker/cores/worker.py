@@ -23,6 +23,7 @@ from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.node import Node
 from broker.quorum import MetadataQuorum
+from broker.quotas.enforcement import enforce_quotas
 from protocol.errors import ErrorCode
 from storage.log.directory import LogDirectory
 
@@ -85,6 +86,7 @@ class Worker(Broker):
         self.controller = cast(Controller, self._follower)
         self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
         self.remote_transactions = RemoteTransactions(self.link)
+        enforce_quotas(self, node.image)
 
     async def _open(self, listeners: list[Listener]) -> None:
         for directory in self.logs.directories:

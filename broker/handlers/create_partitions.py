@@ -9,6 +9,7 @@ from collections import Counter
 
 from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import RequestTimedOut
+from broker.quotas.mutations import admit
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopicResult
 from protocol.schema import Struct
@@ -19,7 +20,9 @@ def create_partitions(ctx: RequestContext, request: Struct) -> Reply:
     if request.timeout_ms <= 0 and 1 in Counter(topic.name for topic in request.topics).values():
         raise RequestTimedOut  # what is named twice is refused before
     wanted = [_wanted(topic) for topic in request.topics]
-    created = ctx.broker.controller.create_partitions(wanted, validate_only=request.validate_only)
+    created = ctx.broker.controller.create_partitions(
+        wanted, validate_only=request.validate_only, admit=admit(ctx, strict_from=3)
+    )
     return created.then(_reply)
 
 

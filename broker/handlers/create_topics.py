@@ -13,6 +13,7 @@ from collections import Counter
 from broker.config.describe import topic_entries
 from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import RequestTimedOut
+from broker.quotas.mutations import admit
 from metadata.create_topics import NewTopic, NewTopicResult
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopicConfigs, CreatableTopicResult
@@ -24,7 +25,9 @@ def create_topics(ctx: RequestContext, request: Struct) -> Reply:
     if request.timeout_ms <= 0 and 1 in Counter(topic.name for topic in request.topics).values():
         raise RequestTimedOut  # what is named twice is refused before
     created = ctx.broker.controller.create_topics(
-        [_wanted(topic) for topic in request.topics], validate_only=request.validate_only
+        [_wanted(topic) for topic in request.topics],
+        validate_only=request.validate_only,
+        admit=admit(ctx, strict_from=6),
     )
     return created.then(lambda results: CREATE_TOPICS.response(topics=[_result(ctx, result) for result in results]))
 

@@ -11,6 +11,7 @@ from collections import Counter
 
 from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import RequestTimedOut
+from broker.quotas.mutations import admit
 from metadata.delete_topics import DeletedTopic, TopicReference
 from protocol.errors import ErrorCode
 from protocol.messages.delete_topics import DELETE_TOPICS, DeletableTopicResult
@@ -33,7 +34,7 @@ def delete_topics(ctx: RequestContext, request: Struct) -> Reply:
         )
     if request.timeout_ms <= 0 and _any_sound(references):
         raise RequestTimedOut
-    return ctx.broker.controller.delete_topics(references).then(_reply)
+    return ctx.broker.controller.delete_topics(references, admit(ctx, strict_from=5)).then(_reply)
 
 
 def _any_sound(references: list[TopicReference]) -> bool:

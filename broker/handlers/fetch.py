@@ -28,7 +28,7 @@ from broker.down_conversion import (
 )
 from broker.endpoints import nodes
 from broker.error_map import error_code_of
-from broker.fetch_session import FetchContext, FetchedPartition
+from broker.fetch_session import NO_SESSION, FetchContext, FetchedPartition
 from broker.partition import Partition
 from broker.single_fetch import fetch_single
 from protocol.errors import ErrorCode
@@ -113,6 +113,8 @@ class Attempt:
         self._to_log_end = replica_id != _CONSUMER
         self._committed = request.isolation_level == _READ_COMMITTED and not self._to_log_end
         self._max_bytes: int = min(request.max_bytes, self._broker.config.get_int("fetch.max.bytes"))
+        if ctx.charge is not None:
+            self._max_bytes = ctx.charge.most_fetched(self._max_bytes)
         self._min_bytes: int = min(request.min_bytes, self._max_bytes)
         self._bytes_read = 0
         #: The logs that were read last, with how much was found in each.
@@ -327,7 +329,11 @@ class Attempt:
         return found
 
     def response(self) -> FetchAnswer:
-        """The answer that says what was read last."""
+        """The answer that says what was read last; nothing, where that would be more than the client's quota."""
+        charge = self._ctx.charge
+        if charge is not None and not charge.allows_fetched(self._bytes_read):
+            session = self._context.session
+            return FetchAnswer(0, NO_SESSION if session is None else session.id, [])
         for log, size in self._found:
             log.fetched_bytes += size
         error_code, session_id, answers = self._context.answer(self._answers)

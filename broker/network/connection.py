@@ -7,19 +7,21 @@ Rules:
    waits) is copied to the connection, and beyond a limit no more is received.
 3. A turn of the loop serves a bounded number of requests of one connection; while the client does not take its
    answers, none.
-4. Malformed bytes, frames beyond socket.request.max.bytes and requests that are not served end the connection, after
+4. A client that has taken more than its quota is not served for as long as its answer says; what it sent waits.
+5. Malformed bytes, frames beyond socket.request.max.bytes and requests that are not served end the connection, after
    the answers before them.
-5. A client that hangs up takes its waiting requests along, also while nothing is received from it.
+6. A client that hangs up takes its waiting requests along, also while nothing is received from it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
+from functools import partial
 from struct import Struct as Layout
 from typing import TYPE_CHECKING
 
 from broker.dispatch import CloseConnection, Waiting
+from broker.network.answer_queue import Answer, AnswerQueue
 from broker.network.output_queue import OUTPUT_LIMIT_BYTES, release
 from broker.network.peer import Peer
 from broker.network.receive_buffer import LARGE_FRAME_BYTES, REST_LIMIT_BYTES, LargeFrame
@@ -29,11 +31,12 @@ from protocol.framing import FrameTooLarge
 from protocol.schema import Chunk
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
     from collections.abc import Callable
 
     from broker.network.server import Server
 
-    Dispatch = Callable[["Connection", memoryview], "bytes | list[Chunk] | Waiting | None"]
+    Dispatch = Callable[["Connection", memoryview], Answer]
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +49,7 @@ TURN_REQUESTS = 32
 WAITING_LIMIT = 64
 
 # Why no request is started: reasons, or-ed.
-_MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED = 1, 2, 4, 8
+_MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED, _THROTTLED = 1, 2, 4, 8, 16
 
 
 class Connection(Peer):
@@ -64,6 +67,7 @@ class Connection(Peer):
         "_rest_full",
         "_saturated",
         "_server",
+        "_throttle",
         "_waiting",
         "active",
         "idle_since_ms",
@@ -91,10 +95,11 @@ class Connection(Peer):
         self._rest: bytes | bytearray = b""
         self._large: LargeFrame | None = None
         self._out: list[Chunk] = []
-        self._waiting: deque[Waiting | list[Chunk]] = deque()
+        self._waiting = AnswerQueue()
         self._eof = False
         self._rest_full = False
         self._saturated = False
+        self._throttle: TimerHandle | None = None  # until the client has paid for what it took
         self.active = True
         self.idle_since_ms = 0
         self.on_close: Callable[[], None] | None = None  # the client is gone, or was let go
@@ -102,7 +107,7 @@ class Connection(Peer):
     @property
     def waiting_count(self) -> int:
         """Requests that were started and are not answered yet."""
-        return sum(1 for each in self._waiting if isinstance(each, Waiting))
+        return self._waiting.waiting_count
 
     @property
     def is_closed(self) -> bool:
@@ -111,7 +116,7 @@ class Connection(Peer):
 
     @property
     def large_frame_under_way(self) -> bool:
-        """Whether part of a large request has arrived: such a connection is let go on when memory is short."""
+        """Whether part of a large request has arrived."""
         return self._large is not None
 
     # -- called by the transport -------------------------------------------------------------------------------------
@@ -163,7 +168,7 @@ class Connection(Peer):
 
     def on_hang_up(self) -> None:
         """The client has gone, or sends no more, while nothing was received from it. What it sent may lie unread."""
-        if self._is_parked():
+        if self._waiting.is_parked:
             self.transport.abort()
 
     def on_lost(self) -> None:
@@ -194,6 +199,19 @@ class Connection(Peer):
         self._dispatch = dispatch
         self._max_request_bytes = self._server.max_request_bytes if max_request_bytes is None else max_request_bytes
         self._end_turn()
+
+    def throttle(self, wait_ms: int) -> None:
+        """Start no more requests for so long: the client has taken more than its share."""
+        if self._hold & _CLOSED:
+            return
+        if self._throttle is not None:  # for a request before, which this wait has in it
+            self._throttle.cancel()
+        self._hold |= _THROTTLED
+        self._throttle = self._server.call_later(wait_ms / 1000, self._end_throttle)
+
+    def _end_throttle(self) -> None:
+        self._throttle = None
+        self._release(_THROTTLED)
 
     def close(self, reason: str, last_answer: list[Chunk] | None = None) -> None:
         """End the connection after the answers that are ready, and this one; the reason goes to the log."""
@@ -227,7 +245,7 @@ class Connection(Peer):
                 answer = dispatch(self, view[start:position])
                 if type(answer) is bytes and not self._waiting:
                     self._out.append(answer)
-                elif answer is not None and self._take(answer):
+                elif self._hold if answer is None else self._take(answer):
                     break
             else:
                 if position < end:
@@ -257,8 +275,7 @@ class Connection(Peer):
     def _take(self, answer: bytes | list[Chunk] | Waiting) -> bool:
         """Queue an answer in its place; True when no more requests may be started now."""
         if not isinstance(answer, Waiting):
-            if isinstance(answer, bytes):
-                answer = [answer]
+            answer = [answer] if isinstance(answer, bytes) else answer
             if self._waiting:
                 self._waiting.append(answer)
                 return self._hold != 0
@@ -286,29 +303,15 @@ class Connection(Peer):
         """Queue the answers that are done, up to the first that is not; then go on behind them."""
         if self._hold & _CLOSED:
             return
-        waiting = self._waiting
-        out = self._out
         try:
-            while waiting:
-                answer: bytes | list[Chunk] | Waiting | None = waiting[0]
-                if isinstance(answer, Waiting):
-                    if not answer.deferred.done:
-                        break
-                    answer = self._server.dispatcher.finish(self, answer)
-                    if isinstance(answer, Waiting):  # for something else now
-                        waiting[0] = answer
-                        answer.deferred.add_done_callback(self._on_done)
-                        continue
-                waiting.popleft()
-                if answer is not None:
-                    out += [answer] if isinstance(answer, bytes) else answer
+            self._waiting.take_ready(self._out, partial(self._server.dispatcher.finish, self), self._on_done)
         except (ProtocolError, CloseConnection) as error:
             self._close_for(error)
             return
-        if out:
+        if self._out:
             self.active = True
             self._send_out()
-        if self._hold & _MUTED and not self._is_parked():
+        if self._hold & _MUTED and not self._waiting.is_parked:
             self._release(_MUTED)
         elif self._eof:
             self._end_if_served()
@@ -316,10 +319,7 @@ class Connection(Peer):
     def _end_turn(self) -> None:
         """Start no more requests in this turn of the loop."""
         self._hold |= _TURN_OVER
-        self._server.call_soon(self._next_turn)
-
-    def _next_turn(self) -> None:
-        self._release(_TURN_OVER)
+        self._server.call_soon(partial(self._release, _TURN_OVER))
 
     def _release(self, reason: int) -> None:
         """One reason less not to start requests: with none left, go on with what was received meanwhile."""
@@ -341,13 +341,9 @@ class Connection(Peer):
             if not self._saturated:
                 self.transport.resume_reading()
 
-    def _is_parked(self) -> bool:
-        """Whether a request waits for something to happen, and all behind it for its answer."""
-        return any(isinstance(each, Waiting) and each.deferred.mutes for each in self._waiting)
-
     def _end_if_served(self) -> None:
         """After the end of what the client sends: close once all of it is served, or at once where that has to wait."""
-        if self._is_parked():
+        if self._waiting.is_parked:
             self.transport.abort()
         elif not self._hold and not self._waiting:
             self.transport.close_when_sent()
@@ -384,12 +380,9 @@ class Connection(Peer):
             self.on_close()
         if self.authenticator is not None:
             self.authenticator.close()
-        waiting, self._waiting = self._waiting, deque()
-        for each in waiting:
-            if isinstance(each, Waiting):
-                each.deferred.cancel()
-            else:
-                release(each)
+        if self._throttle is not None:
+            self._throttle.cancel()
+        self._waiting.drop()
         release(self._out)
         self._out = []
         self._set_rest(b"")

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.dispatch import Dispatcher
@@ -20,6 +21,9 @@ from broker.network.listener import Listener
 from broker.network.plaintext import HangUps
 from broker.network.receive_buffer import FrameBuffers, ReceiveBuffer
 from broker.turn import Turn
+
+if TYPE_CHECKING:
+    from broker.quotas.connection_quotas import ConnectionQuotas
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +40,12 @@ class Server:
         self.turn = turn
         self.dispatcher = dispatcher
         self.call_soon: Callable[[Callable[[], None]], object] = loop.call_soon
+        self.call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] = loop.call_later
         self.receive_buffer = ReceiveBuffer(turn)
         self.frame_buffers = FrameBuffers()
         self.closing_log = LimitedLog(log)
         self.limits = ConnectionLimits()
+        self.connection_quotas: ConnectionQuotas | None = None  # while any address has one
         self.max_request_bytes = 100 * 1024 * 1024  # socket.request.max.bytes
         self.max_idle_ms = 600_000  # connections.max.idle.ms; below 0 never
         self.max_held_bytes = -1  # queued.max.request.bytes; -1 is no limit
@@ -48,6 +54,7 @@ class Server:
         self.backlog = 1024  # socket.listen.backlog.size
         self._listeners: list[Listener] = []
         self._connections: dict[Connection, None] = {}
+        self._turned_away: dict[socket.socket, asyncio.TimerHandle] = {}  # not let go yet
         self._hang_ups: HangUps | None = None
         #: Connections that have ended, and what they had sent by sendfile.
         self.ended_count = 0
@@ -118,6 +125,10 @@ class Server:
             self._sweep = None
         for connection in list(self._connections):
             connection.transport.abort()
+        for sock, timer in self._turned_away.items():
+            timer.cancel()
+            sock.close()
+        self._turned_away.clear()
         if self._hang_ups is not None:
             self._hang_ups.close()
             self._hang_ups = None
@@ -164,6 +175,9 @@ class Server:
             )
             sock.close()
             return
+        if self.connection_quotas is not None and (wait_ms := self.connection_quotas.wait_ms(client[0])):
+            self._turn_away(listener, sock, client[0], wait_ms)
+            return
         assert self._hang_ups is not None
         connection = Connection(self, listener.name, listener.security_protocol, client, local)
         connection.idle_since_ms = self._clock.monotonic_ms()
@@ -181,6 +195,19 @@ class Server:
         log.debug("Connection %s", connection)
         if self.limits.exceeded:
             self._close_least_active()
+
+    def _turn_away(self, listener: Listener, sock: socket.socket, host: str, wait_ms: int) -> None:
+        """Let a client go who has come too soon, as late as it may come again."""
+        self.closing_log.warning("Connection from %s is refused: more a second than its quota", host)
+        self.limits.opened(listener.name, host)
+
+        def close() -> None:
+            sock.close()
+            self._turned_away.pop(sock, None)
+            self.limits.closed(listener.name, host)
+            listener.resume()
+
+        self._turned_away[sock] = self.call_later(wait_ms / 1000, close)
 
     def _close_least_active(self) -> None:
         """Make room for a connection of the protected listener: another listener's that has been idle longest goes."""

@@ -11,6 +11,7 @@ from broker.config import BrokerConfig, load
 from broker.controller import Controller
 from broker.deferred import Deferred
 from broker.producer_ids import ProducerIds
+from broker.quotas.charge import Charge
 from broker.timers import Timers
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
@@ -132,6 +133,7 @@ class ControllerHarness:
             directories or {},
             call_soon,
         )
+        self.charge: Charge | None = None  # of requests
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
         self.loop = FakeLoop()
         self.broker = SimpleNamespace(
@@ -163,7 +165,9 @@ class ControllerHarness:
         connection = SimpleNamespace(
             listener_name="PLAINTEXT", local_host="192.0.2.7", local_port=19092, client_host="192.0.2.1"
         )
-        ctx = SimpleNamespace(broker=self.broker, connection=connection, api=api, api_version=version, client_id="c")
+        ctx = SimpleNamespace(
+            broker=self.broker, connection=connection, api=api, api_version=version, client_id="c", charge=self.charge
+        )
         return handler(ctx, request)
 
 

@@ -86,6 +86,6 @@ NETWORK_KEYS = (
     ConfigKey("quota.window.size.seconds", INT, 1, Range(1), LOW, READ_ONLY,
         doc="Length of one sample for quotas of clients."),
     ConfigKey("client.quota.callback.class", CLASS, None, None, LOW, READ_ONLY,
-        doc="Class that decides quotas instead of the built-in ones."),
+        doc="Class that decides about quotas; none is loaded here, so that it has to be left out."),
 )
 # fmt: on

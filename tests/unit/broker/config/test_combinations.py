@@ -35,6 +35,7 @@ from broker.config.combinations import ORDERED
         ),
         ({"max.connections.per.ip.overrides": "127.0.0.1"}, None),
         ({"max.connections.per.ip.overrides": "127.0.0.1:x"}, None),
+        ({"client.quota.callback.class": "a.b.Quotas"}, None),
         ({"connections.max.idle.ms": "100"}, None),
         ({"offsets.topic.compression.codec": "7"}, None),
         ({"share.coordinator.state.topic.compression.codec": "9"}, None),

@@ -9,7 +9,7 @@ import pytest
 
 from broker.cores.forwarded import serve_forwarded
 from broker.cores.link import LinkEnded
-from broker.cores.messages import Client, Forward
+from broker.cores.messages import Client, Forward, Forwarded
 from broker.cores.requests import (
     LISTS_OF_ALL_BROKERS,
     OF_COORDINATORS,
@@ -115,7 +115,7 @@ def test_decisions_go_to_the_owner_as_they_came() -> None:
     assert message.client == Client(
         "PLAINTEXT", "PLAINTEXT", "192.0.2.1", 1, "192.0.2.7", 9093, "User:ANONYMOUS", "n", "v"
     )
-    answered.resolve(b"the frame")
+    answered.resolve(Forwarded(b"the frame"))
     assert dispatcher.finish(CONNECTION, waiting) == [b"the frame"]
 
     for error in (CloseConnection("so"), LinkEnded()):
@@ -136,7 +136,7 @@ def test_what_the_owner_has_not_answered_counts_as_queued() -> None:
         assert isinstance(waiting, Waiting)
         waiting.deferred.cancel()
     assert (server.requests, server.bytes) == (2, 2 * len(frame))
-    link.asked[0][1].resolve(b"the frame")
+    link.asked[0][1].resolve(Forwarded(b"the frame"))
     link.asked[1][1].fail(LinkEnded())
     assert (server.requests, server.bytes) == (0, 0)
 
@@ -159,8 +159,33 @@ def test_the_owner_serves_what_was_sent_elsewhere() -> None:
     later.resolve(HEARTBEAT.response())
     assert seen == [(9093, "User:ANONYMOUS", False, "192.0.2.1:1 on PLAINTEXT")] * 2
     for answered, code in ((now, ErrorCode.UNKNOWN_MEMBER_ID), (then, ErrorCode.NONE)):
-        ((correlation_id, answer),) = answers_in(answered.result(), [(HEARTBEAT, 4)])
+        ((correlation_id, answer),) = answers_in(answered.result().frame, [(HEARTBEAT, 4)])
         assert (correlation_id, answer.error_code) == (77, code)
 
     with pytest.raises(CloseConnection):
         serve_forwarded(broker, Forward(CLIENT, bytes(frame_of(LIST_GROUPS, 5)))).result()
+
+
+def test_what_is_forwarded_is_charged_by_the_owner_and_waited_for_here() -> None:
+    """Nothing of it is charged twice: the worker does not know what there is to do."""
+    charged: list[int] = []
+
+    class Quotas:
+        def charge(self, connection: Any, client_id: bytes, api: Any, size: int) -> Any:
+            charged.append(api.key)
+            return SimpleNamespace(settle=lambda reply: connection.throttle(70) or reply)
+
+    owner = dispatcher_of({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()})
+    owner.quotas = Quotas()  # type: ignore[assignment]
+    forwarded = serve_forwarded(SimpleNamespace(dispatcher=owner), Forward(CLIENT, bytes(frame_of(HEARTBEAT, 4))))  # type: ignore[arg-type]
+    assert (charged, forwarded.result().throttle_ms) == ([HEARTBEAT.key], 70)
+
+    link, waits = OwnersLink(), list[int]()
+    dispatcher = worker(link)
+    dispatcher.quotas = Quotas()  # type: ignore[assignment]
+    connection: Any = SimpleNamespace(**vars(CONNECTION), throttle=waits.append)
+    waiting = dispatcher.dispatch(connection, frame_of(CREATE_TOPICS, 7, topics=[], timeout_ms=1))
+    assert isinstance(waiting, Waiting)
+    link.asked[0][1].resolve(Forwarded(b"the frame", 70))
+    assert dispatcher.finish(connection, waiting) == [b"the frame"]
+    assert (charged, waits) == ([HEARTBEAT.key], [70])

@@ -19,7 +19,8 @@ from coordinator.shard import Producer
 from metadata.framing import encode_record, new_record
 from metadata.placement import new_partition
 from protocol.errors import ErrorCode
-from protocol.messages.cluster_metadata import TopicRecord
+from protocol.messages.cluster_metadata import ClientQuotaRecord, TopicRecord
+from protocol.messages.cluster_metadata.configs import EntityData
 from storage.checkpoints import RECOVERY_POINTS
 from tests.support.logs import append, batch
 from tests.support.nodes import TOPIC_ID
@@ -108,6 +109,24 @@ def test_clients_are_let_in_when_all_is_hosted(tmp_path: Path, monkeypatch: pyte
         assert hosted == [True]
         assert await owner.answer(Mark(marker, "many", own[-1])) is ErrorCode.NONE
         assert await owner.answer(Mark(marker, "none", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert await owner.answer(Stop()) == {}
+
+    run(tmp_path, life)
+
+
+def test_quotas_are_in_force_at_each_worker(tmp_path: Path) -> None:
+    """As at each broker of Kafka's."""
+
+    async def life(owner: Owner) -> None:
+        entity = [EntityData(entity_type="client-id", entity_name="slow")]
+        for remove in (False, True):
+            record = new_record(
+                30, ClientQuotaRecord, entity=entity, key="producer_byte_rate", value=9.0, remove=remove
+            )
+            await done(owner.link.ask(Records(1, (encode_record(record),))))
+            quotas = owner.worker.dispatcher.quotas
+            limits = quotas and quotas.of("User:ANONYMOUS", b"slow")
+            assert (limits and limits.produced and limits.produced.bound) == (None if remove else 9.0)
         assert await owner.answer(Stop()) == {}
 
     run(tmp_path, life)

@@ -1,5 +1,8 @@
 """Server: what all connections share."""
 
+import socket
+from types import SimpleNamespace
+
 import pytest
 
 from broker.deferred import Deferred
@@ -109,3 +112,19 @@ def test_ended_connections_stay_in_the_sums(link):
     ending.abort()
 
     assert (link.server.sendfile_bytes, link.server.ended_count) == (15, 1)
+
+
+def test_who_connects_too_often_is_let_go_when_the_time_is_over(link):
+    """Not at once, which would only have it come again; until then it counts as open."""
+    listener = SimpleNamespace(name="PLAINTEXT", resume=lambda: None)
+    link.server.connection_quotas = SimpleNamespace(wait_ms=lambda address: 700)
+    with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as client:
+        link.server._accepted(listener, door.accept()[0])
+        client.setblocking(False)
+        link.loop.advance(699)
+        with pytest.raises(BlockingIOError):
+            client.recv(1)
+        assert link.server.limits.total == 2
+        link.loop.advance(1)
+        assert client.recv(1) == b""
+    assert link.server.limits.total == 1

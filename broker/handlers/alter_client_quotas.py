@@ -1,0 +1,61 @@
+"""AlterClientQuotas v0-v1: set and take away quotas of users, clients and addresses (KIP-546, KIP-612).
+
+Versions: v1 flexible. What an address is called by a host's name is looked up first, off the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from broker.deferred import Deferred, after
+from broker.dispatch import Reply, RequestContext, handles
+from broker.quotas.addresses import numeric, resolved
+from metadata.client_quotas import IP, Alteration, Altered, alter_quotas
+from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, ResponseEntryData
+from protocol.schema import Struct
+
+
+@handles(ALTER_CLIENT_QUOTAS)
+def alter_client_quotas(ctx: RequestContext, request: Struct) -> Reply:
+    alterations = [_alteration(entry) for entry in request.entries]
+    hosts = frozenset(
+        name
+        for each in alterations
+        for kind, name in each.entity
+        if kind == IP and name is not None and numeric(name) is None
+    )
+    if not hosts:
+        return _alter(ctx, alterations, frozenset(), request.validate_only)
+    return after(
+        looked_up := ctx.broker.offload(resolved, hosts),
+        lambda: _alter(ctx, alterations, looked_up.result().keys(), request.validate_only),
+    )
+
+
+def _alteration(entry: Struct) -> Alteration:
+    return Alteration(
+        tuple((each.entity_type, each.entity_name) for each in entry.entity),
+        tuple((each.key, None if each.remove else each.value) for each in entry.ops),
+    )
+
+
+def _alter(
+    ctx: RequestContext, alterations: list[Alteration], hosts: Collection[str], validate_only: bool
+) -> Deferred[Struct]:
+    controller = ctx.broker.controller
+    decision = alter_quotas(controller.image, alterations, lambda name: name in hosts or numeric(name) is not None)
+    records = [] if validate_only else decision.records
+    return controller.submit(records).then(lambda _: _reply(decision.results))
+
+
+def _reply(results: list[Altered]) -> Struct:
+    return ALTER_CLIENT_QUOTAS.response(
+        entries=[
+            ResponseEntryData(
+                error_code=result.error_code,
+                error_message=result.error_message,
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in result.entity],
+            )
+            for result in results
+        ]
+    )

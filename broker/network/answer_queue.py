@@ -1,0 +1,62 @@
+"""Answers that go out in the order of their requests, behind the first that has to wait."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TypeAlias
+
+from broker.dispatch import Waiting
+from broker.network.output_queue import release
+from protocol.schema import Chunk
+
+Answer: TypeAlias = "bytes | list[Chunk] | Waiting | None"
+
+
+class AnswerQueue(deque[Waiting | list[Chunk]]):
+    """Of one connection: begins with a request that waits; empty where nothing does, which is most of the time."""
+
+    __slots__ = ()
+
+    @property
+    def waiting_count(self) -> int:
+        """Requests that were started and are not answered yet."""
+        return sum(1 for each in self if isinstance(each, Waiting))
+
+    @property
+    def is_parked(self) -> bool:
+        """Whether a request waits for something to happen, and all behind it for its answer."""
+        return any(isinstance(each, Waiting) and each.deferred.mutes for each in self)
+
+    def take_ready(
+        self, out: list[Chunk], finish: Callable[[Waiting], Answer], on_done: Callable[[object], None]
+    ) -> None:
+        """Put into `out` what is done, up to the first that is not. Raises what `finish` raises.
+
+        Args:
+            finish: makes the answer of a request whose Deferred is done; it may have to wait for something else then.
+            on_done: called when that is done.
+        """
+        while self:
+            answer: Answer = self[0]
+            if isinstance(answer, Waiting):
+                if not answer.deferred.done:
+                    return
+                answer = finish(answer)
+                if isinstance(answer, Waiting):
+                    self[0] = answer
+                    answer.deferred.add_done_callback(on_done)
+                    continue
+            self.popleft()
+            if answer is not None:
+                out += [answer] if isinstance(answer, bytes) else answer
+
+    def drop(self) -> None:
+        """Nobody wants the answers any more."""
+        dropped = list(self)
+        self.clear()
+        for each in dropped:
+            if isinstance(each, Waiting):
+                each.deferred.cancel()
+            else:
+                release(each)

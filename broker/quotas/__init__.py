@@ -1,0 +1,1 @@
+"""How much one client may take: quotas of users, clients and addresses, and what becomes of who takes more."""

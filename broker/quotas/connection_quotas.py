@@ -1,0 +1,86 @@
+"""How many connections a second there may be from one address (KIP-612): quotas of addresses, and of any address.
+
+Who comes too often is accepted, and let go after the time that is too much, so that trying again at once is no use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from broker.quotas.addresses import numeric, resolved
+from broker.quotas.rate import Rate
+from metadata.client_quotas import CONNECTION_CREATION_RATE, IP
+
+if TYPE_CHECKING:
+    from broker.clock import Clock
+    from broker.config import BrokerConfig
+    from broker.deferred import Deferred
+    from broker.network.server import Server
+    from broker.offload import Offload
+    from metadata.image import MetadataImage
+    from metadata.replay import Delta
+
+#: Addresses that are remembered.
+_MOST = 10_000
+
+
+class ConnectionQuotas:
+    """All addresses' quotas. `server.connection_quotas` is this while there are any, else None."""
+
+    def __init__(
+        self, config: BrokerConfig, image: MetadataImage, server: Server, clock: Clock, offload: Offload
+    ) -> None:
+        self._image = image
+        self._server = server
+        self._clock = clock
+        self._offload = offload
+        self._window_ms = config.get_int("quota.window.size.seconds") * 1000
+        self._new_rate = partial(Rate, window_count=config.get_int("quota.window.num"), window_ms=self._window_ms)
+        self._bounds: dict[str, float] = {}
+        self._bound_of_others: float | None = None
+        self._made: dict[str, Rate] = {}
+        self._load()
+
+    def on_change(self, delta: Delta) -> None:
+        """The metadata has changed."""
+        if delta.changed_quotas:
+            self._load()
+
+    def _load(self) -> None:
+        quotas = {
+            entity[0][1]: values[CONNECTION_CREATION_RATE]
+            for entity, values in self._image.client_quotas.items()
+            if entity[0][0] == IP and CONNECTION_CREATION_RATE in values
+        }
+        self._server.connection_quotas = self if quotas else None
+        self._bound_of_others = quotas.pop(None, None)
+        by_name: dict[str, float] = {name: bound for name, bound in quotas.items() if name is not None}
+        numbers = {name: numeric(name) for name in by_name}
+        self._bounds = {number: by_name[name] for name, number in numbers.items() if number is not None}
+        self._made.clear()
+        hosts = frozenset(name for name, number in numbers.items() if number is None)
+        if hosts:
+            self._offload(resolved, hosts).add_done_callback(partial(self._add_hosts, by_name))
+
+    def _add_hosts(self, by_name: Mapping[str, float], found: Deferred[dict[str, str]]) -> None:
+        """Hosts count by the address that they have when their quota is set, or the broker is started."""
+        for name, address in found.result().items():
+            self._bounds.setdefault(address, by_name[name])
+
+    def wait_ms(self, address: str) -> int:
+        """0 if one more connection may come from there, which is counted; else how long it takes until one may."""
+        bound = self._bounds.get(address, self._bound_of_others)
+        if bound is None:
+            return 0
+        rate = self._made.get(address)
+        if rate is None:
+            if len(self._made) >= _MOST:
+                del self._made[next(iter(self._made))]
+            rate = self._made[address] = self._new_rate(bound)
+        now_ms = self._clock.monotonic_ms()
+        wait_ms = min(rate.record(1, now_ms), self._window_ms)
+        if wait_ms:
+            rate.record(-1, now_ms)
+        return wait_ms

@@ -1,0 +1,136 @@
+"""AlterClientQuotas and DescribeClientQuotas, and what the quota on mutations refuses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.deferred import Deferred
+from broker.handlers.alter_client_quotas import alter_client_quotas
+from broker.handlers.create_partitions import create_partitions
+from broker.handlers.create_topics import create_topics
+from broker.handlers.delete_topics import delete_topics
+from broker.handlers.describe_client_quotas import describe_client_quotas
+from broker.quotas.charge import Charge
+from broker.quotas.client_quotas import ClientLimits
+from broker.quotas.rate import TokenBucket
+from protocol.errors import ErrorCode
+from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
+from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic
+from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
+from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
+from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS, ComponentData
+from protocol.schema import Struct
+from tests.support.controllers import ControllerHarness
+
+EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+RATE = "producer_byte_rate"
+
+
+@pytest.fixture
+def harness() -> ControllerHarness:
+    harness = ControllerHarness()
+    harness.broker.offload = lambda function, *args: Deferred.resolved(function(*args))
+    return harness
+
+
+def alter(harness: ControllerHarness, kind: str, name: str | None, key: str, value: float | None, **of: Any) -> Struct:
+    ops = [OpData(key=key, value=value or 0.0, remove=value is None)]
+    entry = RequestEntryData(entity=[EntityData(entity_type=kind, entity_name=name)], ops=ops)
+    reply = harness.ask(alter_client_quotas, ALTER_CLIENT_QUOTAS, 1, entries=[entry], **of)
+    (answer,) = reply.entries
+    assert [(each.entity_type, each.entity_name) for each in answer.entity] == [(kind, name)]
+    return answer
+
+
+def described(harness: ControllerHarness, kind: str) -> dict[str | None, dict[str, float]]:
+    """Quotas by the names of entities of that kind."""
+    filters = [ComponentData(entity_type=kind, match_type=2, match=None)]
+    reply = harness.ask(describe_client_quotas, DESCRIBE_CLIENT_QUOTAS, 1, components=filters, strict=True)
+    assert (reply.error_code, reply.error_message) == (0, None)
+    return {each.entity[0].entity_name: {value.key: value.value for value in each.values} for each in reply.entries}
+
+
+def test_set_told_and_taken_away(harness: ControllerHarness) -> None:
+    assert alter(harness, "user", None, RATE, 5.0).error_code == 0
+    assert alter(harness, "user", "alice", RATE, 7.0).error_code == 0
+    assert described(harness, "user") == {None: {RATE: 5.0}, "alice": {RATE: 7.0}}
+    assert described(harness, "client-id") == {}
+    alter(harness, "user", None, RATE, None)
+    assert described(harness, "user") == {"alice": {RATE: 7.0}}
+
+
+def test_only_to_check(harness: ControllerHarness) -> None:
+    assert alter(harness, "user", "alice", RATE, 7.0, validate_only=True).error_code == 0
+    assert alter(harness, "user", "alice", "rate", 7.0, validate_only=True).error_code == ErrorCode.INVALID_REQUEST
+    assert described(harness, "user") == {}
+
+
+def test_an_address_may_be_that_of_a_host(harness: ControllerHarness) -> None:
+    key = "connection_creation_rate"
+    assert alter(harness, "ip", "localhost", key, 7.0).error_code == 0
+    assert alter(harness, "ip", "::1", key, 7.0).error_code == 0
+    refused = alter(harness, "ip", "no such host", key, 7.0)
+    assert refused.error_message == "no such host is not a valid IP or resolvable host."
+    assert described(harness, "ip") == {"localhost": {key: 7.0}, "::1": {key: 7.0}}
+
+
+def test_a_filter_that_makes_no_sense(harness: ControllerHarness) -> None:
+    filters = [ComponentData(entity_type="group", match_type=2, match=None)]
+    reply = harness.ask(describe_client_quotas, DESCRIBE_CLIENT_QUOTAS, 1, components=filters, strict=False)
+    assert (reply.error_code, reply.error_message) == (ErrorCode.UNSUPPORTED_VERSION, "Unsupported entity type group")
+    assert reply.entries is None
+
+
+class Mutations:
+    """Requests of a client with two mutations a second, and so two at once where windows are one second."""
+
+    def __init__(self, harness: ControllerHarness) -> None:
+        self.harness = harness
+        self.waits: list[int] = []
+        self.limits = ClientLimits(None, None, None, TokenBucket(2.0, 1, 1000))
+
+    def ask(self, handler: Any, api: Any, version: int, **fields: Any) -> list[int]:
+        """The errors, by name."""
+        connection: Any = SimpleNamespace(throttle=self.waits.append)
+        charge = self.harness.charge = Charge(self.harness.loop.clock, connection, self.limits, api, 1)
+        reply = self.harness.ask(handler, api, version, timeout_ms=1000, **fields)
+        charge.settle(reply)
+        items = getattr(reply, {CREATE_TOPICS: "topics", DELETE_TOPICS: "responses"}.get(api, "results"))
+        assert all(each.error_message is None for each in items if each.error_code == EXCEEDED and version >= 5)
+        return [each.error_code for each in sorted(items, key=lambda each: each.name)]
+
+    def create(self, version: int, *names: str, partitions: int = 2) -> list[int]:
+        topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names]
+        return self.ask(create_topics, CREATE_TOPICS, version, topics=topics)
+
+
+def test_mutations_beyond_the_quota_are_refused(harness: ControllerHarness) -> None:
+    """The one that goes below nothing is done; what is owed has to come before the next."""
+    mutations = Mutations(harness)
+    assert mutations.create(7, "a", "b", "c") == [0, 0, EXCEEDED]
+    assert mutations.waits == [1000]
+    more = [CreatePartitionsTopic(name="a", count=3, assignments=None)]
+    assert mutations.ask(create_partitions, CREATE_PARTITIONS, 3, topics=more) == [EXCEEDED]
+    gone = [DeleteTopicState(name="a")]
+    assert mutations.ask(delete_topics, DELETE_TOPICS, 6, topics=gone) == [EXCEEDED]
+    harness.advance(1000)
+    assert mutations.ask(delete_topics, DELETE_TOPICS, 6, topics=gone) == [0]
+    assert mutations.waits == [1000, 1000, 1000]
+
+
+def test_old_clients_are_made_to_wait_instead(harness: ControllerHarness) -> None:
+    mutations = Mutations(harness)
+    assert mutations.create(5, "a", "b", "c") == [0, 0, 0]
+    more = [CreatePartitionsTopic(name="a", count=3, assignments=None)]
+    assert mutations.ask(create_partitions, CREATE_PARTITIONS, 2, topics=more) == [0]
+    assert mutations.ask(delete_topics, DELETE_TOPICS, 4, topic_names=["a"]) == [0]
+    assert mutations.waits == [2000, 2500, 4000]
+
+
+def test_what_cannot_be_made_takes_nothing(harness: ControllerHarness) -> None:
+    mutations = Mutations(harness)
+    assert mutations.create(7, "a", partitions=-5) == [ErrorCode.INVALID_PARTITIONS]
+    assert mutations.create(7, "a", "b") == [0, 0]

@@ -1,0 +1,81 @@
+"""How many connections a second there may be from one address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.deferred import Deferred
+from broker.quotas.addresses import numeric, resolved
+from broker.quotas.connection_quotas import ConnectionQuotas
+from metadata.image import MetadataImage
+from metadata.replay import Delta
+from tests.support.fake_loop import FakeClock
+
+RATE = "connection_creation_rate"
+
+
+class Fixture:
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+        self.clock = FakeClock()
+        self.server: Any = SimpleNamespace()
+        config: Any = SimpleNamespace(get_int={"quota.window.num": 3, "quota.window.size.seconds": 1}.__getitem__)
+        self.quotas = ConnectionQuotas(config, self.image, self.server, self.clock, _at_once)  # type: ignore[arg-type]
+
+    def set(self, name: str | None, rate: float | None) -> None:
+        if rate is None:
+            del self.image.client_quotas[(("ip", name),)]
+        else:
+            self.image.client_quotas[(("ip", name),)] = {RATE: rate}
+        self.quotas.on_change(Delta(changed_quotas=True))
+
+    def come(self, address: str, times: int = 1) -> int:
+        """How many were let in."""
+        return sum(1 for _ in range(times) if not self.quotas.wait_ms(address))
+
+
+def _at_once(function: Callable[[Any], Any], argument: Any) -> Deferred[Any]:
+    return Deferred.resolved(function(argument))
+
+
+@pytest.fixture
+def fixture() -> Fixture:
+    return Fixture()
+
+
+def test_an_address_has_its_own_or_that_of_any(fixture: Fixture) -> None:
+    """Two windows' worth at once, each address for itself; those let go do not count."""
+    fixture.set(None, 2.0)
+    fixture.set("192.0.2.1", 5.0)
+    assert fixture.come("192.0.2.1", 50) == 10
+    assert fixture.come("192.0.2.2", 50) == 4
+    assert fixture.come("192.0.2.3", 50) == 4
+    assert 0 < fixture.quotas.wait_ms("192.0.2.3") <= 1000
+    fixture.clock.advance(3000)
+    assert fixture.come("192.0.2.2", 50) == 4
+    fixture.set(None, None)
+    assert fixture.come("192.0.2.2", 50) == 50
+
+
+def test_nobody_is_asked_while_there_are_none(fixture: Fixture) -> None:
+    assert fixture.server.connection_quotas is None
+    fixture.set(None, 2.0)
+    assert fixture.server.connection_quotas is fixture.quotas
+    fixture.set(None, None)
+    assert fixture.server.connection_quotas is None
+
+
+def test_a_host_counts_by_its_address(fixture: Fixture) -> None:
+    fixture.set("localhost", 1.0)
+    assert fixture.come("127.0.0.1", 9) + fixture.come("::1", 9) == 11
+
+
+def test_names_of_addresses() -> None:
+    assert numeric("::ffff:192.0.2.1") == "192.0.2.1"
+    assert numeric("2001:DB8:0::1") == "2001:db8::1"
+    assert numeric("localhost") is None
+    assert resolved(frozenset({"no such host", "."})) == {}
