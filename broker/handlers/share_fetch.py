@@ -128,6 +128,8 @@ def answer(
     told: Iterable[Place],
 ) -> Reply:
     """The answer, once what was acknowledged is as safe as flush.messages says."""
+    if ctx.charge is not None:
+        ctx.charge.count_fetched(sum(len(each.records) for each in fetched))
     keys = (ShareKey(request.group_id, *place).text for place in results)
     return ctx.broker.share_states.when_forced(keys, respond(ctx, request, results, fetched, told), failed)
 

@@ -72,6 +72,12 @@ class Charge:
                 rate.record(-size, now_ms)
         return not self._wait_ms
 
+    def count_fetched(self, size: int) -> None:
+        """So many bytes of records go out, as what is locked for a member has to; the wait comes after it."""
+        rate = self._limits.fetched
+        if rate is not None:
+            self._wait_ms = max(self._wait_ms or 0, rate.record(size, self._clock.monotonic_ms()))
+
     def admit_mutations(self, partitions: int, *, strict: bool) -> None:
         """So many partitions are to be made or removed. Raises Refused if it is `strict` and some are owed already."""
         bucket = self._limits.mutations

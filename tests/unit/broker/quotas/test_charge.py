@@ -9,15 +9,19 @@ from typing import Any
 
 import pytest
 
-from broker.quotas.client_quotas import ClientQuotas
+from broker.quotas.charge import Charge
+from broker.quotas.client_quotas import ClientLimits, ClientQuotas
+from broker.quotas.rate import Rate
 from metadata.image import MetadataImage
 from metadata.replay import Delta
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.messages.share_fetch import SHARE_FETCH
 from protocol.records.builder import BatchBuilder
 from protocol.schema import Struct
 from tests.support.data_broker import TOPIC_ID
+from tests.support.fake_loop import FakeLoop
 from tests.support.network import answers_in, request_frame
 from tests.support.one_connection import OneConnection
 
@@ -176,3 +180,15 @@ def test_what_has_no_place_for_the_wait_waits_all_the_same(link: Throttled) -> N
     assert [number for number, _ in answers_in(link.received(), [(LIST_OFFSETS, 1)])] == [1]
     link.loop.advance(1000)
     assert [number for number, _ in answers_in(link.received(), [(LIST_OFFSETS, 1)])] == [2]
+
+
+def test_records_that_are_locked_go_out_and_count() -> None:
+    """Of share groups: their member waits afterwards."""
+    waits: list[int] = []
+    connection: Any = SimpleNamespace(throttle=waits.append)
+    limits = ClientLimits(None, Rate(100.0, 11, 1000), None, None)
+    for _ in range(2):
+        charge = Charge(FakeLoop().clock, connection, limits, SHARE_FETCH, 1)
+        charge.count_fetched(1_000)
+        reply = charge.settle(SHARE_FETCH.response())
+    assert waits == [reply.throttle_time_ms] == [10_000]
