@@ -214,9 +214,9 @@ class Controller(Hosting):
         """Give (topic, partition) other replicas."""
         return self._settle(elections.alter_reassignments(self.image, targets))
 
-    def auto_create(self, names: Iterable[str]) -> Deferred[list[NewTopicResult]]:
+    def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
         wanted = [creatable_topic(self._config, name, len(self.image.brokers)) for name in names]
-        created = self.create_topics(wanted)
+        created = self.create_topics(wanted, admit=admit)
         created.add_done_callback(_log_automatic)
         return created
 

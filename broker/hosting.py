@@ -16,6 +16,7 @@ from broker.config import BrokerConfig
 from broker.cores.placement import OWNER, worker_of
 from broker.deferred import Deferred
 from metadata.create_topics import NewTopicResult
+from metadata.decision import Admit, unlimited
 from metadata.image import MetadataImage, ResourceType, TopicImage
 from metadata.replay import Delta
 from storage.log_config import LogConfig
@@ -73,8 +74,11 @@ class Hosting(ABC):
         """Tell the metadata in which directory each (topic id, partition) is now. Raises what storage raises."""
 
     @abstractmethod
-    def auto_create(self, names: Iterable[str]) -> Deferred[list[NewTopicResult]]:
-        """Make topics that somebody uses without having made them; what goes wrong is logged, as nobody asks."""
+    def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
+        """Make topics that somebody uses without having made them; what goes wrong is logged, as nobody asks.
+
+        `admit` is asked about the partitions of each.
+        """
 
     # ---- what is there
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker.cores.messages import AutoCreate, Placed, Records, Verify
 from broker.deferred import Deferred
 from broker.hosting import Hosting
+from broker.internal_topics import creatable_topic
 from broker.quorum import Features, features_of
-from metadata.create_topics import NewTopicResult
+from metadata.create_topics import USE_DEFAULT, NewTopicResult
+from metadata.decision import Admit, Refused, unlimited
 from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.replay import Delta, replay
@@ -55,8 +58,14 @@ class FollowingController(Hosting):
     def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:
         self._link.tell(Placed(tuple(placed)))
 
-    def auto_create(self, names: Iterable[str]) -> Deferred[list[NewTopicResult]]:
-        return self._link.ask(AutoCreate(tuple(names)))
+    def auto_create(self, names: Iterable[str], admit: Admit = unlimited) -> Deferred[list[NewTopicResult]]:
+        admitted = []
+        for name in names:
+            count = creatable_topic(self._config, name, len(self.image.brokers)).num_partitions
+            with suppress(Refused):
+                admit(self._config.get_int("num.partitions") if count == USE_DEFAULT else count)
+                admitted.append(name)
+        return self._link.ask(AutoCreate(tuple(admitted)))
 
     def directory_failed(self, path: str) -> None:
         """A log directory does not work any more: nothing is made anew that may lie there."""

@@ -16,6 +16,8 @@ from broker.controller import Controller
 from broker.cores.view import show_workers
 from broker.dispatch import Reply, RequestContext, handles
 from broker.endpoints import controller_id, nodes
+from broker.quotas.mutations import admit
+from metadata.decision import Admit
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition import NO_LEADER, PartitionRegistration
 from metadata.topic_names import is_internal, name_problem
@@ -99,12 +101,12 @@ def _topics(ctx: RequestContext, request: Struct) -> Iterator[Struct]:
             yield _error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     if missing and request.allow_auto_topic_creation and ctx.broker.config.get_bool("auto.create.topics.enable"):
         controller = ctx.broker.controller
-        ctx.broker.timers.call_later(CREATION_MS, lambda: _create(controller, missing))
+        ctx.broker.timers.call_later(CREATION_MS, lambda: _create(controller, missing, admit(ctx, strict_from=0)))
 
 
-def _create(controller: Controller, names: list[str]) -> None:
+def _create(controller: Controller, names: list[str], admit: Admit) -> None:
     """Those that nobody has made meanwhile."""
-    controller.auto_create([name for name in names if controller.image.topic(name) is None])
+    controller.auto_create([name for name in names if controller.image.topic(name) is None], admit)
 
 
 def _error(error_code: ErrorCode, name: str | None, topic_id: bytes = ZERO_UUID) -> Struct:

@@ -9,11 +9,13 @@ from broker.cores.placement import worker_of
 from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
 from broker.deferred import Deferred
 from metadata.create_topics import NewTopic
+from metadata.decision import Refused
 from metadata.delete_topics import TopicReference
 from metadata.framing import MetadataRecord, decode_record, encode_record
 from metadata.image import ResourceType
 from metadata.loading import MetadataLoader
 from metadata.snapshot import image_records
+from protocol.errors import ErrorCode
 from tests.support.controllers import CLUSTER_ID, ControllerHarness, MemoryPartitions
 from tests.support.fake_loop import FakeLoop
 
@@ -127,6 +129,21 @@ def test_what_a_worker_finds_out_goes_to_the_owner() -> None:
     assert not follower.controller.ensure_topic("used").done
     RemoteTransactions(follower.link).ask("x", [], 12)
     assert follower.link.said == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
+
+
+def test_topics_that_come_about_by_asking_count_at_the_worker() -> None:
+    """Who owes some has none made; the worker knows who asks, the owner does not."""
+    follower = Follower(two_workers())
+    asked: list[int] = []
+
+    def admit(partitions: int) -> None:
+        asked.append(partitions)
+        if len(asked) == 2:
+            raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+    follower.controller.auto_create(["a", "b", "__consumer_offsets"], admit)
+    assert asked == [1, 1, 50]
+    assert follower.link.said == [AutoCreate(("a", "__consumer_offsets"))]
 
 
 def test_features_are_those_of_the_image() -> None:

@@ -13,6 +13,7 @@ from broker.handlers.create_partitions import create_partitions
 from broker.handlers.create_topics import create_topics
 from broker.handlers.delete_topics import delete_topics
 from broker.handlers.describe_client_quotas import describe_client_quotas
+from broker.handlers.metadata import CREATION_MS, metadata
 from broker.quotas.charge import Charge
 from broker.quotas.client_quotas import ClientLimits
 from broker.quotas.rate import TokenBucket
@@ -22,6 +23,7 @@ from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartiti
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
 from protocol.messages.describe_client_quotas import DESCRIBE_CLIENT_QUOTAS, ComponentData
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.schema import Struct
 from tests.support.controllers import ControllerHarness
 
@@ -128,6 +130,17 @@ def test_old_clients_are_made_to_wait_instead(harness: ControllerHarness) -> Non
     assert mutations.ask(create_partitions, CREATE_PARTITIONS, 2, topics=more) == [0]
     assert mutations.ask(delete_topics, DELETE_TOPICS, 4, topic_names=["a"]) == [0]
     assert mutations.waits == [2000, 2500, 4000]
+
+
+def test_topics_that_come_about_by_asking_count(harness: ControllerHarness) -> None:
+    """And do not, while something is owed."""
+    mutations = Mutations(harness)
+    for name in ("a", "b", "c", "d"):
+        harness.charge = Charge(harness.loop.clock, SimpleNamespace(), mutations.limits, METADATA, 1)  # type: ignore[arg-type]
+        topics = [MetadataRequestTopic(name=name)]
+        harness.ask(metadata, METADATA, 12, topics=topics, allow_auto_topic_creation=True)
+        harness.advance(CREATION_MS)
+    assert [harness.controller.image.topic(name) is not None for name in "abcd"] == [True, True, True, False]
 
 
 def test_what_cannot_be_made_takes_nothing(harness: ControllerHarness) -> None:
