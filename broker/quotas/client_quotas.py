@@ -117,10 +117,10 @@ class ClientQuotas:
 
     def _share(self, quota: str, user: str, client_id: str, new: Callable[[float], R]) -> R | None:
         """What those have taken together who share the quota that is this client's; None where there is none."""
-        for entity, sharers in _candidates(user, client_id):
+        for entity, (shared_user, shared_client) in _candidates(user, client_id):
             bound = self._image.client_quotas.get(entity, {}).get(quota)
             if bound is not None:
-                key = quota, *sharers
+                key = quota, shared_user, shared_client
                 taken = self._taken.pop(key, None) or new(bound)
                 taken.bound = bound
                 if len(self._taken) >= _MOST:
