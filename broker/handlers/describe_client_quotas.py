@@ -22,7 +22,7 @@ def describe_client_quotas(ctx: RequestContext, request: Struct) -> Reply:
             error_code=refused.error_code, error_message=refused.message, entries=None
         )
     return DESCRIBE_CLIENT_QUOTAS.response(
-        error_message=None,
+        error_message="",
         entries=[
             EntryData(
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],

@@ -51,7 +51,7 @@ def described(harness: ControllerHarness, kind: str) -> dict[str | None, dict[st
     """Quotas by the names of entities of that kind."""
     filters = [ComponentData(entity_type=kind, match_type=2, match=None)]
     reply = harness.ask(describe_client_quotas, DESCRIBE_CLIENT_QUOTAS, 1, components=filters, strict=True)
-    assert (reply.error_code, reply.error_message) == (0, None)
+    assert (reply.error_code, reply.error_message) == (0, "")
     return {each.entity[0].entity_name: {value.key: value.value for value in each.values} for each in reply.entries}
 
 
