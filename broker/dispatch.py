@@ -93,8 +93,7 @@ class Codec:
         self.version = version
         self.is_charged = row.is_charged
         self.handler = row.handler if guard is None else guard.protect(row.api, row.handler)
-        # A shortcut does not know who asks: where that matters, the handler serves all.
-        self.shortcut = row.shortcut(broker, version) if row.shortcut is not None and guard is None else None
+        self.shortcut = row.shortcut(broker, version) if row.shortcut is not None else None
         self.decode: Callable[[ReadBuffer, int], tuple[Struct, int]] = row.decoder(version)
         self.encode: Encode = row.encoder(version) if row.encoder is not None else response_encoder(row.api, version)
         self.tagged = row.api.request_header_version(version) == 2
@@ -161,8 +160,7 @@ def handles(
         advertised: told to clients by ApiVersions even where they are not served, or fewer than are, or "none"; the
             served ones unless told.
         shortcut: (broker, version) -> what is asked first, with the request as bytes, if anything. What it answers has
-            to be what the handler would. It comes before the client id is looked at: what is checked of every
-            request, it has to check, too.
+            to be what the handler would. Where there is a guard it asks that itself.
         encoder: version -> encoder of whole frames, shaped by hand: of what the handler answers, and of Structs.
 
     Raises TypeError when a version has no schema, or the API a handler already.

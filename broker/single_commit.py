@@ -13,6 +13,7 @@ from coordinator.group.offset_commit import hear_of, is_current
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from protocol.errors import ErrorCode
 from protocol.single_commit import FIRST_VERSION, SingleCommits
+from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -25,7 +26,9 @@ def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryv
         return None
     heads = SingleCommits(version)
     read = heads.read
-    groups, controller = broker.groups, broker.controller
+    groups, controller, guard = broker.groups, broker.controller, broker.guard
+    may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
+    may_join = None if guard is None else guard.asking(Operation.READ, ResourceType.GROUP)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
@@ -35,7 +38,9 @@ def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryv
         single, offsets = parts
         image = controller.image
         topic = image.topic(single.topic) if single.topic else image.topic_by_id(single.topic_id)
-        if topic is None:
+        if topic is None or (may_read is not None and not may_read(connection, topic.name)):
+            return None
+        if may_join is not None and not may_join(connection, single.group_id):
             return None
         partitions = topic.partitions
         for partition in offsets.partitions:

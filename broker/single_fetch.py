@@ -8,12 +8,14 @@ changed. A fetch that waits has changed nothing either: it is tried again as if 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.deferred import Deferred
 from broker.fetch_session import FINAL_EPOCH, NO_SESSION
 from protocol.schema import Chunk
 from protocol.single_fetch import FIRST_VERSION, SingleFetch, answer, nothing_new, parse
+from security.acl import Operation, ResourceType
 from storage.fetch_slice import EMPTY, FetchSlice
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ def fetch_single(
     if version < FIRST_VERSION:
         return None
     partitions = broker.partitions
+    may_read = None if broker.guard is None else broker.guard.asking(Operation.READ, ResourceType.TOPIC)
 
     def serve(
         connection: Connection, frame: memoryview, position: int, correlation_id: int
@@ -47,8 +50,11 @@ def fetch_single(
             partition = partitions.get_by_id(request.topic_id, request.partition)
         if partition is None:
             return None
-        found = _try(broker, version, correlation_id, request, partition, request.max_wait_ms > 0)
-        return found if found is not _WAITS else _Wait(broker, version, correlation_id, request, partition).deferred
+        may = None if may_read is None else partial(may_read, connection, partition.topic)
+        found = _try(broker, version, correlation_id, request, partition, may, request.max_wait_ms > 0)
+        if found is not _WAITS:
+            return found
+        return _Wait(broker, version, correlation_id, request, partition, may).deferred
 
     return serve
 
@@ -59,9 +65,15 @@ class _Wait:
     __slots__ = ("_fetch", "deferred")
 
     def __init__(
-        self, broker: Broker, version: int, correlation_id: int, request: SingleFetch, partition: Partition
+        self,
+        broker: Broker,
+        version: int,
+        correlation_id: int,
+        request: SingleFetch,
+        partition: Partition,
+        may: Callable[[], bool] | None,
     ) -> None:
-        self._fetch = broker, version, correlation_id, request, partition
+        self._fetch = broker, version, correlation_id, request, partition, may
         self.deferred: Deferred[list[Chunk] | None] = Deferred()
         deadline_ms = broker.clock.monotonic_ms() + request.max_wait_ms
         waiter = broker.purgatory.watch((partition,), self._try_again, deadline_ms, self._on_deadline)
@@ -80,9 +92,20 @@ class _Wait:
 
 
 def _try(
-    broker: Broker, version: int, correlation_id: int, request: SingleFetch, partition: Partition, may_wait: bool
+    broker: Broker,
+    version: int,
+    correlation_id: int,
+    request: SingleFetch,
+    partition: Partition,
+    may: Callable[[], bool] | None,
+    may_wait: bool,
 ) -> list[Chunk] | None:
-    """The answer, now; _WAITS where there is nothing new and it may wait, None where it takes the handler."""
+    """The answer, now; _WAITS where there is nothing new and it may wait, None where it takes the handler.
+
+    `may`: whether the client may read, which may have changed while it waited.
+    """
+    if may is not None and not may():
+        return None
     if request.current_leader_epoch not in (-1, partition.leader_epoch) or not partition.hosted:
         return None
     session_id = request.session_id

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
 from protocol.single_produce import FIRST_VERSION, SingleProduces
+from security.acl import Operation, ResourceType
 from storage.append.opening import BatchToOpen
 from storage.errors import AppendRefused, LogOffline
 
@@ -29,6 +30,7 @@ def produce_single(broker: Broker, version: int) -> Callable[[Connection, memory
     read = heads.read
     partitions = broker.partitions
     now_ms = broker.clock.now_ms
+    may_write = None if broker.guard is None else broker.guard.asking(Operation.WRITE, ResourceType.TOPIC)
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
@@ -40,7 +42,7 @@ def produce_single(broker: Broker, version: int) -> Callable[[Connection, memory
             partition = partitions.get(single.topic, single.index)
         else:
             partition = partitions.get_by_id(single.topic_id, single.index)
-        if partition is None:
+        if partition is None or (may_write is not None and not may_write(connection, partition.topic)):
             return None
         if single.unlearned:
             heads.learn(single)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from broker.authorization.rules import RULES
 from broker.config.authorizer import allows_without_entry, super_users
@@ -32,6 +32,10 @@ from security.authorizer import Authorizer
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.controller import Controller
+    from broker.network.connection import Connection
+
+May: TypeAlias = "Callable[[Connection, str], bool]"
+"""Whether the client of a connection may do something to what has a name."""
 
 #: Of its own, so that it can be sent somewhere else. Anyone can be refused a thousand times a second.
 audit_log = logging.getLogger("broker.audit")
@@ -39,6 +43,12 @@ audit_log = logging.getLogger("broker.audit")
 _PRINCIPALS = 1_000
 #: What messages call a topic's name.
 _NAMES = ("name", "topic", "topic_name")
+
+
+@lru_cache(maxsize=1024)
+def _java_host(host: str) -> str:
+    """An address as entries have it: in Java's words."""
+    return java_address(host)[1:]
 
 
 class Guard:
@@ -66,6 +76,16 @@ class Guard:
             return rule(Access(self, ctx), request, lambda allowed: handler(ctx, allowed))
 
         return serve
+
+    def asking(self, operation: Operation, kind: ResourceType) -> May:
+        """For shortcuts: a question that is the same each time. What is refused is left to the handler, which tells."""
+        decide = self._authorizer.decide
+
+        def may(connection: Connection, name: str) -> bool:
+            host = _java_host(connection.client_host)
+            return decide(connection.principal, host, operation, kind, name).allowed
+
+        return may
 
     def reader(self, ctx: RequestContext) -> Callable[[str], bool]:
         """For sessions of fetches: whether the client may read a topic; asked again whenever the fetch is tried."""
@@ -106,7 +126,7 @@ class Access:
         self._authorizer = guard._authorizer
         self._ctx = ctx
         self._principal = ctx.connection.principal
-        self._host = java_address(ctx.connection.client_host)[1:]
+        self._host = _java_host(ctx.connection.client_host)
 
     @property
     def version(self) -> int:

@@ -163,7 +163,9 @@ def test_isolation_levels_that_are_none(filled: DataBroker) -> None:
 
 def test_an_isolation_level_that_is_none_tells_nothing_of_a_hidden_topic(filled: DataBroker) -> None:
     """The answer is the same whether it is there or not."""
-    filled.guard = SimpleNamespace(reader=lambda ctx: lambda topic: False)
+    filled.guard = SimpleNamespace(
+        reader=lambda ctx: lambda topic: False, asking=lambda operation, kind: lambda connection, name: False
+    )
     response = fetch(filled, isolation_level=5, topics=wanted((0, 0)))
     assert response.error_code == ErrorCode.NONE
     assert response.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
