@@ -73,9 +73,9 @@ class ErrorCode(IntEnum):
     )
     REBALANCE_IN_PROGRESS = 27, "The group is rebalancing: the member has to join again."
     INVALID_COMMIT_OFFSET_SIZE = 28, "The offset commit is larger than the largest message allowed."
-    TOPIC_AUTHORIZATION_FAILED = 29, "Not authorised to access the topic."
-    GROUP_AUTHORIZATION_FAILED = 30, "Not authorised to access the group."
-    CLUSTER_AUTHORIZATION_FAILED = 31, "Not authorised for the cluster."
+    TOPIC_AUTHORIZATION_FAILED = 29, "Topic authorization failed."
+    GROUP_AUTHORIZATION_FAILED = 30, "Group authorization failed."
+    CLUSTER_AUTHORIZATION_FAILED = 31, "Cluster authorization failed."
     INVALID_TIMESTAMP = 32, "A record's timestamp is not valid or not within the range that the topic accepts."
     UNSUPPORTED_SASL_MECHANISM = 33, "The server does not offer the SASL mechanism."
     ILLEGAL_SASL_STATE = 34, "The request does not fit the present state of the SASL exchange."
@@ -97,7 +97,7 @@ class ErrorCode(IntEnum):
     INVALID_TRANSACTION_TIMEOUT = 50, "The transaction timeout is above the broker's transaction.max.timeout.ms."
     CONCURRENT_TRANSACTIONS = 51, "Another operation on the same transaction is still going on.", True
     TRANSACTION_COORDINATOR_FENCED = 52, "The marker comes from a transaction coordinator that has been replaced."
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "Not authorised to use the transactional id."
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "Transactional Id authorization failed."
     SECURITY_DISABLED = 54, "Security features are disabled."
     OPERATION_NOT_ATTEMPTED = 55, "Not attempted, because another operation of the same request failed."
     KAFKA_STORAGE_ERROR = 56, "The disk failed while the log was read or written.", True
@@ -109,7 +109,7 @@ class ErrorCode(IntEnum):
     DELEGATION_TOKEN_NOT_FOUND = 62, "The server does not know the delegation token."
     DELEGATION_TOKEN_OWNER_MISMATCH = 63, "The principal is neither owner nor renewer of the token."
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, "Delegation token requests are not allowed over this kind of connection."
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, "Not authorised to use the delegation token."
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, "Delegation Token authorization failed."
     DELEGATION_TOKEN_EXPIRED = 66, "The delegation token has expired."
     INVALID_PRINCIPAL_TYPE = 67, "The principal type is not supported."
     NON_EMPTY_GROUP = 68, "The group is not empty."

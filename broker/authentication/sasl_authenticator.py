@@ -57,6 +57,7 @@ class SaslAuthenticator:
         "_session_lifetime_ms",
         "_timers",
         "_unfit",
+        "admitted",
     )
 
     def __init__(
@@ -76,6 +77,7 @@ class SaslAuthenticator:
         self._begun_again_ms: int | None = None
         self._session_end: Timer | None = None
         self._session_lifetime_ms = 0
+        self.admitted = False  # whether the client has ever shown who it is
         connection.authenticator = self
         connection.redirect(self.dispatch, listener.max_token_bytes)
 
@@ -187,6 +189,7 @@ class SaslAuthenticator:
             raise Refused(f"Cannot change principals during re-authentication from {before}: {now}")
         self._exchange = self._previous = None
         self._connection.principal = principal
+        self.admitted = True
         self._begin_session(exchange.expires_at_ms)
         self._connection.redirect(self._dispatcher.dispatch)
         log.debug("Connection %s is %s by %s", self._connection, principal, self._mechanism)

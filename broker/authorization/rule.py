@@ -86,19 +86,39 @@ def together(*rules: Rule) -> Rule:
     return rule
 
 
-def each(array: str, ask: Ask) -> Rule:
-    """Each item of an array by itself; those that are refused are answered with their error, behind the others."""
+def each(array: str, ask: Ask, text: Callable[[ErrorCode], str | None] = lambda _: None) -> Rule:
+    """Each item of an array by itself; those that are refused are answered with their error, behind the others.
+
+    `text` is what is told besides, in answers that have a place for it.
+    """
 
     def rule(access: Access, request: Struct, handle: Handle) -> Reply:
         allowed, refusals = split(access, getattr(request, array) or (), ask)
         if not refusals:
             return handle(request)
-        refused = [access.refused(changed(request, **{array: items}), code) for code, items in refusals.items()]
+        refused = [
+            worded(access.refused(changed(request, **{array: items}), code), text(code))
+            for code, items in refusals.items()
+        ]
         if allowed:
             return then(handle(changed(request, **{array: allowed})), lambda reply: joined([reply, *refused]))
         return joined(refused)
 
     return rule
+
+
+def kafka_text(code: ErrorCode) -> str:
+    """The sentence for an error, where Kafka tells it."""
+    return code.text
+
+
+def worded(reply: Struct, text: str | None) -> Struct:
+    """A refusal with words for each of its items."""
+    for field in reply.struct_type.fields:
+        if text is not None and isinstance(field.type, Array):
+            for item in getattr(reply, field.name) or ():
+                item.error_message = text
+    return reply
 
 
 def told(array: str, ask: Ask) -> Rule:

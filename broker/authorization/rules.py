@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from broker.authorization import groups, resources, topics, transactions
-from broker.authorization.rule import Rule, cluster, each, free, one, to_named, to_topic, together, told
+from broker.authorization.rule import Rule, cluster, each, free, kafka_text, one, to_named, to_topic, together, told
 from security.acl import Operation, ResourceType
 
 _ALTER = cluster(Operation.ALTER)
@@ -50,15 +50,15 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         29: _DESCRIBE,  # DescribeAcls
         30: _ALTER,  # CreateAcls
         31: _ALTER,  # DeleteAcls
-        32: each("resources", resources.to_configs_of(Operation.DESCRIBE_CONFIGS)),  # DescribeConfigs
-        33: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS)),  # AlterConfigs
+        32: each("resources", resources.to_configs_of(Operation.DESCRIBE_CONFIGS), kafka_text),  # DescribeConfigs
+        33: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),  # AlterConfigs
         34: _ALTER,  # AlterReplicaLogDirs
         35: _DESCRIBE,  # DescribeLogDirs
         36: free,  # SaslAuthenticate
         37: each("topics", to_topic(Operation.ALTER)),  # CreatePartitions
         42: each("groups_names", to_named(Operation.DELETE, ResourceType.GROUP)),  # DeleteGroups
         43: _ALTER,  # ElectLeaders
-        44: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS)),  # IncrementalAlterConfigs
+        44: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),  # IncrementalAlterConfigs
         45: _ALTER,  # AlterPartitionReassignments
         46: _DESCRIBE,  # ListPartitionReassignments
         47: together(  # OffsetDelete

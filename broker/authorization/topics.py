@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.authorization.rule import Handle, changed, each, joined, split, then, to_named, to_topic, told
+from broker.authorization.rule import Handle, changed, each, joined, kafka_text, split, then, to_named, to_topic, told
 from broker.dispatch import CloseConnection, Reply
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataResponseTopic
@@ -20,7 +20,7 @@ _FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _UNKNOWN = -1
 
 _write_each = each("topic_data", to_topic(Operation.WRITE))
-_create_each = each("topics", to_topic(Operation.CREATE))
+_create_each = each("topics", to_topic(Operation.CREATE), lambda _: "Authorization failed.")
 _describe_each = each("topics", to_topic(Operation.DESCRIBE))
 _describe_told = told("topics", to_named(Operation.DESCRIBE, _TOPIC, "name"))
 
@@ -110,7 +110,7 @@ def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
     if access.may_cluster(Operation.DELETE, tell=False):
         return handle(request)
     if access.version < _FIRST_VERSION_WITH_IDS:
-        return each("topic_names", to_named(Operation.DELETE, _TOPIC))(access, request, handle)
+        return each("topic_names", to_named(Operation.DELETE, _TOPIC), kafka_text)(access, request, handle)
 
     def name(reply: Struct) -> Struct:
         for result in reply.responses:
@@ -120,7 +120,7 @@ def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
                 result.name = found if visible else None
         return reply
 
-    return then(each("topics", to_topic(Operation.DELETE))(access, request, handle), name)
+    return then(each("topics", to_topic(Operation.DELETE), kafka_text)(access, request, handle), name)
 
 
 _FIRST_VERSION_WITH_IDS = 6

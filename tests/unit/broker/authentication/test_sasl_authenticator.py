@@ -112,6 +112,26 @@ def test_the_way_in() -> None:
     assert client.ask(HEARTBEAT, 4).error_code == 1
 
 
+def test_a_byte_now_and_then_gives_no_more_time() -> None:
+    """To show who one is there is connections.max.idle.ms in all; after that, between any two bytes."""
+    client = Client()
+    client.link.server.max_idle_ms = 8_000
+    client.link.server.schedule_idle_sweep()
+    for byte in request_frame(SASL_HANDSHAKE, 1, 1, mechanism="PLAIN")[:20]:
+        client.link.receive(bytes([byte]))
+        client.advance(500)
+    assert client.closed
+
+    client = Client()
+    client.link.server.max_idle_ms = 8_000
+    client.link.server.schedule_idle_sweep()
+    client.log_in()
+    for byte in request_frame(HEARTBEAT, 4, 1)[:20]:
+        client.link.receive(bytes([byte]))
+        client.advance(500)
+    assert not client.closed
+
+
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
 def test_all_at_once_and_byte_by_byte(piece: int) -> None:
     """What is sent behind the last step is served as authenticated, never before."""

@@ -14,6 +14,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
 from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
+from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.list_groups import LIST_GROUPS, ListedGroup
 from protocol.messages.metadata import METADATA, MetadataRequestTopic, MetadataResponseTopic
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
@@ -210,6 +211,18 @@ def test_topics_made_by_the_way() -> None:
 
         guarded.harness.start(reply, METADATA, 12)
         assert found == refused
+
+
+def test_refusals_have_words_where_kafka_tells_some() -> None:
+    """Those that it tells; tools show them to people."""
+    guarded, words = Guarded(), "Topic authorization failed."
+    (created,) = guarded.ask(CREATE_TOPICS, 7, None, topics=[CreatableTopic(name="new")]).topics
+    assert (created.error_code, created.error_message) == (FAILED, "Authorization failed.")
+    (deleted,) = guarded.ask(DELETE_TOPICS, 6, None, topics=[DeleteTopicState(name="secret")]).responses
+    assert (deleted.error_code, deleted.error_message) == (FAILED, words)
+    resources = [DescribeConfigsResource(resource_type=2, resource_name="secret")]
+    (described,) = guarded.ask(DESCRIBE_CONFIGS, 4, None, resources=resources).results
+    assert (described.error_code, described.error_message) == (FAILED, words)
 
 
 def test_refusals_are_written_down(caplog: pytest.LogCaptureFixture) -> None:
