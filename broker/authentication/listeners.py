@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.network.connection import Connection
     from broker.network.listener import Listener
+    from security.oauthbearer import Validate
 
 
 def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
     """Have those listeners that speak TLS or SASL do so, also with what changes while the broker runs.
 
-    Raises CannotBind for a listener whose certificates cannot be used, or whose key of salts cannot be kept.
+    Raises CannotBind for a listener whose certificates cannot be used, whose key of salts cannot be kept, or the keys
+    of whose tokens cannot be had.
     """
     for listener in listeners:
         if listener.security_protocol.endswith("SSL"):
@@ -29,16 +31,24 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
     from broker.authentication.sasl_authenticator import SaslAuthenticator
     from broker.authentication.sasl_listener import changing_keys, sasl_listener
     from broker.authentication.scram_key import scram_key
+    from broker.config.sasl import OAUTHBEARER, enabled_mechanisms
 
     try:
         secret = scram_key(broker.config.metadata_log_dir)
     except OSError as error:
         raise CannotBind(f"{asking[0].name}: the key of its salts: {error}") from None
     current: dict[str, SaslListener] = {}
+    validators = {
+        listener.name: _token_validator(broker, listener.name)
+        for listener in asking
+        if OAUTHBEARER in enabled_mechanisms(broker.config, listener.name)
+    }
 
     def refresh(config: BrokerConfig) -> None:
         for listener in asking:
-            current[listener.name] = sasl_listener(config, listener.name, broker.controller.image, secret)
+            current[listener.name] = sasl_listener(
+                config, listener.name, broker.controller.image, secret, validators.get(listener.name)
+            )
 
     def welcome(connection: Connection) -> None:
         SaslAuthenticator(connection, current[connection.listener_name], broker.dispatcher, broker.timers, broker.clock)
@@ -47,6 +57,16 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
     broker.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
     for listener in asking:
         listener.welcome = welcome
+
+
+def _token_validator(broker: Broker, listener_name: str) -> Validate:
+    from broker.authentication.jwks import JwksError
+    from broker.authentication.token_validator import token_validator
+
+    try:
+        return token_validator(broker, listener_name)
+    except JwksError as error:
+        raise CannotBind(f"{listener_name}: the keys of tokens cannot be read: {error}") from None
 
 
 def _secure(listener: Listener, broker: Broker) -> None:

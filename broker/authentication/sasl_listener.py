@@ -11,9 +11,10 @@ from functools import partial
 from secrets import randbits
 
 from broker.config import BrokerConfig
-from broker.config.sasl import enabled_mechanisms, plain_users
+from broker.config.sasl import OAUTHBEARER, enabled_mechanisms, plain_users
 from metadata.image import MetadataImage
 from security.exchange import Exchange, NewExchange
+from security.oauthbearer import OAuthBearerExchange, Validate
 from security.plain import PlainExchange
 from security.scram import FindCredential, ScramExchange, new_nonce
 from security.scram_credential import BY_SASL_NAME, ScramCredential, ScramMechanism
@@ -29,11 +30,26 @@ class SaslListener:
     failure_delay_ms: int
 
 
-def sasl_listener(config: BrokerConfig, listener_name: str, image: MetadataImage, secret: bytes) -> SaslListener:
-    """The configuration of one listener, which was checked when it was loaded; `secret` as ScramExchange takes it."""
-    mechanisms = enabled_mechanisms(config, listener_name)
+def sasl_listener(
+    config: BrokerConfig, listener_name: str, image: MetadataImage, secret: bytes, validate: Validate | None = None
+) -> SaslListener:
+    """The configuration of one listener, which was checked when it was loaded.
+
+    Args:
+        secret: as ScramExchange takes it.
+        validate: tokens of OAUTHBEARER; None where that was not enabled at the start, and is not enabled later.
+    """
+    mechanisms = [
+        name for name in enabled_mechanisms(config, listener_name) if name != OAUTHBEARER or validate is not None
+    ]
+    exchanges: dict[str, NewExchange] = {}
+    for name in mechanisms:
+        if name == OAUTHBEARER and validate is not None:
+            exchanges[name] = partial(OAuthBearerExchange, validate)
+        else:
+            exchanges[name] = _new_exchange(config, listener_name, name, image, secret)
     return SaslListener(
-        exchanges={name: _new_exchange(config, listener_name, name, image, secret) for name in mechanisms},
+        exchanges=exchanges,
         max_session_ms={name: _max_session_ms(config, listener_name, name) for name in mechanisms},
         max_token_bytes=_int(config, listener_name, "sasl.server.max.receive.size"),
         failure_delay_ms=_int(config, listener_name, "connection.failed.authentication.delay.ms"),

@@ -28,6 +28,16 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 DEFAULT_NODE_ID = 1
 
+# Refused where they are none that is served here as well.
+_CHECKED_CLASSES = frozenset(
+    {
+        "authorizer.class.name",
+        "client.quota.callback.class",
+        "sasl.server.callback.handler.class",
+        "sasl.oauthbearer.jwt.validator.class",
+    }
+)
+
 
 def load(
     path: str | os.PathLike[str] | None = None,
@@ -139,8 +149,8 @@ def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], probl
         )
     elif row.removed:
         warnings.append(f"{setting.origin}: {key} is a key of former versions, which Apache Kafka 4 ignores")
-    elif key == "authorizer.class.name":
-        return  # refused where it is not Kafka's own, which runs here as well, by authorizer_problems
+    elif row.name in _CHECKED_CLASSES:
+        return
     elif row.type is ConfigType.CLASS and setting.text.strip() != row.default:
         warnings.append(f"{setting.origin}: {key}: a Java class can not run here; it has no effect")
 

@@ -17,12 +17,19 @@ from .broker_config import BrokerConfig
 from .errors import Problem
 from .values import Password
 
-PLAIN = "PLAIN"
-MECHANISMS = (PLAIN, *BY_SASL_NAME)
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+MECHANISMS = (PLAIN, *BY_SASL_NAME, OAUTHBEARER)
 """All that are served."""
 
 _JAAS = "sasl.jaas.config"
 _CALLBACK_HANDLER = "sasl.server.callback.handler.class"
+_JAVA_OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
+#: What checks signed tokens in Kafka. Its default takes tokens that nobody has signed, which is not served.
+_VALIDATORS = tuple(f"{_JAVA_OAUTHBEARER}{part}OAuthBearerValidatorCallbackHandler" for part in ("", "secured."))
+_JWT_VALIDATORS = tuple(f"{_JAVA_OAUTHBEARER}{name}JwtValidator" for name in ("Default", "Broker"))
+_JWT_VALIDATOR = "sasl.oauthbearer.jwt.validator.class"
+_JWKS_URL = "sasl.oauthbearer.jwks.endpoint.url"
+_SCHEMES = ("https", "http", "file")
 
 
 def enabled_mechanisms(config: BrokerConfig, listener_name: str) -> tuple[str, ...]:
@@ -73,5 +80,24 @@ def _problems_of(config: BrokerConfig, listener_name: str) -> Iterator[Problem]:
             section = f"{listener_name.lower()}.KafkaServer"
             reason = f"Could not find a 'KafkaServer' or '{section}' entry in the JAAS configuration."
             yield Problem(key, None, reason, "a login module with the users")
-        if config.get_for_mechanism(listener_name, name, _CALLBACK_HANDLER) is not None:
+        if name == OAUTHBEARER:
+            yield from _oauthbearer_problems(config, listener_name)
+        elif config.get_for_mechanism(listener_name, name, _CALLBACK_HANDLER) is not None:
             yield Problem(f"{prefix}{name.lower()}.{_CALLBACK_HANDLER}", None, "Java classes are not loaded", "nothing")
+
+
+def _oauthbearer_problems(config: BrokerConfig, listener_name: str) -> Iterator[Problem]:
+    def problem(key: str, value: str | None, reason: str, allowed: str) -> Problem:
+        named = (f"listener.name.{listener_name.lower()}.{part}{key}" for part in ("oauthbearer.", ""))
+        return Problem(next((each for each in named if each in config.originals()), key), value, reason, allowed)
+
+    for key, known in ((_CALLBACK_HANDLER, (None, *_VALIDATORS)), (_JWT_VALIDATOR, _JWT_VALIDATORS)):
+        given = config.get_for_mechanism(listener_name, OAUTHBEARER, key)
+        if given not in known:
+            yield problem(key, str(given), "Java classes are not loaded", known[-1] or "")
+    url = config.get_for_mechanism(listener_name, OAUTHBEARER, _JWKS_URL)
+    if not url:
+        reason = f"it is not set for listener {listener_name}: tokens that nobody has signed are not accepted"
+        yield problem(_JWKS_URL, None, reason, "where the keys are that sign tokens")
+    elif str(url).partition(":")[0].lower() not in _SCHEMES:
+        yield problem(_JWKS_URL, str(url), "it cannot be read", ", ".join(f"{each}://" for each in _SCHEMES))

@@ -16,6 +16,17 @@ LISTENER = {
 ENTRY = {"listener.name.in.plain.sasl.jaas.config": f'{MODULE} required user_alice="secret";'}
 
 
+BEARER = {"sasl.enabled.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.jwks.endpoint.url": "https://idp/keys"}
+
+
+def test_what_checks_signed_tokens_in_kafka_is_here() -> None:
+    handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
+    keys = {"listener.name.in.oauthbearer.sasl.server.callback.handler.class": handler}
+    config = load(overrides=LISTENER | BEARER | keys, to_serve=True)
+    assert enabled_mechanisms(config, "IN") == ("OAUTHBEARER",)
+    assert config.warnings == ()
+
+
 def test_of_a_listener_before_all() -> None:
     config = load(
         overrides=LISTENER
@@ -58,6 +69,10 @@ def test_values_of_a_mechanism() -> None:
             },
             "Java classes are not loaded",
         ),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "tokens that nobody has signed are not accepted"),
+        (BEARER | {"sasl.oauthbearer.jwks.endpoint.url": "ftp://keys"}, "it cannot be read"),
+        (BEARER | {"listener.name.in.oauthbearer.sasl.server.callback.handler.class": "a.B"}, "Java classes are not"),
+        (BEARER | {"sasl.oauthbearer.jwt.validator.class": "a.B"}, "Java classes are not loaded"),
     ],
 )
 def test_refused_when_it_is_to_be_served(overrides: dict[str, str], message: str) -> None:

@@ -1,0 +1,78 @@
+"""OAUTHBEARER (RFC 7628): the client shows a token that somebody has signed; good on encrypted connections.
+
+n,,\\1auth=Bearer TOKEN\\1\\1      ->  (empty)
+                                ->  {"status":"invalid_token"}, which the client has to answer: \\1  ->  failed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from security.exchange import InvalidCredentials, Refused
+
+_SEPARATOR = b"\1"
+_ESCAPES = (("=2C", ","), ("=3D", "="))
+_REFUSAL = '{"status":"invalid_token"}'
+
+
+class InvalidToken(Exception):
+    """Why a token is not accepted; for the broker's log alone."""
+
+
+class Token(NamedTuple):
+    """What a token says that was found to be good."""
+
+    user: str
+    expires_at_ms: int
+
+
+Validate: TypeAlias = Callable[[str], Token]
+"""Raises InvalidToken."""
+
+
+class OAuthBearerExchange:
+    """One token, and one more message where it was not accepted."""
+
+    def __init__(self, validate: Validate) -> None:
+        self._validate = validate
+        self._refused = False
+        self.user: str | None = None
+        self.expires_at_ms: int | None = None
+
+    def step(self, token: bytes) -> bytes:
+        """Empty, once the token is accepted; else what the client is told, which is the end after its next message."""
+        if self._refused:
+            raise Refused(_REFUSAL)
+        authorization_id, bearer = _parse(token)
+        try:
+            accepted = self._validate(bearer)
+        except InvalidToken:
+            self._refused = True
+            return _REFUSAL.encode()
+        if authorization_id not in ("", accepted.user):
+            raise Refused(
+                f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different"
+                f" from the token's principal name ({accepted.user})"
+            )
+        self.user, self.expires_at_ms = accepted
+        return b""
+
+
+def _parse(message: bytes) -> tuple[str, str]:
+    """Authorization id, empty where there is none, and token. Raises InvalidCredentials."""
+    try:
+        header, *pairs, end, rest = message.split(_SEPARATOR)
+        flag, authorization_id, nothing = header.decode().split(",")
+        values = dict(pair.decode().split("=", 1) for pair in pairs)
+    except ValueError:
+        raise InvalidCredentials("Invalid OAUTHBEARER client first message") from None
+    if flag != "n" or nothing or end or rest or (authorization_id and not authorization_id.startswith("a=")):
+        raise InvalidCredentials("Invalid OAUTHBEARER client first message")
+    scheme, _, bearer = values.get("auth", "").partition(" ")
+    if scheme.lower() != "bearer" or not bearer.strip():
+        raise InvalidCredentials("Invalid OAUTHBEARER client first message: no 'auth' with a bearer's token")
+    authorization_id = authorization_id.removeprefix("a=")
+    for escape, character in _ESCAPES:
+        authorization_id = authorization_id.replace(escape, character)
+    return authorization_id, bearer.strip()

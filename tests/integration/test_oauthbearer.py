@@ -1,0 +1,112 @@
+"""Who gets in by a bearer token, with stock clients, on a broker of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from protocol.messages.metadata import METADATA
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from protocol.messages.sasl_handshake import SASL_HANDSHAKE
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.tokens import Provider
+from tests.support.wire import WireClient
+
+
+class Tokens(AbstractTokenProvider):  # type: ignore[misc]
+    """For kafka-python: always the same."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    def token(self) -> str:
+        return self._token
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("oauthbearer")
+
+
+@pytest.fixture(scope="module")
+def provider(directory: Path) -> Provider:
+    return Provider(directory)
+
+
+@pytest.fixture(scope="module")
+def broker(directory: Path, provider: Provider) -> Iterator[OurBroker]:
+    port = free_port()
+    broker = OurBroker(
+        directory,
+        {
+            "listeners": f"CLIENTS://{HOST}:{port}",
+            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "CLIENTS",
+            "sasl.enabled.mechanisms": "OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": provider.url,
+            "sasl.oauthbearer.expected.audience": "brokers",
+            "connection.failed.authentication.delay.ms": "50",
+        },
+        port=port,
+    )
+    yield broker
+    broker.stop()
+
+
+def log_in(client: WireClient, token: str) -> Any:
+    assert client.call(SASL_HANDSHAKE, 1, mechanism="OAUTHBEARER").error_code == 0
+    return client.call(SASL_AUTHENTICATE, 2, auth_bytes=f"n,,\1auth=Bearer {token}\1\1".encode())
+
+
+def test_a_session_lasts_as_long_as_its_token(broker: OurBroker, provider: Provider) -> None:
+    with WireClient(HOST, broker.port) as client:
+        answer = log_in(client, provider.token(aud="brokers", exp=int(time.time()) + 100))
+        assert (answer.error_code, bytes(answer.auth_bytes)) == (0, b"")
+        assert 95_000 < answer.session_lifetime_ms <= 100_000
+        assert client.call(METADATA, 12, topics=[]).brokers
+
+
+def test_a_token_for_others_is_refused_as_by_kafka(broker: OurBroker, provider: Provider) -> None:
+    with WireClient(HOST, broker.port) as client:
+        answer = log_in(client, provider.token(aud="others"))
+        assert (answer.error_code, bytes(answer.auth_bytes)) == (0, b'{"status":"invalid_token"}')
+        answer = client.call(SASL_AUTHENTICATE, 2, auth_bytes=b"\1")
+        assert (answer.error_code, answer.error_message) == (58, '{"status":"invalid_token"}')
+
+
+def test_kafka_python(broker: OurBroker, provider: Provider) -> None:
+    common = {
+        "bootstrap_servers": broker.bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+    }
+    producer = KafkaProducer(**common, sasl_oauth_token_provider=Tokens(provider.token(aud="brokers")))
+    producer.send("t", b"value").get(20)
+    producer.close()
+    with pytest.raises(KafkaError):
+        KafkaProducer(**common, sasl_oauth_token_provider=Tokens(provider.token(aud="x")), bootstrap_timeout_ms=3_000)
+
+
+def test_librdkafka(broker: OurBroker, provider: Provider) -> None:
+    token = provider.token(aud="brokers")
+    told: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": "OAUTHBEARER",
+            "oauth_cb": lambda _: (token, time.time() + 3600),
+        }
+    )
+    producer.poll(1)
+    producer.produce("t", b"value", on_delivery=lambda error, _: told.append(error))
+    producer.flush(20)
+    assert told == [None]
