@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING
 
 from broker.appends import Appends
 from broker.authentication.listeners import authenticate
+from broker.authorization.selection import guard_of
 from broker.background import Background
 from broker.cleaner import Cleaner
 from broker.client_metrics import ClientMetrics
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.config.authorizer import has_authorizer
 from broker.controller import Controller
 from broker.deferred import Deferred, outcome
+from broker.delegation_tokens import DelegationTokens
 from broker.descriptors import raise_limit, share_out
 from broker.dispatch import Dispatcher, Row, discover
 from broker.fetch_session import FetchSessions
@@ -101,6 +102,7 @@ class Broker:
     background: Background
     opening: LogOpening
     cleaner: Cleaner
+    delegation_tokens: DelegationTokens
     fetch_sessions: FetchSessions
     groups: Groups
     share_states: ShareStates
@@ -236,8 +238,9 @@ class Broker:
             node.directory_ids,
             self.loop.call_soon,
         )
-        self.guard = self.dispatcher.guard = _guard(config, self.controller)
+        self.guard = self.dispatcher.guard = guard_of(config, self.controller)
         enforce_quotas(self, node.image)
+        self.delegation_tokens = DelegationTokens(config, self.controller, clock, self.timers)
         self.quorum = MetadataQuorum(config, node.metadata_log, node.directory_ids, self.controller, clock.now_ms)
         self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
@@ -279,6 +282,7 @@ class Broker:
         self.share_states.start()
         self.groups.start()
         self.transactions.start()
+        self.delegation_tokens.start()
         await outcome(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         authenticate(listeners, self)
@@ -387,12 +391,3 @@ class Broker:
             self.crew.tell_failure(directory)
         if not any(each.is_online for each in self.logs.directories):
             self._on_fatal("all log directories are offline")
-
-
-def _guard(config: BrokerConfig, controller: Controller) -> Guard | None:
-    """Whom handlers' requests pass, where the configuration names an authorizer."""
-    if not has_authorizer(config):
-        return None
-    from broker.authorization.guard import make_guard  # most brokers need none of it
-
-    return make_guard(config, controller)

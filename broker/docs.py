@@ -60,7 +60,7 @@ def apis_page() -> str:
         _HEAD,
         _SERVED_HEAD.format(len(rows)),
         *(_served(row) for row in rows.values()),
-        _MISSING_HEAD.format(len(missing)),
+        _MISSING_HEAD.format(len(missing)) if missing else "",
         *(f"| {api.key} | {api.name} | {api.current} |\n" for api in missing),
     ]
     return "".join(parts)

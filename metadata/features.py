@@ -49,6 +49,7 @@ BOOTSTRAP_FEATURES: Mapping[str, int] = MappingProxyType(
 
 SCRAM_LEVEL = 11
 TRANSACTIONS_LEVEL = 13  # several batches that count only together
+DELEGATION_TOKENS_LEVEL = 14
 CONTROLLER_REGISTRATION_LEVEL = 15
 DIRECTORIES_LEVEL = 17  # partitions say in which log directory their replicas lie
 ELR_LEVEL = 23

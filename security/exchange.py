@@ -29,6 +29,10 @@ class Exchange(Protocol):
     def expires_at_ms(self) -> int | None:
         """When what was shown runs out (milliseconds of the wall clock); None where it does not."""
 
+    @property
+    def by_token(self) -> bool:
+        """Whether a delegation token was shown, in the place of what its owner knows."""
+
     def step(self, token: bytes) -> bytes:
         """The answer to the client's next token. Raises InvalidCredentials or Refused: the exchange is over then."""
 

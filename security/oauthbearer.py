@@ -34,6 +34,8 @@ Validate: TypeAlias = Callable[[str], Token]
 class OAuthBearerExchange:
     """One token, and one more message where it was not accepted."""
 
+    by_token = False
+
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
         self._refused = False

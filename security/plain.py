@@ -23,6 +23,7 @@ class PlainExchange:
     """One token: authorization id, NUL, user, NUL, password; in UTF-8."""
 
     expires_at_ms = None
+    by_token = False
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords

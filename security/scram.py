@@ -15,6 +15,7 @@ from collections.abc import Callable
 from hmac import compare_digest
 from typing import TypeAlias
 
+from security.delegation_token import TokenCredential
 from security.exchange import InvalidCredentials, Refused
 from security.scram_credential import MIN_ITERATIONS, ScramCredential, ScramMechanism
 from security.scram_messages import ClientFirst, parse_client_final, parse_client_first, server_final, server_first
@@ -24,6 +25,9 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _NONCE_BITS = 130
 
 FindCredential: TypeAlias = Callable[[str], ScramCredential | None]
+FindToken: TypeAlias = Callable[[str], TokenCredential | None]
+#: The extension by which a client says that the user is a delegation token (KIP-48).
+_TOKEN_AUTH = "tokenauth"
 
 
 class ScramExchange:
@@ -33,20 +37,30 @@ class ScramExchange:
         find: the credential of a user by name, None for one who has none.
         secret: of this broker, for the salts of users who are not there.
         nonce: of this exchange, from a good source of chance.
+        find_token: the credential of a delegation token by its id.
     """
 
-    expires_at_ms = None
-
-    def __init__(self, mechanism: ScramMechanism, find: FindCredential, secret: bytes, nonce: str) -> None:
+    def __init__(
+        self,
+        mechanism: ScramMechanism,
+        find: FindCredential,
+        secret: bytes,
+        nonce: str,
+        find_token: FindToken = lambda _: None,
+    ) -> None:
         self._mechanism = mechanism
         self._find = find
+        self._find_token = find_token
         self._secret = secret
         self._nonce = nonce
         self._first: ClientFirst | None = None
         self._server_first = ""
         self._credential: ScramCredential
         self._is_known = False
+        self._name = ""  # of who it is, if they prove it
         self.user: str | None = None
+        self.expires_at_ms: int | None = None
+        self.by_token = False
 
     def step(self, token: bytes) -> bytes:
         """The server's first message, then its final one."""
@@ -56,13 +70,25 @@ class ScramExchange:
         if first.authorization_id not in ("", first.user):
             raise Refused("Authentication failed: Client requested an authorization id that is different from username")
         made_up = self._made_up(first.user)  # for everybody, as it takes time
-        found = self._find(first.user)
+        found = self._find_any(first)
         self._is_known = found is not None
         self._credential = found or made_up
         self._first = first
         self._nonce = first.nonce + self._nonce
         self._server_first = server_first(self._nonce, self._credential.salt, self._credential.iterations)
         return self._server_first.encode()
+
+    def _find_any(self, first: ClientFirst) -> ScramCredential | None:
+        """Of a user, or of a token, if the client says that it is one."""
+        self._name = first.user
+        if first.extensions.get(_TOKEN_AUTH, "").lower() != "true":
+            return self._find(first.user)
+        self.by_token = True
+        token = self._find_token(first.user)
+        if token is None:
+            return None
+        self._name, self.expires_at_ms, credential = token
+        return credential
 
     def _verify(self, first: ClientFirst, token: bytes) -> bytes:
         final = parse_client_final(token)
@@ -76,7 +102,7 @@ class ScramExchange:
         answer = server_final(mechanism.hmac(credential.server_key, covered))
         if not (proven and self._is_known):
             raise InvalidCredentials("wrong password" if self._is_known else "no such user")
-        self.user = first.user
+        self.user = self._name
         return answer.encode()
 
     def _made_up(self, user: str) -> ScramCredential:

@@ -47,7 +47,12 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
     def refresh(config: BrokerConfig) -> None:
         for listener in asking:
             current[listener.name] = sasl_listener(
-                config, listener.name, broker.controller.image, secret, validators.get(listener.name)
+                config,
+                listener.name,
+                broker.controller.image,
+                secret,
+                broker.delegation_tokens,
+                validators.get(listener.name),
             )
 
     def welcome(connection: Connection) -> None:

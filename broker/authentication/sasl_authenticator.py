@@ -189,6 +189,7 @@ class SaslAuthenticator:
             raise Refused(f"Cannot change principals during re-authentication from {before}: {now}")
         self._exchange = self._previous = None
         self._connection.principal = principal
+        self._connection.token_authenticated = exchange.by_token
         self.admitted = True
         self._begin_session(exchange.expires_at_ms)
         self._connection.redirect(self._dispatcher.dispatch)

@@ -12,11 +12,12 @@ from secrets import randbits
 
 from broker.config import BrokerConfig
 from broker.config.sasl import OAUTHBEARER, enabled_mechanisms, plain_users
+from broker.delegation_tokens import DelegationTokens
 from metadata.image import MetadataImage
 from security.exchange import Exchange, NewExchange
 from security.oauthbearer import OAuthBearerExchange, Validate
 from security.plain import PlainExchange
-from security.scram import FindCredential, ScramExchange, new_nonce
+from security.scram import FindCredential, FindToken, ScramExchange, new_nonce
 from security.scram_credential import BY_SASL_NAME, ScramCredential, ScramMechanism
 
 
@@ -31,7 +32,12 @@ class SaslListener:
 
 
 def sasl_listener(
-    config: BrokerConfig, listener_name: str, image: MetadataImage, secret: bytes, validate: Validate | None = None
+    config: BrokerConfig,
+    listener_name: str,
+    image: MetadataImage,
+    secret: bytes,
+    tokens: DelegationTokens,
+    validate: Validate | None = None,
 ) -> SaslListener:
     """The configuration of one listener, which was checked when it was loaded.
 
@@ -47,7 +53,7 @@ def sasl_listener(
         if name == OAUTHBEARER and validate is not None:
             exchanges[name] = partial(OAuthBearerExchange, validate)
         else:
-            exchanges[name] = _new_exchange(config, listener_name, name, image, secret)
+            exchanges[name] = _new_exchange(config, listener_name, name, image, secret, tokens)
     return SaslListener(
         exchanges=exchanges,
         max_session_ms={name: _max_session_ms(config, listener_name, name) for name in mechanisms},
@@ -57,16 +63,22 @@ def sasl_listener(
 
 
 def _new_exchange(
-    config: BrokerConfig, listener_name: str, name: str, image: MetadataImage, secret: bytes
+    config: BrokerConfig,
+    listener_name: str,
+    name: str,
+    image: MetadataImage,
+    secret: bytes,
+    tokens: DelegationTokens,
 ) -> NewExchange:
     mechanism = BY_SASL_NAME.get(name)
     if mechanism is None:
         return partial(PlainExchange, plain_users(config, listener_name))
-    return partial(_new_scram, mechanism, partial(_find_credential, image, mechanism), secret)
+    find_token = partial(tokens.credential, mechanism)
+    return partial(_new_scram, mechanism, partial(_find_credential, image, mechanism), secret, find_token)
 
 
-def _new_scram(mechanism: ScramMechanism, find: FindCredential, secret: bytes) -> Exchange:
-    return ScramExchange(mechanism, find, secret, new_nonce(randbits))
+def _new_scram(mechanism: ScramMechanism, find: FindCredential, secret: bytes, find_token: FindToken) -> Exchange:
+    return ScramExchange(mechanism, find, secret, new_nonce(randbits), find_token)
 
 
 def _find_credential(image: MetadataImage, mechanism: ScramMechanism, user: str) -> ScramCredential | None:

@@ -87,6 +87,10 @@ class Guard:
 
         return may
 
+    def may(self, ctx: RequestContext, operation: Operation, kind: ResourceType, name: str) -> bool:
+        """For handlers that find out themselves what is asked of whom."""
+        return Access(self, ctx).may(operation, kind, name)
+
     def reader(self, ctx: RequestContext) -> Callable[[str], bool]:
         """For sessions of fetches: whether the client may read a topic; asked again whenever the fetch is tried."""
         return partial(Access(self, ctx).may, Operation.READ, ResourceType.TOPIC)

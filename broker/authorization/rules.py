@@ -56,6 +56,10 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         35: _DESCRIBE,  # DescribeLogDirs
         36: free,  # SaslAuthenticate
         37: each("topics", to_topic(Operation.ALTER)),  # CreatePartitions
+        38: free,  # CreateDelegationToken: its handler asks, where it is for somebody else
+        39: free,  # RenewDelegationToken: who has its HMAC, and is one of those that it concerns
+        40: free,  # ExpireDelegationToken: the same
+        41: free,  # DescribeDelegationToken: its handler asks for each token that is another's
         42: each("groups_names", to_named(Operation.DELETE, ResourceType.GROUP)),  # DeleteGroups
         43: _ALTER,  # ElectLeaders
         44: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),  # IncrementalAlterConfigs

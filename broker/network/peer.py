@@ -17,6 +17,7 @@ class Peer:
         listener_name, security_protocol: of the listener that let it in.
         principal: who it is, such as User:alice.
         authenticator: where clients say who they are by SASL.
+        token_authenticated: whether it has come by a delegation token.
         client_software_name, client_software_version: as it says itself; "unknown", as Kafka calls clients older than
             KIP-511, if it does not.
     """
@@ -32,6 +33,7 @@ class Peer:
         "local_port",
         "principal",
         "security_protocol",
+        "token_authenticated",
     )
 
     def __init__(
@@ -48,6 +50,7 @@ class Peer:
         self.local_host, self.local_port = local_address
         self.principal = principal
         self.authenticator: SaslAuthenticator | None = None
+        self.token_authenticated = False
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
 

@@ -1,0 +1,80 @@
+"""CreateDelegationToken v0-v3: a token by which others are, for a while, who asks for it (KIP-48).
+
+Versions: v2 flexible; v3 for another owner (KIP-373). Not over PLAINTEXT, nor by who has come by a token.
+"""
+
+from __future__ import annotations
+
+from broker.delegation_tokens import may_ask
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.decision import Refused
+from metadata.delegation_tokens import NewToken, create_token
+from protocol.errors import ErrorCode
+from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+from security.delegation_token import token_hmac
+
+USER_TYPE = "User"
+_NO_TIME = -1
+
+
+@handles(CREATE_DELEGATION_TOKEN)
+def create_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
+    requester = ctx.connection.principal
+    owner = requester
+    if request.owner_principal_name:
+        owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
+    people = _people(owner, requester)
+    refusal = _refusal(ctx, request, owner, requester)
+    if refusal is not None:
+        return CREATE_DELEGATION_TOKEN.response(
+            error_code=refusal,
+            issue_timestamp_ms=_NO_TIME,
+            expiry_timestamp_ms=_NO_TIME,
+            max_timestamp_ms=_NO_TIME,
+            **people,
+        )
+    tokens, controller = ctx.broker.delegation_tokens, ctx.broker.controller
+    secret = tokens.secret
+    if secret is None:
+        return CREATE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    renewers = tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers)
+    wanted = NewToken(tokens.new_id(), owner, requester, renewers, request.max_lifetime_ms)
+    try:
+        decision = create_token(controller.image, wanted, tokens.lifetimes, ctx.broker.clock.now_ms())
+    except Refused as refused:
+        return CREATE_DELEGATION_TOKEN.response(error_code=refused.error_code, **people)
+    (token,) = decision.results
+    answer = CREATE_DELEGATION_TOKEN.response(
+        issue_timestamp_ms=token.issue_timestamp,
+        expiry_timestamp_ms=token.expiration_timestamp,
+        max_timestamp_ms=token.max_timestamp,
+        token_id=token.token_id,
+        hmac=token_hmac(secret, token.token_id),
+        **people,
+    )
+    return controller.submit(decision.records).then(lambda _: answer)
+
+
+def _people(owner: str, requester: str) -> dict[str, str]:
+    owner_type, _, owner_name = owner.partition(":")
+    requester_type, _, requester_name = requester.partition(":")
+    return {
+        "principal_type": owner_type,
+        "principal_name": owner_name,
+        "token_requester_principal_type": requester_type,
+        "token_requester_principal_name": requester_name,
+    }
+
+
+def _refusal(ctx: RequestContext, request: Struct, owner: str, requester: str) -> ErrorCode | None:
+    guard = ctx.broker.guard
+    if not may_ask(ctx):
+        return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    for_another = owner != requester
+    if for_another and guard is not None and not guard.may(ctx, Operation.CREATE_TOKENS, ResourceType.USER, owner):
+        return ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+    if any(each.principal_type != USER_TYPE for each in request.renewers):
+        return ErrorCode.INVALID_PRINCIPAL_TYPE
+    return None

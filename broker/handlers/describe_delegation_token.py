@@ -1,0 +1,66 @@
+"""DescribeDelegationToken v0-v3: the tokens of some owners, or of all, as far as they are one's own (KIP-48).
+
+Versions: v2 flexible; v3 who asked for them (KIP-373).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from broker.delegation_tokens import may_ask
+from broker.dispatch import Reply, RequestContext, handles
+from metadata.delegation_tokens import describe_tokens
+from protocol.errors import ErrorCode
+from protocol.messages.describe_delegation_token import (
+    DESCRIBE_DELEGATION_TOKEN,
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+)
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+from security.delegation_token import token_hmac
+
+
+@handles(DESCRIBE_DELEGATION_TOKEN)
+def describe_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
+    if not may_ask(ctx):
+        return DESCRIBE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+    secret = ctx.broker.delegation_tokens.secret
+    if secret is None:
+        return DESCRIBE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    guard = ctx.broker.guard
+
+    def may(operation: Operation, kind: ResourceType, name: str) -> bool:
+        return guard is None or guard.may(ctx, operation, kind, name)
+
+    owners = None
+    if request.owners is not None:
+        owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
+    found = describe_tokens(
+        ctx.broker.controller.image,
+        owners,
+        ctx.connection.principal,
+        partial(may, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN),
+        partial(may, Operation.DESCRIBE_TOKENS, ResourceType.USER),
+    )
+    return DESCRIBE_DELEGATION_TOKEN.response(tokens=[_described(token, secret) for token in found])
+
+
+def _described(token: Struct, secret: str) -> Struct:
+    owner_type, _, owner_name = token.owner.partition(":")
+    requester_type, _, requester_name = token.requester.partition(":")
+    renewers = [each.partition(":") for each in token.renewers]
+    return DescribedDelegationToken(
+        principal_type=owner_type,
+        principal_name=owner_name,
+        token_requester_principal_type=requester_type,
+        token_requester_principal_name=requester_name,
+        issue_timestamp=token.issue_timestamp,
+        expiry_timestamp=token.expiration_timestamp,
+        max_timestamp=token.max_timestamp,
+        token_id=token.token_id,
+        hmac=token_hmac(secret, token.token_id),
+        renewers=[
+            DescribedDelegationTokenRenewer(principal_type=kind, principal_name=name) for kind, _, name in renewers
+        ],
+    )
