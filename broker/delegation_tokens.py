@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from security.scram_credential import ScramMechanism
 
 _USER_PREFIX = "User:"
+_FIRST_VERSION_WITH_REQUESTER = 3
 
 
 class DelegationTokens:
@@ -74,3 +75,13 @@ def may_ask(ctx: RequestContext) -> bool:
     if peer.token_authenticated or peer.security_protocol == "PLAINTEXT":
         return False
     return peer.security_protocol != "SSL" or peer.principal != "User:ANONYMOUS"
+
+
+def people_of(version: int, owner: str, requester: str) -> dict[str, str]:
+    """Whose a token is, as fields of answers in that version."""
+    kind, _, name = owner.partition(":")
+    people = {"principal_type": kind, "principal_name": name}
+    if version >= _FIRST_VERSION_WITH_REQUESTER:
+        kind, _, name = requester.partition(":")
+        people |= {"token_requester_principal_type": kind, "token_requester_principal_name": name}
+    return people

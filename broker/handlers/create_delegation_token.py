@@ -5,7 +5,7 @@ Versions: v2 flexible; v3 for another owner (KIP-373). Not over PLAINTEXT, nor b
 
 from __future__ import annotations
 
-from broker.delegation_tokens import may_ask
+from broker.delegation_tokens import may_ask, people_of
 from broker.dispatch import Reply, RequestContext, handles
 from metadata.decision import Refused
 from metadata.delegation_tokens import NewToken, create_token
@@ -25,7 +25,7 @@ def create_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
     owner = requester
     if request.owner_principal_name:
         owner = f"{request.owner_principal_type}:{request.owner_principal_name}"
-    people = _people(owner, requester)
+    people = people_of(ctx.api_version, owner, requester)
     refusal = _refusal(ctx, request, owner, requester)
     if refusal is not None:
         return CREATE_DELEGATION_TOKEN.response(
@@ -38,7 +38,7 @@ def create_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
     tokens, controller = ctx.broker.delegation_tokens, ctx.broker.controller
     secret = tokens.secret
     if secret is None:
-        return CREATE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+        return CREATE_DELEGATION_TOKEN.response(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED, **people)
     renewers = tuple(f"{each.principal_type}:{each.principal_name}" for each in request.renewers)
     wanted = NewToken(tokens.new_id(), owner, requester, renewers, request.max_lifetime_ms)
     try:
@@ -55,17 +55,6 @@ def create_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
         **people,
     )
     return controller.submit(decision.records).then(lambda _: answer)
-
-
-def _people(owner: str, requester: str) -> dict[str, str]:
-    owner_type, _, owner_name = owner.partition(":")
-    requester_type, _, requester_name = requester.partition(":")
-    return {
-        "principal_type": owner_type,
-        "principal_name": owner_name,
-        "token_requester_principal_type": requester_type,
-        "token_requester_principal_name": requester_name,
-    }
 
 
 def _refusal(ctx: RequestContext, request: Struct, owner: str, requester: str) -> ErrorCode | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from broker.delegation_tokens import may_ask
+from broker.delegation_tokens import may_ask, people_of
 from broker.dispatch import Reply, RequestContext, handles
 from metadata.delegation_tokens import describe_tokens
 from protocol.errors import ErrorCode
@@ -43,18 +43,13 @@ def describe_delegation_token(ctx: RequestContext, request: Struct) -> Reply:
         partial(may, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN),
         partial(may, Operation.DESCRIBE_TOKENS, ResourceType.USER),
     )
-    return DESCRIBE_DELEGATION_TOKEN.response(tokens=[_described(token, secret) for token in found])
+    return DESCRIBE_DELEGATION_TOKEN.response(tokens=[_described(ctx.api_version, token, secret) for token in found])
 
 
-def _described(token: Struct, secret: str) -> Struct:
-    owner_type, _, owner_name = token.owner.partition(":")
-    requester_type, _, requester_name = token.requester.partition(":")
+def _described(version: int, token: Struct, secret: str) -> Struct:
     renewers = [each.partition(":") for each in token.renewers]
     return DescribedDelegationToken(
-        principal_type=owner_type,
-        principal_name=owner_name,
-        token_requester_principal_type=requester_type,
-        token_requester_principal_name=requester_name,
+        **people_of(version, token.owner, token.requester),
         issue_timestamp=token.issue_timestamp,
         expiry_timestamp=token.expiration_timestamp,
         max_timestamp=token.max_timestamp,

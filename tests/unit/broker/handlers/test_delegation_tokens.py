@@ -46,7 +46,8 @@ class Tokens:
 
     def ask(self, handler: Any, api: Any, version: int, user: str, *, peer: Any = None, **fields: Any) -> Struct:
         connection = {"principal": f"User:{user}", "security_protocol": "SASL_SSL", "token_authenticated": False}
-        ctx = SimpleNamespace(broker=self.harness.broker, connection=SimpleNamespace(**connection | (peer or {})))
+        peer = SimpleNamespace(**connection | (peer or {}))
+        ctx = SimpleNamespace(broker=self.harness.broker, connection=peer, api_version=version)
         request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
         return answered(api, version, handler(ctx, request))
 
@@ -94,6 +95,19 @@ class Tokens:
 @pytest.fixture
 def tokens() -> Iterator[Tokens]:
     return Tokens()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_who_asked_for_it_is_told_by_versions_that_can(tokens: Tokens, version: int) -> None:
+    """The owner by all of them."""
+    made = tokens.ask(
+        create_delegation_token, CREATE_DELEGATION_TOKEN, version, "alice", renewers=[], max_lifetime_ms=-1
+    )
+    (told,) = tokens.ask(describe_delegation_token, DESCRIBE_DELEGATION_TOKEN, version, "alice", owners=None).tokens
+    assert told.token_id == made.token_id
+    for each in (made, told):
+        assert (each.principal_type, each.principal_name) == ("User", "alice")
+        assert each.token_requester_principal_name == ("alice" if version == 3 else "")
 
 
 def test_made_and_told(tokens: Tokens) -> None:

@@ -1,0 +1,346 @@
+"""Delegation tokens and quotas, as both brokers serve them: every refusal in its turn, and what the tools print."""
+
+from __future__ import annotations
+
+import re
+import time
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.messages.create_acls import CREATE_ACLS, AclCreation
+from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN, CreatableRenewers
+from protocol.messages.describe_acls import DESCRIBE_ACLS
+from protocol.messages.describe_delegation_token import DESCRIBE_DELEGATION_TOKEN, DescribeDelegationTokenOwner
+from protocol.messages.expire_delegation_token import EXPIRE_DELEGATION_TOKEN
+from protocol.messages.renew_delegation_token import RENEW_DELEGATION_TOKEN
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from protocol.messages.sasl_handshake import SASL_HANDSHAKE
+from protocol.schema import Api, Struct
+from security.acl import Operation, ResourceType
+from security.scram_credential import ScramMechanism
+from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
+from tests.support.java import JavaRunner, Program
+from tests.support.sasl import log_in_plain, scram_final
+from tests.support.tools import normalised
+from tests.support.wire import WireClient
+
+MECHANISM = ScramMechanism.SCRAM_SHA_256
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+USERS = ("admin", "alice", "bob", "carol", "dave")
+BOB = CreatableRenewers(principal_type="User", principal_name="bob")
+LATEST_MS = 2**63 - 1
+_MINUTE_MS = 60_000
+
+
+class Secured:
+    """A broker with a listener for those who say who they are, and another for those who do not."""
+
+    def __init__(self, kind: str, directory: Path) -> None:
+        port, self.open_port, quorum = free_port(), free_port(), free_port()
+        clients = f"CLIENTS://{HOST}:{port},OPEN://{HOST}:{self.open_port}"
+        users = " ".join(f'user_{name}="secret"' for name in USERS)
+        self.properties = {
+            "listeners": clients if kind == "ours" else f"{clients},CONTROLLER://{HOST}:{quorum}",
+            "advertised.listeners": clients,
+            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,OPEN:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "OPEN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "listener.name.clients.plain.sasl.jaas.config": f"{MODULE} required {users};",
+            "listener.name.clients.scram-sha-256.sasl.jaas.config": f"{SCRAM_MODULE} required;",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:admin;User:ANONYMOUS",
+        }
+        if kind == "kafka":
+            self.properties["controller.quorum.voters"] = f"1@{HOST}:{quorum}"
+        secret = {"delegation.token.secret.key": "of this cluster"}
+        self.broker: RunningBroker = BROKERS[kind](directory, {**self.properties, **secret}, port=port)
+        self._links = ExitStack()
+
+    def by(self, user: str) -> WireClient:
+        """A connection of somebody."""
+        link = self._links.enter_context(WireClient(HOST, self.broker.port))
+        assert log_in_plain(link, user, "secret").error_code == 0
+        return link
+
+    def by_token(self, token: Struct) -> WireClient:
+        """A connection of who has a token."""
+        link = self._links.enter_context(WireClient(HOST, self.broker.port))
+        assert self.token_error(link, token) == 0
+        return link
+
+    @staticmethod
+    def token_error(link: WireClient, token: Struct) -> int:
+        """How a login by a token ends."""
+        assert link.call(SASL_HANDSHAKE, 1, mechanism=MECHANISM.sasl_name).error_code == 0
+        bare = f"n={token.token_id},r=clientnonce,tokenauth=true"
+        first = link.call(SASL_AUTHENTICATE, 2, auth_bytes=f"n,,{bare}".encode())
+        if first.error_code:
+            return int(first.error_code)
+        password = b64encode(bytes(token.hmac)).decode()
+        final = scram_final(MECHANISM, bare, bytes(first.auth_bytes), password)
+        return int(link.call(SASL_AUTHENTICATE, 2, auth_bytes=final).error_code)
+
+    def by_nobody(self) -> WireClient:
+        """A connection of who has not been asked."""
+        return self._links.enter_context(WireClient(HOST, self.open_port))
+
+    def close(self) -> None:
+        """Hang up."""
+        self._links.close()
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Secured]]:
+    """Ours and Apache Kafka's."""
+    pair = [Secured(kind, tmp_path_factory.mktemp(kind)) for kind in ("ours", "kafka")]
+    yield pair
+    for each in pair:
+        each.close()
+        each.broker.kill()
+
+
+class Story:
+    """What somebody asks a broker for, and what it says; times are minutes from when the token was made."""
+
+    def __init__(self, secured: Secured) -> None:
+        self.told: dict[str, Any] = {}
+        self.secured = secured
+
+    def create(self, what: str, link: WireClient, version: int = 3, **fields: Any) -> Struct:
+        """A token; it can be used, once the broker is told of it that was not asked itself."""
+        answer = link.call(CREATE_DELEGATION_TOKEN, version, **{"renewers": [], "max_lifetime_ms": -1, **fields})
+        self._tell(f"create v{version}: {what}", answer, answer.issue_timestamp_ms)
+        if answer.error_code == 0:
+            wait_for(lambda: answer.token_id in ids(link))
+        return answer
+
+    def change(self, what: str, link: WireClient, api: Api, token: Struct | None, period_ms: int) -> None:
+        period = {"renew_period_ms" if api is RENEW_DELEGATION_TOKEN else "expiry_time_period_ms": period_ms}
+        code = b"of no token" if token is None else bytes(token.hmac)
+        answer = link.call(api, 2, hmac=code, **period)
+        self._tell(f"{api.name} for {period_ms}: {what}", answer, token.issue_timestamp_ms if token else 0)
+
+    def describe(self, what: str, link: WireClient, *owners: str, version: int = 3) -> None:
+        wanted = [DescribeDelegationTokenOwner(principal_type="User", principal_name=name) for name in owners]
+        answer = link.call(DESCRIBE_DELEGATION_TOKEN, version, owners=wanted if owners != ("all",) else None)
+        found = [
+            (
+                each.principal_name,
+                each.token_requester_principal_name,
+                tuple((one.principal_type, one.principal_name) for one in each.renewers),
+                round((each.max_timestamp - each.issue_timestamp) / _MINUTE_MS),
+                len(each.hmac),
+                len(each.token_id),
+            )
+            for each in answer.tokens
+        ]
+        self.told[f"describe v{version}: {what}"] = (answer.error_code, Counter(found))
+
+    def _tell(self, what: str, answer: Struct, made_ms: int) -> None:
+        told = {}
+        for field in answer.struct_type.fields:
+            value = getattr(answer, field.name)
+            if field.name.endswith("_ms") and value > 0:
+                value = round((value - made_ms) / _MINUTE_MS)
+            elif field.name in ("token_id", "hmac"):
+                value = len(value)
+            told[field.name] = value
+        assert what not in self.told
+        self.told[what] = told
+
+
+def tokens(secured: Secured) -> Story:
+    """From their making to their end."""
+    story = Story(secured)
+    alice, bob, carol, nobody = (*map(secured.by, USERS[1:4]), secured.by_nobody())
+    token = story.create("with a renewer", alice, renewers=[BOB])
+    for version in (1, 2):
+        story.create("of an older version", carol, version)
+    for ms in (0, 60_000, LATEST_MS, -5):
+        story.create(f"for {ms}", alice, max_lifetime_ms=ms)
+    group = CreatableRenewers(principal_type="Group", principal_name="bob")
+    story.create("renewed by a group", alice, renewers=[BOB, group])
+    owner = {"owner_principal_type": "User", "owner_principal_name": "bob"}
+    story.create("of another", alice, **owner)
+    story.create("of another, renewed by a group", alice, renewers=[group], **owner)
+    story.create("of one's own by name", alice, owner_principal_type="User", owner_principal_name="alice")
+    allow(secured, "alice", (ResourceType.USER, "User:bob", Operation.CREATE_TOKENS))
+    story.create("of another, who lets her", alice, **owner)
+
+    for api in (RENEW_DELEGATION_TOKEN, EXPIRE_DELEGATION_TOKEN):
+        for period_ms in (
+            (_MINUTE_MS * 5, LATEST_MS, 0) if api is EXPIRE_DELEGATION_TOKEN else (-1, 0, 300_000, -5, LATEST_MS)
+        ):
+            short = story.create(f"to {api.name} for {period_ms}", alice, renewers=[BOB])
+            story.change("owner", alice, api, short, period_ms)
+        story.change("renewer", bob, api, token, _MINUTE_MS * 50)
+        story.change("stranger", carol, api, token, -1)
+        story.change("nobody's", carol, api, None, -1)
+        over = story.create(f"for a moment, to {api.name}", alice, max_lifetime_ms=1)
+        time.sleep(0.05)
+        story.change("owner, when it is over", alice, api, over, 5)
+        story.change("stranger, when it is over", carol, api, over, 5)
+
+    for who, link in (("alice", alice), ("bob", bob), ("carol", carol), ("admin", secured.by("admin"))):
+        for owners in (("all",), (), ("alice",), ("bob", "carol"), ("somebody",)):
+            story.describe(f"{owners} by {who}", link, *owners)
+    story.describe("of an older version", carol, "all", version=1)
+    allow(secured, "carol", (ResourceType.USER, "User:bo", Operation.DESCRIBE_TOKENS), pattern=4)
+    story.describe("by who may see bob's", carol, "all")
+    allow(secured, "carol", (ResourceType.DELEGATION_TOKEN, str(token.token_id), Operation.DESCRIBE))
+    story.describe("by who may see one", carol, "all")
+
+    for who, link in (("by a token", secured.by_token(token)), ("over PLAINTEXT", nobody)):
+        story.create(who, link, renewers=[group], **owner)
+        story.change(who, link, RENEW_DELEGATION_TOKEN, None, -1)
+        story.change(who, link, EXPIRE_DELEGATION_TOKEN, None, -1)
+        story.describe(who, link, "all")
+
+    story.change("renewer, at once", bob, EXPIRE_DELEGATION_TOKEN, token, -1)
+    wait_for(lambda: token.token_id not in ids(alice))
+    story.change("when it is gone", carol, EXPIRE_DELEGATION_TOKEN, token, -2)
+    with WireClient(HOST, secured.broker.port) as link:
+        story.told["login when it is gone"] = secured.token_error(link, token)
+    return story
+
+
+def allow(secured: Secured, user: str, *rights: tuple[ResourceType, str, Operation], pattern: int = 3) -> None:
+    """Make entries, and wait until they count."""
+    creations = [
+        AclCreation(
+            resource_type=kind,
+            resource_name=name,
+            resource_pattern_type=pattern,
+            principal=f"User:{user}",
+            host="*",
+            operation=operation,
+            permission_type=3,
+        )
+        for kind, name, operation in rights
+    ]
+    admin = secured.by("admin")
+    answer = admin.call(CREATE_ACLS, 3, creations=creations)
+    assert [each.error_code for each in answer.results] == [0] * len(rights), answer
+    any_acl: dict[str, Any] = {
+        "resource_type_filter": 1,
+        "pattern_type_filter": 1,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    any_acl |= {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+
+    def told() -> set[tuple[int, str]]:
+        return {(each.resource_type, each.resource_name) for each in admin.call(DESCRIBE_ACLS, 3, **any_acl).resources}
+
+    wait_for(lambda: {(kind, name) for kind, name, _ in rights} <= told())
+
+
+def ids(link: WireClient) -> list[str]:
+    """The tokens that somebody may know of."""
+    return [token.token_id for token in link.call(DESCRIBE_DELEGATION_TOKEN, 3, owners=None).tokens]
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Apache Kafka's broker hears a little later what its controller has answered."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_tokens_have_the_same_fate(both: list[Secured]) -> None:
+    """Who gets one and for how long, who is refused and by which error where several are due."""
+    ours, kafka = (tokens(each).told for each in both)
+    assert {what: (ours[what], kafka[what]) for what in kafka if ours[what] != kafka[what]} == {}
+
+
+TOKEN_TOOL = "org.apache.kafka.tools.DelegationTokenCommand"
+CONFIGS_TOOL = "kafka.admin.ConfigCommand"
+_VARYING = (
+    (re.compile(r"[A-Za-z0-9+/]{86}=="), "<hmac>"),
+    (re.compile(r"(?<=tokenId : )[\w-]{22}|[\w-]{22}(?=\s+<hmac>)"), "<id>"),
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), "<time>"),
+    (re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \S+ \d{4}"), "<time>"),
+)
+
+
+def printed(secured: Secured, program: Program, port: int) -> tuple[int | None, str, str]:
+    """Exit code, output and errors of a tool that has ended, without what is another in each run."""
+    texts = [normalised(text, f"{HOST}:{port}") for text in (program.stdout, program.stderr)]
+    for pattern, replacement in _VARYING:
+        texts = [pattern.sub(replacement, text) for text in texts]
+    return program.exit_code, texts[0], texts[1]
+
+
+def test_the_tool_for_tokens_prints_the_same(both: list[Secured], java: JavaRunner, tmp_path: Path) -> None:
+    """Made, told, renewed and ended by dave, who has none else."""
+    login = tmp_path / "dave.properties"
+    login.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={MODULE} required username="dave" password="secret";\n'
+    )
+
+    def story(secured: Secured) -> list[tuple[int | None, str, str]]:
+        told = []
+
+        def run(*arguments: str) -> str:
+            where = ("--bootstrap-server", secured.broker.bootstrap, "--command-config", str(login))
+            program = java.run(TOKEN_TOOL, *where, *arguments)
+            told.append(printed(secured, program, secured.broker.port))
+            return program.stdout
+
+        made = run("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:carol")
+        hmac = next(part for part in made.split() if part.endswith("=="))
+        dave = secured.by("dave")
+        wait_for(lambda: len(ids(dave)) == 1)
+        run("--describe", "--owner-principal", "User:dave")
+        run("--renew", "--renew-time-period", "-1", "--hmac", hmac)
+        run("--renew", "--renew-time-period", "-1", "--hmac", b64encode(b"of none").decode())
+        run("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
+        return told
+
+    ours, kafka = map(story, both)
+    assert ours == kafka
+
+
+def test_the_tool_for_quotas_prints_the_same(both: list[Secured], java: JavaRunner) -> None:
+    """Of users, clients, both, any, and addresses; what is no quota is refused."""
+    users, clients, ips = (("--entity-type", kind) for kind in ("users", "clients", "ips"))
+    alice, anyone = ("--entity-name", "alice"), ("--entity-default",)
+    steps = [
+        (*users, *alice, "--alter", "--add-config", "producer_byte_rate=1024,consumer_byte_rate=2048.5"),
+        (*users, *alice, *clients, "--entity-name", "c 1", "--alter", "--add-config", "request_percentage=12.5"),
+        (*users, *anyone, "--alter", "--add-config", "controller_mutation_rate=3"),
+        (*clients, *anyone, "--alter", "--add-config", "producer_byte_rate=77"),
+        (*ips, "--entity-name", "127.0.0.9", "--alter", "--add-config", "connection_creation_rate=5"),
+        (*ips, "--entity-name", "127.0.0.9", "--alter", "--add-config", "producer_byte_rate=5"),
+        (*users, *alice, "--alter", "--add-config", "producer_byte_rate=-1"),
+        (*users, *alice, "--alter", "--add-config", "no_quota=1"),
+        (*users, "--describe"),
+        (*users, *alice, "--describe"),
+        (*users, *alice, *clients, "--describe"),
+        (*clients, "--describe"),
+        (*ips, "--describe"),
+        (*users, *alice, "--alter", "--delete-config", "producer_byte_rate"),
+        (*users, *alice, "--alter", "--delete-config", "producer_byte_rate"),
+        (*users, *alice, "--describe"),
+    ]
+
+    def story(secured: Secured) -> list[tuple[int | None, str, str]]:
+        told = []
+        for step in steps:
+            program = java.run(CONFIGS_TOOL, "--bootstrap-server", f"{HOST}:{secured.open_port}", *step)
+            told.append(printed(secured, program, secured.open_port))
+            if "--alter" in step:
+                time.sleep(0.2)  # Apache Kafka answers before its broker has heard of it
+        return told
+
+    ours, kafka = map(story, both)
+    assert ours == kafka
