@@ -13,7 +13,6 @@ start. Whose file cannot be read or written is whose directory fails: partitions
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -242,7 +241,7 @@ class Move:
         does not grow any more, would be two logs by and by.
         """
         fs, name = self.directory.fs, f"{self.directory.path}/{self.source.name}"
-        stored = replace(self._stored(copied, clean=False), path=name)
+        stored = self._stored(copied, clean=False)._replace(path=name)
         fs.rename(self._path, name)
         new: PartitionLog | None = None
         try:

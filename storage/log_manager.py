@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from uuid import uuid4
@@ -281,7 +280,7 @@ class LogManager:
         """Give a log other values, also one that waits."""
         key = topic, partition
         if (unopened := self.unopened.get(key)) is not None:
-            self.unopened[key] = unopened._replace(stored=replace(unopened.stored, config=config))
+            self.unopened[key] = unopened._replace(stored=unopened.stored._replace(config=config))
         elif key in self.logs:
             self.logs[key].config = config
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from storage.log.directory import LogDirectory
@@ -10,8 +9,7 @@ from storage.log_config import LogConfig
 from storage.producers.state import DEFAULT_EXPIRATION_MS
 
 
-@dataclass(frozen=True, slots=True)
-class StoredLog:
+class StoredLog(NamedTuple):
     """Which log it is, how its last broker left it, and what it is to be opened with.
 
     `clean`: that broker stopped in order. Otherwise what lies behind `recovery_point` is checked; unless the log was

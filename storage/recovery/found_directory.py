@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from storage.checkpoints import (
     CLEAN_SHUTDOWN,
@@ -104,7 +104,7 @@ class FoundDirectory:
         """Some of its logs were recovered: by path what became of them."""
         for number, log in enumerate(self.logs):
             if log.path in recovered:
-                self.logs[number] = replace(log, recovered=True)
+                self.logs[number] = log._replace(recovered=True)
                 self.cuts += recovered[log.path].cuts
                 self.directory.remarks += recovered[log.path].remarks
 

@@ -9,7 +9,6 @@ segment's index and the producers from the last snapshot. Small files that are m
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from protocol.records.errors import CorruptBatch
 from storage.checkpoints import PARTITION_METADATA, read_topic_id
@@ -60,7 +59,7 @@ def load_log(directory: LogDirectory, stored: StoredLog, cuts: list[Cut] | None 
         except SegmentOverflow as overflow:
             split_segment(fs, path, overflow.base_offset, overflow.size_bytes)
             unchecked_from = min(stored.recovery_point, overflow.base_offset)
-            stored = replace(stored, clean=False, recovered=False, recovery_point=unchecked_from)
+            stored = stored._replace(clean=False, recovered=False, recovery_point=unchecked_from)
     log_start_offset = stored.log_start_offset
     if end_offset < log_start_offset:  # what was to be kept is gone: go on where the log should begin
         end_offset = loading.start_over(log_start_offset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,13 +45,13 @@ def rounds(log: PartitionLog, home: Path, most_bytes: int = 1 << 30) -> Copied:
         if copied is not None and not pieces:
             return copied
         first = first_offset(log) if copied is None or not copied.size_bytes else 0
-        stored = replace(future(home, log.config), clean=copied is not None, log_start_offset=first)
+        stored = future(home, log.config)._replace(clean=copied is not None, log_start_offset=first)
         before, copied = copied, copy_batches(CopyJob(str(home), stored, TOPIC_ID, pieces, most_bytes))
         assert before is None or copied.end_offset > before.end_offset
 
 
 def opened(home: Path, config: LogConfig = SMALL) -> PartitionLog:
-    return load_log(LogDirectory(str(home)), replace(future(home, config), clean=True))
+    return load_log(LogDirectory(str(home)), future(home, config)._replace(clean=True))
 
 
 @pytest.fixture
