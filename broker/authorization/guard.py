@@ -10,6 +10,7 @@ Only a broker with an authorizer has one. Without it nothing here is on the way 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -54,9 +55,12 @@ def _java_host(host: str) -> str:
 class Guard:
     """Stands before all handlers."""
 
-    def __init__(self, authorizer: Authorizer, controller: Controller) -> None:
+    def __init__(
+        self, authorizer: Authorizer, controller: Controller, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._authorizer = authorizer
         self._controller = controller
+        self._monotonic = monotonic
         self._denials: dict[str, LimitedLog] = {}  # by principal
         self._load()
         controller.on_change(self._on_change)
@@ -101,7 +105,7 @@ class Guard:
         if denials is None:
             if len(self._denials) >= _PRINCIPALS:
                 del self._denials[next(iter(self._denials))]
-            denials = self._denials[principal] = LimitedLog(audit_log)
+            denials = self._denials[principal] = LimitedLog(audit_log, monotonic=self._monotonic)
         return denials
 
     def describer(self, ctx: RequestContext, *, tell: bool) -> Callable[[str], bool]:

@@ -44,7 +44,7 @@ class Guarded:
     def __init__(self, *acls: Acl) -> None:
         self.harness = ControllerHarness().with_topics(NewTopic("open", 1, 1), NewTopic("secret", 1, 1))
         authorizer = Authorizer()
-        self.guard = Guard(authorizer, self.harness.controller)
+        self.guard = Guard(authorizer, self.harness.controller, monotonic=lambda: 0.0)
         authorizer.load(acls)
         self.asked: Struct | None = None
 
