@@ -186,9 +186,9 @@ def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | Non
         if heads is None or not heads.are_of_v2() or (verify and not _are_right(data, borders, heads)):
             return None
         offsets = heads.offsets().tolist() if heads.are_single() else None
-    if offsets is not None and offsets[-1] - offsets[0] == len(offsets) - 1:
-        in_a_row = range(offsets[0], offsets[-1] + 1)
-        offsets = in_a_row if list(in_a_row) == offsets else offsets
+        if offsets is not None and offsets[-1] - offsets[0] == len(offsets) - 1:
+            in_a_row = range(offsets[0], offsets[-1] + 1)
+            offsets = in_a_row if list(in_a_row) == offsets else offsets
     return BatchWindow(data, position, borders, offsets, heads=heads)
 
 

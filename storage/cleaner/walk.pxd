@@ -8,7 +8,8 @@ cdef unsigned long long _number(bytes data, Py_ssize_t at, Py_ssize_t stop) exce
 @cython.locals(
     borders=list, offsets=list, available=Py_ssize_t, header_size=Py_ssize_t, overhead=Py_ssize_t, not_plain=int,
     small=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t, last_offset_delta="unsigned long long",
-    records="unsigned long long",
+    records="unsigned long long", are_single=bint, first="unsigned long long", following="unsigned long long",
+    offset="unsigned long long",
 )
 cpdef walk_batches(bytes data, bint verify)
 

@@ -7,7 +7,7 @@ made of this source and of the types in `walk.pxd`; `twin.py` has whichever is t
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from protocol.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from protocol.records.crc32c import crc32c
@@ -33,13 +33,15 @@ def _number(data: bytes, at: int, stop: int) -> int:
 # -- batches ---------------------------------------------------------------------------------------------------------
 
 
-def walk_batches(data: bytes, verify: bool) -> tuple[list[int], list[int] | None] | None:
+def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | None] | None:
     """Where whole batches of v2 begin, with the end of the last one; and their offsets, where each is one plain record.
 
-    None where there is no batch, or one that is not of v2; with `verify` also where a checksum is wrong.
+    Those are a range where they have no gap. None where there is no batch, or one that is not of v2; with `verify` also
+    where a checksum is wrong.
     """
     borders = [0]
-    offsets: list[int] | None = []
+    are_single, first, following = True, 0, 0
+    offsets: list[int] | None = None  # once there is a gap
     view = memoryview(data)
     available, header_size, overhead, not_plain, small = len(data), HEADER_SIZE, LOG_OVERHEAD, _NOT_PLAIN, _SMALL
     at = 0
@@ -53,15 +55,22 @@ def walk_batches(data: bytes, verify: bool) -> tuple[list[int], list[int] | None
             summed = data[at + 21 : end] if end - at < small else view[at + 21 : end]
             if crc32c(summed) != _number(data, at + 17, at + 21):
                 return None
-        if offsets is not None:
+        if are_single:
             last_offset_delta, records = _number(data, at + 23, at + 27), _number(data, at + 57, at + 61)
-            if last_offset_delta or records != 1 or data[at + 22] & not_plain:
-                offsets = None
-            else:
-                offsets.append(_number(data, at, at + 8))
+            are_single = not (last_offset_delta or records != 1 or data[at + 22] & not_plain)
+            offset = _number(data, at, at + 8)
+            if not at:
+                first = following = offset
+            if offset != following and offsets is None:
+                offsets = list(range(first, following))
+            if offsets is not None:
+                offsets.append(offset)
+            following = offset + 1
         at = end
         borders.append(at)
-    return (borders, offsets) if at else None
+    if not at:
+        return None
+    return borders, (offsets or range(first, following)) if are_single else None
 
 
 def walk_single(data: bytes, starts: list[int], ends: list[int]) -> tuple[list[bytes | None], list[int]] | None:

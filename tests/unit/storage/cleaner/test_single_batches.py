@@ -101,7 +101,10 @@ def test_slices_and_walk_find_the_same(
         assert walked is None
         return
     offsets = heads.offsets().tolist() if heads.are_single() else None
-    assert walked == (borders, offsets)
+    assert walked is not None
+    assert walked[0] == borders
+    assert (None if walked[1] is None else list(walked[1])) == offsets
+    assert isinstance(walked[1], range) == (offsets is not None and offsets == list(range(offsets[0], offsets[-1] + 1)))
     if offsets is not None:
         sliced, walked_keys = read_heads(heads), walk_keys(window, borders[:-1], borders[1:])
         assert sliced is None or sliced == walked_keys
