@@ -5,6 +5,8 @@ Parquet files hold each row exactly once. Records in a topic and rows of a datab
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -49,7 +51,7 @@ def _records(rows: DataFrame, sink: Sink) -> DataFrame:
     return rows.select(key.cast("string").alias("key"), f.to_json(f.struct("*")).alias("value"))
 
 
-def _into_database(sink: Sink, *, anew: bool):  # type: ignore[no-untyped-def]  # what Spark calls, it types itself
+def _into_database(sink: Sink, *, anew: bool) -> Callable[[DataFrame, int], None]:
     """Return what writes one batch: rows are appended, or the table emptied and written anew."""
 
     def write(batch: DataFrame, _number: int) -> None:
