@@ -46,7 +46,7 @@ bench: $(VENV)/.develop ## measure beside Apache Kafka, 40 minutes, into docs/be
 bench-check: $(VENV)/.develop ## have functions of the hot path become slower? (ARGS=--update: what is now is the baseline)
 	$(BIN)/python -m bench.micro.check $(ARGS)
 
-demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet
+demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet, and a report
 	$(BIN)/python examples/access-log/demo.py $(ARGS)
 
 lock: $(BIN)/python ## resolve every dependency anew and write constraints.txt

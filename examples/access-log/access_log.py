@@ -25,7 +25,7 @@ pid {root}/nginx.pid;
 error_log {root}/error.log;
 events {{ worker_connections 64; }}
 http {{
-    access_log {root}/access.log combined;
+    access_log {output} combined;
     client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
     uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
     server {{
@@ -63,7 +63,7 @@ def find_nginx() -> str | None:
 
 
 def record(nginx: str, output: Path, requests: int, seed: int, seconds: float) -> None:
-    """Run nginx for `requests` requests within some `seconds`, and copy its access log to `output`."""
+    """Run nginx for `requests` requests within some `seconds`; its access log is `output`."""
     with tempfile.TemporaryDirectory(prefix="access-log-") as folder:
         root = Path(folder)
         root.chmod(0o755)  # nginx that was started by root reads its pages as another user
@@ -74,14 +74,13 @@ def record(nginx: str, output: Path, requests: int, seed: int, seconds: float) -
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        (root / "nginx.conf").write_text(CONFIG.format(root=root, port=port))
+        (root / "nginx.conf").write_text(CONFIG.format(root=root, port=port, output=output.resolve()))
         process = subprocess.Popen([nginx, "-p", folder, "-c", "nginx.conf"], stderr=subprocess.DEVNULL)
         try:
             load(port, requests, random.Random(seed), seconds)
         finally:
             process.terminate()
             process.wait(10)
-        shutil.copyfile(root / "access.log", output)
 
 
 def load(port: int, requests: int, chance: random.Random, seconds: float) -> None:

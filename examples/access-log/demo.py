@@ -1,9 +1,10 @@
-"""The whole way: nginx writes an access log, its lines go into a topic, Spark parses and counts them into Parquet.
+"""The whole way: nginx writes an access log, its lines go into a topic as they come, Spark makes a lake of them.
 
     python demo.py [--log FILE] [--keep FOLDER]
 
 Without --log: a real nginx on loopback writes one now, where nginx is installed; else the one recorded beside this file
-is used. The broker runs on a free port with a folder of its own for the time of the demo.
+is used. The broker runs on a free port with a folder of its own for the time of the demo. At the end there is a report
+with charts: report.html in the folder that is kept, else where the command was called.
 """
 
 from __future__ import annotations
@@ -15,17 +16,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from access_log import find_nginx, record
-from kafka import KafkaProducer
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from report import page
 
+from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.session import open_session
-from pybroker.pipeline.spec import load
+from pybroker.pipeline.spec import Kafka, load
 
 HERE = Path(__file__).resolve().parent
 TOPIC = "nginx-access"
+
+# What a full disk and a program that writes into the wrong file leave in logs
+BROKEN = ["127.0.0.1 - - [21/Nov/2026:14:40", "Traceback (most recent call last):", ""]
 
 
 def free_port() -> int:
@@ -52,44 +60,89 @@ def start_broker(folder: Path, port: int) -> subprocess.Popen[bytes]:
     raise SystemExit("the broker did not start")
 
 
-def write(bootstrap: str, log: Path) -> int:
-    """Write each line of the log into the topic; return how many there are."""
-    lines = log.read_bytes().splitlines()
-    producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=20, compression_type="gzip")
-    sent = [producer.send(TOPIC, line) for line in lines]
-    for future in sent:
-        future.get(timeout=30)
-    producer.close()
-    return len(lines)
+@contextmanager
+def shipped(bootstrap: str, folder: Path, log: Path) -> Iterator[None]:
+    """`pybroker produce --follow`: the log's lines go into the topic while the context lasts, as they are written."""
+    command = [sys.executable, "-m", "pybroker", "produce", "--topic", TOPIC, "--bootstrap-server", bootstrap]
+    command += ["--follow", "--from-beginning", "--position", str(folder / "position.json"), str(log)]
+    process = subprocess.Popen([*command, "--property", "compression.type=gzip"])
+    try:
+        yield
+    finally:
+        process.terminate()
+        if process.wait(60) != 0:
+            raise SystemExit("pybroker produce failed")
 
 
-def show(environ: dict[str, str], lines: int) -> bool:
-    """Print what is in the Parquet files; return whether every line is there once."""
+def wait_for(bootstrap: str, lines: int) -> None:
+    """Return once so many records are in the topic."""
+    cluster = Cluster(Kafka(bootstrap))
+    for _ in range(600):
+        partitions = [(TOPIC, partition) for partition in cluster.partitions().get(TOPIC, [])]
+        if sum(cluster.ends(partitions, committed=True).values()) >= lines:
+            return
+        time.sleep(0.2)
+    raise SystemExit(f"{lines} lines are not in {TOPIC} after two minutes")
+
+
+def counts_per_minute(spark: SparkSession, bootstrap: str) -> DataFrame:
+    """Return the rows of the topic that the pipeline counts into."""
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": f"{TOPIC}-per-minute"}
+    records = spark.read.format("kafka").options(**options).load()
+    schema = "window_start TIMESTAMP, status INT, path STRING, requests BIGINT, bytes BIGINT"
+    return records.select(f.from_json(f.col("value").cast("string"), schema).alias("row")).select("row.*")
+
+
+def show(environ: dict[str, str], lines: int, report: Path) -> bool:
+    """Print what came out, and write the report; return whether every line is somewhere, once."""
     spark = open_session(load(HERE / "pipeline.yaml", environ))
-    lake = environ["LAKE"]
-    requests = spark.read.parquet(f"{lake}/requests")
+    lake, bootstrap = environ["LAKE"], environ["BOOTSTRAP"]
     print("\nRequests by minute, status and path, of the minutes that are over:")
-    per_minute = spark.read.parquet(f"{lake}/per_minute")
-    per_minute.drop("window_end").orderBy("window_start", f.desc("requests")).show(15, truncate=60)
-    count = requests.count()
-    print(f"{lines} lines in the log, {count} rows in {lake}/requests: {'all there' if count == lines else 'WRONG'}")
+    counts_per_minute(spark, bootstrap).orderBy("window_start", f.desc("requests")).show(15, truncate=60)
+    rows = spark.read.parquet(f"{lake}/requests").count()
+    unparsed = spark.read.format("kafka").options(
+        **{"kafka.bootstrap.servers": bootstrap, "subscribe": f"{TOPIC}-unparsed"}
+    )
+    letters = unparsed.load().count()
+    report.write_text(page(spark, lake), encoding="utf-8")
     spark.stop()
-    return count == lines
+    right = rows + letters == lines and letters == len(BROKEN)
+    print(f"{lines} lines in the log, {rows} rows in {lake}/requests and {letters} dead letters: "
+          + ("all there" if right else "WRONG"))  # fmt: skip
+    print(f"The report: {report}")
+    return right
 
 
-def run(folder: Path, log: Path) -> bool:
+def run(folder: Path, log: Path | None, report: Path) -> bool:
+    """Run all of it; without a log nginx writes one, while it is shipped."""
     port = free_port()
     environ = {"BOOTSTRAP": f"127.0.0.1:{port}", "LAKE": str(folder / "lake")}
     broker = start_broker(folder, port)
+    followed = folder / "nginx-access.log"
     try:
-        lines = write(environ["BOOTSTRAP"], log)
-        print(f"{lines} lines of {log} are in the topic {TOPIC}; Spark takes over", flush=True)
+        with shipped(environ["BOOTSTRAP"], folder, followed):
+            write(followed, log)
+            lines = len(followed.read_bytes().splitlines())
+            wait_for(environ["BOOTSTRAP"], lines)
+        print(f"{lines} lines of {followed} are in the topic {TOPIC}; Spark takes over", flush=True)
         command = [sys.executable, "-m", "pybroker", "pipeline", "run", str(HERE / "pipeline.yaml")]
         subprocess.run(command, env={**os.environ, **environ}, check=True)
-        return show(environ, lines)
+        return show(environ, lines, report)
     finally:
         broker.terminate()
         broker.wait(30)
+
+
+def write(followed: Path, log: Path | None) -> None:
+    """Let nginx write the log that is followed, or copy one that is there; then a few lines that are none."""
+    nginx = find_nginx()
+    if log is None and nginx is not None:
+        print(f"{nginx} writes an access log", flush=True)
+        record(nginx, followed, requests=3000, seed=int(time.time()), seconds=75)
+    else:
+        followed.write_bytes((log or HERE / "access.log").read_bytes())
+    with followed.open("a") as file:
+        file.writelines(f"{line}\n" for line in BROKEN)
 
 
 def main() -> int:
@@ -100,13 +153,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pybroker-demo-") as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        log = options.log
-        nginx = find_nginx()
-        if log is None and nginx is not None:
-            print(f"{nginx} writes an access log", flush=True)
-            log = folder / "access.log"
-            record(nginx, log, requests=3000, seed=int(time.time()), seconds=75)
-        return 0 if run(folder, log or HERE / "access.log") else 1
+        report = (options.keep or Path()) / "report.html"
+        return 0 if run(folder.resolve(), options.log, report.resolve()) else 1
 
 
 if __name__ == "__main__":

@@ -35,6 +35,8 @@ def test_example_is_right() -> None:
         "time", "1 minute", by=["status", "path"], aggregate={"requests": "count(*)", "bytes": "sum(bytes)"}
     )
     assert pipeline.streams["requests"].sink == Sink("parquet", "./lake/requests", ["date"])
+    assert pipeline.streams["per_minute"].sink == Sink("kafka", topic="nginx-access-per-minute", record_key="path")
+    assert pipeline.streams["pages"].sink.url == "jdbc:derby:./lake/tables;create=true"
 
 
 @pytest.mark.parametrize(
