@@ -95,7 +95,7 @@ class MetadataLog:
         try:
             while offset < self.end_offset:
                 offset, before = self._load_some(loader, offset), offset
-                if offset == before:
+                if offset <= before:
                     raise ReplayError("there is no batch where one should be")
         except (ProtocolError, RecordsError, ReplayError) as error:
             raise MetadataLogDamaged(

@@ -9,15 +9,19 @@ from pathlib import Path
 import pytest
 
 from broker.deferred import Deferred
-from broker.metadata_log import TOPIC, MetadataLog
+from broker.metadata_log import TOPIC, MetadataLog, MetadataLogDamaged
+from metadata.framing import MetadataRecord, encode_record
+from protocol.messages.cluster_metadata import NoOpRecord
+from protocol.records.batch import iter_batches
 from storage.errors import LogOffline
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.recovery.loading import load_log
 from tests.support.failing_fs import FailingFileSystem
-from tests.support.logs import T0, append, batch
+from tests.support.logs import T0, append, batch, crash, open_log
 
 
 def offload(function: Callable[[], None]) -> Deferred[None]:
@@ -82,3 +86,23 @@ def test_a_log_that_was_closed_waits_for_nothing(metadata_log: MetadataLog, fs: 
     with pytest.raises(LogOffline, match="EMFILE"):
         synced.result()
     assert LOCAL.exists(metadata_log.path)
+
+
+def test_offsets_that_lead_back_are_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is read at once the last batch says that an earlier one comes next, whose reading leads here again."""
+    record = encode_record(MetadataRecord(NoOpRecord, 0, NoOpRecord()))
+    log = open_log(tmp_path)
+    for count in (8, 8, 1, 8):
+        append(log, batch(*[record] * count))
+    crash(log)
+    file = tmp_path / "orders-0" / f"{0:020}.log"
+    data = bytearray(file.read_bytes())
+    third = [position for position, _ in iter_batches(data)][2]
+    data[third : third + 8] = bytes(8)  # its offset was 16; no checksum covers it
+    file.write_bytes(data)
+    metadata_log = MetadataLog(open_log(tmp_path, clean=True))
+    monkeypatch.setattr("broker.metadata_log.READ_BYTES", third // 2 + 100)  # a large batch and the small one
+    reads = iter([PartitionLog.read] * 100)  # and then StopIteration: nobody reads for ever
+    monkeypatch.setattr(PartitionLog, "read", lambda *args: next(reads)(*args))
+    with pytest.raises(MetadataLogDamaged, match="where one should be"):
+        metadata_log.load()
