@@ -6,12 +6,14 @@ A test that takes `reference` runs twice: against pybroker ("ours") and against 
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from pybroker.pipeline.session import open_session
@@ -98,7 +100,11 @@ def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session, set up as the pipeline's command does."""
+    """One session, set up as the pipeline's command does.
+
+    The loggers that PySpark makes for what fails give every handler its JSON, pytest's too, which other tests read.
+    """
+    PySparkLogger.addHandler = logging.Logger.addHandler  # type: ignore[method-assign, assignment]
     conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
     session = open_session(Pipeline(1, "tests", Kafka(""), {}, {}, "", spark=Spark(conf=conf)))
     yield session
