@@ -37,12 +37,13 @@ class Charge:
         self._api = api
         self._size = size
         self._wait_ms: int | None = None  # once it is known
-        self._spent_ns = 0
-        self._started_ns = perf_counter_ns()
+        self._spent_ns = 0  # until it was paused last
+        self._started_ns: int | None = perf_counter_ns()  # None while it is paused
 
     def pause(self) -> None:
-        """The request waits for something."""
-        self._spent_ns += perf_counter_ns() - self._started_ns
+        """The request waits for something. What it takes meanwhile is not counted, as in Kafka."""
+        self._spent_ns = self._time_ns()
+        self._started_ns = None
 
     def resume(self) -> None:
         """It is served again."""
@@ -121,5 +122,7 @@ class Charge:
         rate = self._limits.requests
         if rate is None:
             return 0
-        spent_ns = self._spent_ns + perf_counter_ns() - self._started_ns
-        return min(rate.record(spent_ns * _PER_CENT, now_ms), rate.window_ms)
+        return min(rate.record(self._time_ns() * _PER_CENT, now_ms), rate.window_ms)
+
+    def _time_ns(self) -> int:
+        return self._spent_ns + (0 if self._started_ns is None else perf_counter_ns() - self._started_ns)

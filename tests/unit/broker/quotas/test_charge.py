@@ -167,6 +167,24 @@ def test_the_time_of_any_request_counts(link: Throttled) -> None:
     assert answer.throttle_time_ms == 1000
 
 
+def test_a_fetch_that_waits_for_records_does_not_pay_for_its_waiting(
+    link: Throttled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four seconds of ten would be 40 per cent."""
+    monkeypatch.setattr("broker.quotas.charge.perf_counter_ns", lambda: link.loop.clock.monotonic_ms() * 1_000_000)
+    link.limit(request_percentage=20.0)
+    wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    topics = [FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])]
+    link.send(request_frame(FETCH, 16, 1, max_wait_ms=5000, min_bytes=1, max_bytes=1000, topics=topics))
+    link.loop.advance(4000)
+    assert link.received() == b""
+    link.broker.call(PRODUCE, 13, **produced(100))
+    link.loop.settle()
+    ((_, answer),) = answers_in(link.received(), [(FETCH, 16)])
+    assert len(answer.responses[0].partitions[0].records) > 100
+    assert answer.throttle_time_ms == 0
+
+
 def test_who_has_a_quota_of_another_kind_does_not_wait(link: Throttled) -> None:
     link.limit(controller_mutation_rate=1.0)
     assert link.produce(10_000).throttle_time_ms == 0
