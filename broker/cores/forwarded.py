@@ -19,6 +19,7 @@ class ForwardedConnection:
     """What handlers may look at of a connection that another process has. It lasts for one request."""
 
     is_closed = False
+    is_admitted = True  # before that nothing is forwarded
 
     def __init__(self, client: Client) -> None:
         self.listener_name = client.listener_name

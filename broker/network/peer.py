@@ -54,5 +54,10 @@ class Peer:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
 
+    @property
+    def is_admitted(self) -> bool:
+        """Whether it has shown who it is, or need not."""
+        return self.authenticator is None or self.authenticator.admitted
+
     def __repr__(self) -> str:
         return f"{self.client_host}:{self.client_port} on {self.listener_name}"

@@ -233,8 +233,7 @@ class Server:
         now_ms = self._clock.monotonic_ms()
         for connection in list(self._connections):
             # Who has not shown who it is gets no more time by sending a byte now and then.
-            admitted = connection.authenticator is None or connection.authenticator.admitted
-            if admitted and (connection.active or connection.waiting_count):
+            if connection.is_admitted and (connection.active or connection.waiting_count):
                 connection.active = False
                 connection.idle_since_ms = now_ms
             elif now_ms - connection.idle_since_ms >= self.max_idle_ms:

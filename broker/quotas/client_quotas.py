@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from broker.quotas.charge import Charge
@@ -40,6 +41,8 @@ R = TypeVar("R", Rate, TokenBucket)
 
 #: Clients that are remembered. One that makes up a new id for each request is forgotten before the memory is full.
 _MOST = 10_000
+#: Longer client ids are looked up anew each time, and what they take is kept by their digest.
+_LONGEST_REMEMBERED = 249
 #: A user is called so by connections, and without it by quotas.
 _USER_PREFIX = "User:"
 
@@ -90,7 +93,9 @@ class ClientQuotas:
         self._on_any(self if any_set else None)
 
     def charge(self, connection: Connection, client_id: bytes, api: Api, size: int) -> Charge | None:
-        """What a request of so many bytes takes of its client's quotas; None where it has none."""
+        """What a request of so many bytes takes of its client's quotas; None where it has none, or is not known yet."""
+        if not connection.is_admitted:
+            return None
         limits = self.of(connection.principal, client_id)
         return None if limits is None else Charge(self._clock, connection, limits, api, size)
 
@@ -101,9 +106,10 @@ class ClientQuotas:
             return self._limits[key]
         except KeyError:
             limits = self._find(principal.removeprefix(_USER_PREFIX), client_id.decode(errors="replace"))
-        if len(self._limits) >= _MOST:
-            self._limits.clear()
-        self._limits[key] = limits
+        if len(client_id) <= _LONGEST_REMEMBERED:
+            if len(self._limits) >= _MOST:
+                self._limits.clear()
+            self._limits[key] = limits
         return limits
 
     def _find(self, user: str, client_id: str) -> ClientLimits | None:
@@ -120,7 +126,7 @@ class ClientQuotas:
         for entity, (shared_user, shared_client) in _candidates(user, client_id):
             bound = self._image.client_quotas.get(entity, {}).get(quota)
             if bound is not None:
-                key = quota, shared_user, shared_client
+                key = quota, shared_user, _short(shared_client)
                 taken = self._taken.pop(key, None) or new(bound)
                 taken.bound = bound
                 if len(self._taken) >= _MOST:
@@ -128,6 +134,10 @@ class ClientQuotas:
                 self._taken[key] = taken
                 return taken  # type: ignore[return-value]  # the kind of quota says which
         return None
+
+
+def _short(client_id: str) -> str:
+    return client_id if len(client_id) <= _LONGEST_REMEMBERED else sha256(client_id.encode()).hexdigest()
 
 
 def _candidates(user: str, client_id: str) -> list[tuple[QuotaEntity, tuple[str, str]]]:

@@ -11,6 +11,7 @@ import pytest
 from broker.quotas.client_quotas import ClientLimits, ClientQuotas
 from metadata.image import MetadataImage, QuotaEntity
 from metadata.replay import Delta
+from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from tests.support.fake_loop import FakeLoop
 
@@ -127,5 +128,33 @@ def test_made_up_client_ids_fill_no_memory(fixture: Fixture) -> None:
     assert len(fixture.quotas._taken) == 10_000
 
 
+def test_long_client_ids_fill_no_memory(fixture: Fixture) -> None:
+    """None is kept, with or without a quota; what they take counts all the same, for each by itself."""
+    fixture.set("v", "", 1.0)
+    fixture.set("", None, 1.0, "consumer_byte_rate")
+    long = [number + "c" * 32_000 for number in "12"]
+    for user in "uv":
+        for client_id in long:
+            fixture.of(user, client_id)
+    assert fixture.quotas._limits == {}
+    assert max(len(client_id) for _, _, client_id in fixture.quotas._taken) < 100
+    first, same, other = (fixture.of("u", client_id) for client_id in (long[0], long[0], long[1]))
+    assert first is not None
+    assert same is not None
+    assert other is not None
+    assert first.fetched is same.fetched is not other.fetched
+
+
+def test_before_a_client_has_shown_who_it_is_nothing_is_charged(fixture: Fixture) -> None:
+    """It would be charged to ANONYMOUS."""
+    fixture.set(None, "", 1.0)
+    peer = _Peer()
+    peer.is_admitted = False
+    assert fixture.quotas.charge(peer, b"c", API_VERSIONS, 1) is None  # type: ignore[arg-type]
+    peer.is_admitted = True
+    assert fixture.quotas.charge(peer, b"c", API_VERSIONS, 1) is not None  # type: ignore[arg-type]
+
+
 class _Peer:
     principal = "User:u"
+    is_admitted = True
