@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from metadata.decision import Decision, Refused
 from metadata.framing import MetadataRecord, new_record
@@ -135,11 +136,11 @@ def _check(allowed: Mapping[str, float | None], key: str, value: float) -> None:
     if value <= 0:
         raise _invalid(f"Quota {key} must be greater than 0")
     largest = allowed[key]
-    if largest is None:
-        return
-    if value > largest:
+    if largest is not None and value > largest:
         raise _invalid(f"Proposed value for {key} is too large for {'a LONG' if largest == _LONG_MAX else 'an INT'}.")
-    if value % 1.0 > _FRACTION:
+    if not isfinite(value):  # no wait follows from it
+        raise _invalid(f"Quota {key} must be a finite number")
+    if largest is not None and value % 1.0 > _FRACTION:
         raise _invalid(f"{key} cannot be a fractional value.")
 
 

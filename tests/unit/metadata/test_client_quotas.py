@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf, nan
+
 import pytest
 
 from metadata.client_quotas import (
@@ -65,6 +67,11 @@ def test_the_order_of_an_entity_does_not_matter(image: MetadataImage) -> None:
         (ALICE, "producer_byte_rate", 0.0, "Quota producer_byte_rate must be greater than 0"),
         (ALICE, "producer_byte_rate", 1.5, "producer_byte_rate cannot be a fractional value."),
         (ALICE, "producer_byte_rate", 1e30, "Proposed value for producer_byte_rate is too large for a LONG."),
+        (ALICE, "producer_byte_rate", nan, "Quota producer_byte_rate must be a finite number"),
+        (ALICE, "producer_byte_rate", inf, "Proposed value for producer_byte_rate is too large for a LONG."),
+        (ALICE, "consumer_byte_rate", -inf, "Quota consumer_byte_rate must be greater than 0"),
+        (ALICE, "controller_mutation_rate", nan, "Quota controller_mutation_rate must be a finite number"),
+        (ALICE, "controller_mutation_rate", inf, "Quota controller_mutation_rate must be a finite number"),
         (((IP, "x"),), "connection_creation_rate", 1.0, "x is not a valid IP or resolvable host."),
         (((IP, "1.2.3.4"),), "producer_byte_rate", 1.0, "Invalid configuration key producer_byte_rate"),
         (
