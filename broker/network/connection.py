@@ -201,13 +201,15 @@ class Connection(Peer):
         self._end_turn()
 
     def throttle(self, wait_ms: int) -> None:
-        """Start no more requests for so long: the client has taken more than its share."""
+        """Start no more requests for so long, or as was told before: the client has taken more than its share."""
         if self._hold & _CLOSED:
             return
-        if self._throttle is not None:  # for a request before, which this wait has in it
-            self._throttle.cancel()
+        timer = self._server.call_later(wait_ms / 1000, self._end_throttle)
+        if self._throttle is not None:  # for a request before, of which another kind was too much
+            sooner, timer = sorted((self._throttle, timer), key=lambda each: each.when())
+            sooner.cancel()
         self._hold |= _THROTTLED
-        self._throttle = self._server.call_later(wait_ms / 1000, self._end_throttle)
+        self._throttle = timer
 
     def _end_throttle(self) -> None:
         self._throttle = None

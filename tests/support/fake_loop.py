@@ -37,6 +37,9 @@ class FakeHandle:
     def cancel(self) -> None:
         self.callback = None
 
+    def when(self) -> float:
+        return self.due_ms / 1000
+
 
 class FakeLoop:
     """`call_soon` and `call_later` of an event loop; `turn()` and `advance()` run what is due."""

@@ -48,8 +48,8 @@ class OneConnection:
         here, self.client = socket.socketpair()
         here.setblocking(False)
         self.client.settimeout(10)
-        connection = Connection(self.server, "PLAINTEXT", "PLAINTEXT", ("127.0.0.1", 40000), ("127.0.0.1", 9092))
-        self._transport = PlaintextTransport(loop, here, connection, hang_ups=None)  # type: ignore[arg-type]
+        self.connection = Connection(self.server, "PLAINTEXT", "PLAINTEXT", ("127.0.0.1", 40000), ("127.0.0.1", 9092))
+        self._transport = PlaintextTransport(loop, here, self.connection, hang_ups=None)  # type: ignore[arg-type]
         self.traced: list[tuple[str, str]] = []
 
     def __enter__(self) -> OneConnection:

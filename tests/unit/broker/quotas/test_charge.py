@@ -200,6 +200,18 @@ def test_what_has_no_place_for_the_wait_waits_all_the_same(link: Throttled) -> N
     assert [number for number, _ in answers_in(link.received(), [(LIST_OFFSETS, 1)])] == [2]
 
 
+@pytest.mark.parametrize("waits_ms", [(5000, 1000), (1000, 5000)])
+def test_of_two_waits_the_one_that_ends_later_counts(link: Throttled, waits_ms: tuple[int, int]) -> None:
+    """Requests that are answered one after the other may each say one."""
+    for wait_ms in waits_ms:
+        link.connection.throttle(wait_ms)
+    link.send(request_frame(LIST_OFFSETS, 10, 1, topics=[]))
+    link.loop.advance(4999)
+    assert link.received() == b""
+    link.loop.advance(1)
+    assert [number for number, _ in answers_in(link.received(), [(LIST_OFFSETS, 10)])] == [1]
+
+
 def test_records_that_are_locked_go_out_and_count() -> None:
     """Of share groups: their member waits afterwards."""
     waits: list[int] = []
