@@ -329,6 +329,8 @@ class Connection(Peer):
             return
         self._hold &= ~reason
         if self._hold:
+            if self._eof:
+                self._end_if_served()
             return
         if self._large is not None and self._large.complete:
             self._serve_large(self._large)
@@ -345,9 +347,10 @@ class Connection(Peer):
 
     def _end_if_served(self) -> None:
         """After the end of what the client sends: close once all of it is served, or at once where that has to wait."""
+        held_back = self._rest or (self._large is not None and self._large.complete)
         if self._waiting.is_parked:
             self.transport.abort()
-        elif not self._hold and not self._waiting:
+        elif not self._waiting and (not self._hold or (self._hold == _THROTTLED and not held_back)):
             self.transport.close_when_sent()
 
     # -- what is held ------------------------------------------------------------------------------------------------
