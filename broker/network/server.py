@@ -210,9 +210,12 @@ class Server:
         self._turned_away[sock] = self.call_later(wait_ms / 1000, close)
 
     def _close_least_active(self) -> None:
-        """Make room for a connection of the protected listener: another listener's that has been idle longest goes."""
+        """Make room for a connection of the protected listener: another listener's that has been idle longest goes.
+
+        Those that have not shown who they are go first, however busy they are with it.
+        """
         others = (each for each in self._connections if each.listener_name != self.limits.protected_listener)
-        oldest = min(others, key=lambda each: (each.active, each.idle_since_ms), default=None)
+        oldest = min(others, key=lambda each: (each.is_admitted, each.active, each.idle_since_ms), default=None)
         if oldest is not None:
             self.closing_log.warning("Connection %s is closed: max.connections are exceeded", oldest)
             oldest.transport.abort()

@@ -71,6 +71,21 @@ def test_the_longest_idle_connection_of_another_listener_makes_room(link):
     assert link.transport.closed is None
 
 
+def test_who_has_not_shown_who_it_is_makes_room_first(link):
+    """However long a client that has is idle: others could have it closed by only connecting."""
+    link.server.limits.protected_listener = "INTERNAL"
+    link.connection.idle_since_ms, link.connection.active = 0, False
+    half_open = [link.connect() for _ in range(2)]
+    for idle_since_ms, (connection, _) in zip((20, 10), half_open, strict=True):
+        connection.authenticator = SimpleNamespace(admitted=False, close=lambda: None)
+        connection.idle_since_ms = idle_since_ms
+
+    link.server._close_least_active()
+
+    assert [transport.closed for _, transport in half_open] == [None, "aborted"]
+    assert link.transport.closed is None
+
+
 def test_stop_receiving_takes_no_more_requests_and_answers_those_that_wait(link, waiting):
     """The first half of a shutdown; saturation that ends does not undo it."""
     link.receive(request_frame(HEARTBEAT, 4, 1))
