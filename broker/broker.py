@@ -129,6 +129,8 @@ class Broker:
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
         #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.
         self.handshakes = Offload(loop, _HANDSHAKE_THREADS, name="handshake")
+        #: Addresses of hosts that have quotas: a name server that does not answer holds up nothing else.
+        self.lookups = Offload(loop, 1, name="host-lookup")
         self.workers = Workers(_WORKERS, loop)
         #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
         self.conversions = Gate(2 * _WORKERS)
@@ -359,6 +361,7 @@ class Broker:
 
     def _close_pools(self) -> None:
         self.handshakes.close()
+        self.lookups.close()
         self.offload.close()
         if self.endpoint is not None:
             self.endpoint.close()

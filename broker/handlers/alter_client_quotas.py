@@ -1,6 +1,7 @@
 """AlterClientQuotas v0-v1: set and take away quotas of users, clients and addresses (KIP-546, KIP-612).
 
-Versions: v1 flexible. What an address is called by a host's name is looked up first, off the loop.
+Versions: v1 flexible. What an address is called by a host's name is looked up first, off the loop, if nothing else is
+wrong with its entity; a request may name so many of them.
 """
 
 from __future__ import annotations
@@ -10,26 +11,41 @@ from collections.abc import Collection
 from broker.deferred import Deferred, after
 from broker.dispatch import Reply, RequestContext, handles
 from broker.quotas.addresses import numeric, resolved
-from metadata.client_quotas import IP, Alteration, Altered, alter_quotas
+from metadata.client_quotas import Alteration, Altered, alter_quotas
+from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, ResponseEntryData
 from protocol.schema import Struct
+
+#: Names that one request may have looked up: each may take a name server's whole patience.
+_MOST_HOSTS = 20
 
 
 @handles(ALTER_CLIENT_QUOTAS)
 def alter_client_quotas(ctx: RequestContext, request: Struct) -> Reply:
     alterations = [_alteration(entry) for entry in request.entries]
-    hosts = frozenset(
-        name
-        for each in alterations
-        for kind, name in each.entity
-        if kind == IP and name is not None and numeric(name) is None
-    )
+    hosts = _hosts(ctx, alterations)
     if not hosts:
         return _alter(ctx, alterations, frozenset(), request.validate_only)
+    if len(hosts) > _MOST_HOSTS:
+        message = f"More than {_MOST_HOSTS} hosts are not looked up for one request."
+        return _reply([Altered(each.entity, ErrorCode.INVALID_REQUEST, message) for each in alterations])
     return after(
-        looked_up := ctx.broker.offload(resolved, hosts),
+        looked_up := ctx.broker.lookups(resolved, hosts),
         lambda: _alter(ctx, alterations, looked_up.result().keys(), request.validate_only),
     )
+
+
+def _hosts(ctx: RequestContext, alterations: list[Alteration]) -> frozenset[str]:
+    """Names that have to be those of hosts for the request to do what it wants."""
+    asked: set[str] = set()
+
+    def is_address(name: str) -> bool:
+        if numeric(name) is None:
+            asked.add(name)
+        return True
+
+    alter_quotas(ctx.broker.controller.image, alterations, is_address)
+    return frozenset(asked)
 
 
 def _alteration(entry: Struct) -> Alteration:

@@ -34,7 +34,7 @@ RATE = "producer_byte_rate"
 @pytest.fixture
 def harness() -> ControllerHarness:
     harness = ControllerHarness()
-    harness.broker.offload = lambda function, *args: Deferred.resolved(function(*args))
+    harness.broker.lookups = lambda function, *args: Deferred.resolved(function(*args))
     return harness
 
 
@@ -77,6 +77,27 @@ def test_an_address_may_be_that_of_a_host(harness: ControllerHarness) -> None:
     refused = alter(harness, "ip", "no such host", key, 7.0)
     assert refused.error_message == "no such host is not a valid IP or resolvable host."
     assert described(harness, "ip") == {"localhost": {key: 7.0}, "::1": {key: 7.0}}
+
+
+def test_only_hosts_that_may_have_quotas_are_looked_up(harness: ControllerHarness) -> None:
+    """And few of them in one request."""
+    key = "connection_creation_rate"
+    asked: list[str] = []
+    harness.broker.lookups = lambda function, hosts: asked.extend(hosts) or Deferred.resolved(dict.fromkeys(hosts, ""))
+
+    def errors(*entities: list[EntityData]) -> set[int]:
+        entries = [RequestEntryData(entity=entity, ops=[OpData(key=key, value=1.0)]) for entity in entities]
+        reply = harness.ask(alter_client_quotas, ALTER_CLIENT_QUOTAS, 1, entries=entries)
+        return {each.error_code for each in reply.entries}
+
+    host = EntityData(entity_type="ip", entity_name="host")
+    assert errors([host, EntityData(entity_type="user", entity_name="u")]) == {ErrorCode.INVALID_REQUEST}
+    assert asked == []
+    many = [[EntityData(entity_type="ip", entity_name=f"host{number}")] for number in range(21)]
+    assert errors(*many) == {ErrorCode.INVALID_REQUEST}
+    assert (asked, described(harness, "ip")) == ([], {})
+    assert errors(*many[1:]) == {0}
+    assert len(asked) == len(described(harness, "ip")) == 20
 
 
 def test_a_filter_that_makes_no_sense(harness: ControllerHarness) -> None:
