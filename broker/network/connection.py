@@ -170,6 +170,8 @@ class Connection(Peer):
         """The client has gone, or sends no more, while nothing was received from it. What it sent may lie unread."""
         if self._waiting.is_parked:
             self.transport.abort()
+        elif self._hold & _THROTTLED and self.large_frame_under_way:  # there may be the rest of it
+            self.transport.resume_reading()
 
     def on_lost(self) -> None:
         """The connection is gone: take everything that waits for it along."""
@@ -192,9 +194,7 @@ class Connection(Peer):
         """Give requests to another function than before, from the next one on, however many were received.
 
         Who calls this while serving answers by a list of chunks, not by bytes: behind those nothing is looked at.
-
-        Args:
-            max_request_bytes: of a frame; socket.request.max.bytes unless told.
+        Frames may have `max_request_bytes`; socket.request.max.bytes unless told.
         """
         self._dispatch = dispatch
         self._max_request_bytes = self._server.max_request_bytes if max_request_bytes is None else max_request_bytes
@@ -210,6 +210,9 @@ class Connection(Peer):
             sooner.cancel()
         self._hold |= _THROTTLED
         self._throttle = timer
+        if self.large_frame_under_way:  # the rest of it is received when it can be served
+            self._rest_full = True
+            self.transport.pause_reading()
 
     def _end_throttle(self) -> None:
         self._throttle = None

@@ -1,4 +1,4 @@
-"""The end of a connection whose client has taken more than its quota, and is not served for a while."""
+"""A connection whose client has taken more than its quota: what it sends until it is served again, and its end."""
 
 from __future__ import annotations
 
@@ -29,10 +29,25 @@ def echo(number: int, data: bytes = b"") -> bytes:
     return request_frame(ECHO, 2, number, auth_bytes=data)
 
 
+def test_the_rest_of_a_large_frame_is_received_when_it_can_be_served(link: Link, started: list[bytes]) -> None:
+    """Until then it stays with the client."""
+    frame = echo(1, bytes(400_000))
+    link.receive(frame[:300_000])
+    link.connection.throttle(1000)
+    assert not link.transport.reading
+    link.loop.advance(1000)
+    assert link.transport.reading
+    link.receive(frame[300_000:])
+
+    assert started == [bytes(400_000)]
+
+
 def test_a_throttled_client_that_hangs_up_is_gone_at_once(link: Link) -> None:
     """Nothing of it is left to be served, though a frame had begun: its socket does not wait for the quota's sake."""
     link.receive(echo(1) + echo(2, bytes(400_000))[:300_000])
     link.connection.throttle(1000)
+    link.connection.on_hang_up()
+    assert link.transport.reading
     link.connection.on_eof()
 
     assert link.transport.closed == "when sent"
@@ -59,6 +74,7 @@ def test_what_a_throttled_client_sent_before_it_hung_up_is_served(link: Link, st
     frame = echo(1, bytes(size))
     link.receive(frame[:-10])
     link.connection.throttle(1000)
+    link.connection.on_hang_up()
     link.receive(frame[-10:])
     link.connection.on_eof()
     link.loop.advance(999)
