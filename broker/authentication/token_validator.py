@@ -53,8 +53,8 @@ class TokenValidator:
             raise InvalidToken("it is signed by a key that the provider has not told of")
         claims = jwt.decode(
             token,
-            key,
-            algorithms=_ALGORITHMS,
+            key.public,
+            algorithms=[each for each in key.algorithms if each in _ALGORITHMS],
             audience=self._audience,
             issuer=self._issuer,
             leeway=self._skew_s,

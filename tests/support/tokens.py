@@ -13,9 +13,10 @@ from jwt.algorithms import RSAAlgorithm
 
 
 class Provider:
-    """Its keys are told at `url`, a file. `turn_over` makes it sign with another one."""
+    """Its keys are told at `url`, a file, with `said` of each. `turn_over` makes it sign with another one."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, **said: str) -> None:
+        self._said = said
         self._path = directory / "jwks.json"
         self.url = self._path.as_uri()
         self._told: list[dict[str, Any]] = []
@@ -26,11 +27,11 @@ class Provider:
         self.key = generate_private_key(65537, 2048)
         self.key_id = f"key-{time.monotonic_ns()}"
         public = RSAAlgorithm.to_jwk(self.key.public_key(), as_dict=True)
-        self._told.append({**public, "kid": self.key_id, "use": "sig"})
+        self._told.append({**public, "kid": self.key_id, "use": "sig", **self._said})
         if tell:
             self.tell()
 
-    def tell(self, *others: dict[str, Any]) -> None:
+    def tell(self, *others: Any) -> None:
         """Put the public keys where they are looked for."""
         self._path.write_text(json.dumps({"keys": [*self._told, *others]}))
 

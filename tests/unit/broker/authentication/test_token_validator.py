@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from base64 import b64encode
+from http.client import BadStatusLine, IncompleteRead, LineTooLong
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.authentication.jwks import Jwks, JwksError, read_keys
+from broker.authentication.jwks import Jwks, JwksError, Keys, read_keys
 from broker.authentication.token_validator import TokenValidator
 from broker.config import load
 from broker.deferred import Deferred
@@ -31,14 +32,15 @@ def instant(function: Any, *args: Any) -> Deferred[Any]:
     done: Deferred[Any] = Deferred()
     try:
         done.resolve(function(*args))
-    except JwksError as error:
+    except Exception as error:
         done.fail(error)
     return done
 
 
-def jwks_of(provider: Provider, loop: FakeLoop) -> Jwks:
+def jwks_of(provider: Provider, loop: FakeLoop, read: Any = read_keys) -> Jwks:
     timers = Timers(loop, loop.clock)
-    jwks = Jwks(provider.url, timers, instant, refresh_ms=REFRESH_MS, backoff_ms=BACKOFF_MS)  # type: ignore[arg-type]
+    periods = {"refresh_ms": REFRESH_MS, "backoff_ms": BACKOFF_MS}
+    jwks = Jwks(provider.url, timers, instant, **periods, read=read)  # type: ignore[arg-type]
     jwks.start()
     return jwks
 
@@ -149,6 +151,79 @@ def test_keys_are_read_anew_and_stay_while_they_cannot_be(tmp_path: Path) -> Non
     (tmp_path / "jwks.json").write_text("{")
     loop.advance(REFRESH_MS)
     assert jwks.key(first) is not None
+
+
+def test_a_surprise_is_not_the_end_of_reading_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    provider, loop = Provider(tmp_path), FakeLoop()
+    surprises: list[Exception] = []
+
+    def read(url: str) -> Keys:
+        if surprises:
+            raise surprises.pop()
+        return read_keys(url)
+
+    jwks, first = jwks_of(provider, loop, read), provider.key_id
+    surprises.append(RuntimeError("nobody thought of that"))
+    loop.advance(REFRESH_MS)
+    assert jwks.key(first) is not None
+    assert "nobody thought of that" in caplog.text
+    provider.turn_over()
+    loop.advance(REFRESH_MS)
+    assert jwks.key(provider.key_id) is not None
+
+
+@pytest.mark.parametrize("error", [IncompleteRead(b""), BadStatusLine("?"), LineTooLong("header"), RecursionError()])
+def test_answers_that_end_early_or_make_no_sense(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    def urlopen(url: str, timeout: float) -> Any:
+        raise error
+
+    monkeypatch.setattr("broker.authentication.jwks.urlopen", urlopen)
+    with pytest.raises(JwksError, match=type(error).__name__ if not str(error) else None):
+        read_keys("https://idp/keys")
+
+
+def test_a_list_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text("[" * 200_000)
+    with pytest.raises(JwksError):
+        read_keys(path.as_uri())
+
+
+@pytest.mark.parametrize(
+    "useless",
+    [
+        {"kty": "RSA", "kid": "odd"},
+        {"kty": "new kind", "kid": "odd"},
+        {"kty": "EC", "crv": "P-257", "kid": "odd"},
+        {"kty": "RSA", "alg": "RSA-OAEP", "kid": "odd"},
+        {"kty": "RSA", "alg": "none", "kid": "odd"},
+        {"kty": "RSA", "alg": ["RS256"], "kid": "odd"},
+        {"kid": ["odd"]},
+        "odd",
+        None,
+    ],
+)
+def test_a_key_of_no_use_does_not_take_the_others_along(
+    tmp_path: Path, useless: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = Provider(tmp_path)
+    provider.tell(useless)
+    assert list(read_keys(provider.url)) == [provider.key_id]
+    assert "left out" in caplog.text
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"])
+def test_a_key_that_does_not_say_its_algorithm(provider: Provider, algorithm: str) -> None:
+    """Any of its kind, and no other."""
+    assert accepts(validator(provider), provider.token(algorithm=algorithm))
+
+
+def test_a_key_that_says_its_algorithm(tmp_path: Path) -> None:
+    provider = Provider(tmp_path, alg="RS384")
+    validate = validator(provider)
+    assert accepts(validate, provider.token(algorithm="RS384"))
+    for other in ("RS256", "PS384"):
+        assert not accepts(validate, provider.token(algorithm=other))
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"keys": 1}', '{"keys": []}', '{"keys": [{"kty": "RSA"}]}'])
