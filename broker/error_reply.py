@@ -75,7 +75,8 @@ def _counterpart(field: Field, version: int, source: object) -> str | None:
 def _copy_identity(target: Struct, source: object) -> None:
     """Copy what names an item: the fields that both have, or the item itself where the request lists plain values.
 
-    Fields with a default of their own, such as a timestamp, are not names: the default says that there is no answer.
+    Fields with a default of their own, such as a timestamp, are not names: the default says that there is no answer. Of
+    arrays those are names that hold the very same structs in both, such as the entity of a quota.
     """
     fields = [
         field
@@ -86,7 +87,11 @@ def _copy_identity(target: Struct, source: object) -> None:
         named = next(field for field in fields if not field.name.startswith("error_"))
         setattr(target, named.name, source)
         return
-    theirs = {each.name for each in source.struct_type.fields}
+    theirs = {each.name: each for each in source.struct_type.fields}
+    for field in target.struct_type.fields:
+        kind = _element(field)
+        if kind is not None and field.name in theirs and _element(theirs[field.name]) is kind:
+            setattr(target, field.name, list(getattr(source, field.name) or ()))
     for field in fields:
         name: str | None = field.name
         if name not in theirs and name in _PARTITION_NUMBER:

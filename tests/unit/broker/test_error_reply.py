@@ -4,6 +4,7 @@ import pytest
 
 from broker.error_reply import error_reply
 from protocol.errors import ErrorCode
+from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
@@ -68,6 +69,21 @@ def test_an_error_for_each_name():
 
     (group,) = error_reply(DESCRIBE_GROUPS, 5, DESCRIBE_GROUPS.request(groups=["g"]), CODE).groups
     assert (group.group_id, group.error_code) == ("g", CODE)
+
+
+def test_an_error_for_each_entity():
+    """Clients look for the answer about what they asked for: user, client, or both."""
+    entities = [[EntityData(entity_type="user", entity_name="alice")], [EntityData(entity_type="ip", entity_name=None)]]
+    entity = [*entities[0], EntityData(entity_type="client-id", entity_name="c")]
+    request = ALTER_CLIENT_QUOTAS.request(
+        entries=[RequestEntryData(entity=each, ops=[OpData(key="k", value=1.0)]) for each in (*entities, entity)]
+    )
+    for version in ALTER_CLIENT_QUOTAS.versions:
+        reply = error_reply(ALTER_CLIENT_QUOTAS, version, request, CODE)
+        reply, _ = ALTER_CLIENT_QUOTAS.response.decode(version, ALTER_CLIENT_QUOTAS.response.encode(version, reply))
+        told = [[(each.entity_type, each.entity_name) for each in entry.entity] for entry in reply.entries]
+        assert told == [[("user", "alice")], [("ip", None)], [("user", "alice"), ("client-id", "c")]]
+        assert {entry.error_code for entry in reply.entries} == {CODE}
 
 
 @pytest.mark.parametrize("key", sorted(API_BY_KEY))
