@@ -20,6 +20,7 @@ class ForwardedConnection:
 
     is_closed = False
     is_admitted = True  # before that nothing is forwarded
+    token_authenticated = False  # nobody is asked who they are where there are workers
 
     def __init__(self, client: Client) -> None:
         self.listener_name = client.listener_name

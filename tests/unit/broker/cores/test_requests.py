@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from broker.cores.requests import (
     rows_of_a_worker,
 )
 from broker.deferred import Deferred
+from broker.delegation_tokens import may_ask
 from broker.dispatch import CloseConnection, Dispatcher, Waiting, discover
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS
@@ -164,6 +166,15 @@ def test_the_owner_serves_what_was_sent_elsewhere() -> None:
 
     with pytest.raises(CloseConnection):
         serve_forwarded(broker, Forward(CLIENT, bytes(frame_of(LIST_GROUPS, 5)))).result()
+
+
+def test_who_asks_for_a_token_by_a_worker_is_told_no() -> None:
+    """As by the broker itself: on a connection that shows nobody."""
+    told: list[bool] = []
+    owner = dispatcher_of({HEARTBEAT: lambda ctx, _: told.append(may_ask(ctx)) or HEARTBEAT.response()})
+    for client in (CLIENT, replace(CLIENT, security_protocol="SASL_SSL")):
+        serve_forwarded(SimpleNamespace(dispatcher=owner), Forward(client, bytes(frame_of(HEARTBEAT, 4)))).result()  # type: ignore[arg-type]
+    assert told == [False, True]
 
 
 def test_what_is_forwarded_is_charged_by_the_owner_and_waited_for_here() -> None:
