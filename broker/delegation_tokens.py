@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from hmac import compare_digest
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from broker.config.values import Password
@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from broker.clock import Clock
     from broker.config import BrokerConfig
     from broker.controller import Controller
+    from broker.deferred import Deferred
     from broker.dispatch import RequestContext
     from broker.timers import Timers
+    from metadata.replay import Delta
     from protocol.schema import Struct
     from security.scram_credential import ScramMechanism
 
 _USER_PREFIX = "User:"
 _FIRST_VERSION_WITH_REQUESTER = 3
+#: Tokens that are swept away in one turn of the loop.
+_MOST_SWEPT = 500
 
 
 class DelegationTokens:
@@ -37,15 +41,43 @@ class DelegationTokens:
         self._clock = clock
         self._timers = timers
         self._sweep_ms = config.get_int("delegation.token.expiry.check.interval.ms")
+        self._ids: dict[bytes, str] = {}  # by the hash of their HMAC: how long a search takes tells nothing of that
+        if self.secret is not None:
+            for token_id in controller.image.delegation_tokens:
+                self._ids[self._place(token_id)] = token_id
+            controller.on_change(self._on_change)
 
     def start(self) -> None:
         """Look for expired ones from now on."""
         if self.secret is not None:
             self._timers.call_later(self._sweep_ms, self._sweep)
 
+    def _on_change(self, delta: Delta) -> None:
+        for token_id in delta.changed_tokens:
+            if token_id in self._controller.image.delegation_tokens:
+                self._ids[self._place(token_id)] = token_id
+            else:
+                self._ids.pop(self._place(token_id), None)
+
+    def _place(self, token_id: str) -> bytes:
+        assert self.secret is not None
+        return sha256(token_hmac(self.secret, token_id)).digest()
+
     def _sweep(self) -> None:
-        self._controller.submit(expired_tokens(self._controller.image, self._clock.now_ms()))
-        self._timers.call_later(self._sweep_ms, self._sweep)
+        expired = expired_tokens(self._controller.image, self._clock.now_ms(), _MOST_SWEPT)
+        swept = self._controller.submit(expired)
+        if len(expired) < _MOST_SWEPT:
+            self._timers.call_later(self._sweep_ms, self._sweep)
+        else:  # there may be more: when these are on the disk
+            swept.add_done_callback(self._sweep_on)
+
+    def _sweep_on(self, swept: Deferred[None]) -> None:
+        try:
+            swept.result()
+        except Exception:  # told of by the controller
+            self._timers.call_later(self._sweep_ms, self._sweep)
+        else:
+            self._timers.call_later(0, self._sweep)
 
     @staticmethod
     def new_id() -> str:
@@ -54,11 +86,8 @@ class DelegationTokens:
 
     def by_hmac(self, code: bytes) -> Struct | None:
         """The token with that HMAC."""
-        assert self.secret is not None
-        for token_id, token in self._controller.image.delegation_tokens.items():
-            if compare_digest(token_hmac(self.secret, token_id), code):
-                return token
-        return None
+        token_id = self._ids.get(sha256(code).digest())
+        return None if token_id is None else self._controller.image.delegation_tokens[token_id]
 
     def credential(self, mechanism: ScramMechanism, token_id: str) -> TokenCredential | None:
         """By what SCRAM knows who has a token; None for one that is not there, or not any more."""

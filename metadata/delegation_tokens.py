@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from metadata.decision import Decision, Refused
 from metadata.features import DELEGATION_TOKENS_LEVEL
@@ -87,9 +88,10 @@ def _until(image: MetadataImage, token: Struct, wanted_ms: int) -> Decision[int]
     return Decision([new_record(image.metadata_version, DelegationTokenRecord, **fields)], [end_ms])
 
 
-def expired_tokens(image: MetadataImage, now_ms: int) -> list[MetadataRecord]:
-    """The records by which all that have expired go."""
-    return [_removal(image, token) for token in image.delegation_tokens.values() if is_expired(token, now_ms)]
+def expired_tokens(image: MetadataImage, now_ms: int, most: int) -> list[MetadataRecord]:
+    """The records by which those that have expired go, so many at once."""
+    expired = (token for token in image.delegation_tokens.values() if is_expired(token, now_ms))
+    return [_removal(image, token) for token in islice(expired, most)]
 
 
 def _removal(image: MetadataImage, token: Struct) -> MetadataRecord:

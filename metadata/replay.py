@@ -66,6 +66,7 @@ class Delta:
     changed_partitions: dict[tuple[bytes, int], TopicImage] = field(default_factory=dict)  # (topic id, index) -> topic
     deleted_topics: list[TopicImage] = field(default_factory=list)
     changed_configs: set[tuple[int, str]] = field(default_factory=set)  # (resource type, name)
+    changed_tokens: set[str] = field(default_factory=set)  # ids of delegation tokens
     changed_acls: bool = False
     changed_quotas: bool = False
 
@@ -295,12 +296,14 @@ def replay_remove_access_control_entry(image: MetadataImage, value: Struct, delt
     delta.changed_acls = True
 
 
-def replay_delegation_token(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_delegation_token(image: MetadataImage, value: Struct, delta: Delta) -> None:
     image.delegation_tokens[value.token_id] = value
+    delta.changed_tokens.add(value.token_id)
 
 
-def replay_remove_delegation_token(image: MetadataImage, value: Struct, _: Delta) -> None:
+def replay_remove_delegation_token(image: MetadataImage, value: Struct, delta: Delta) -> None:
     image.delegation_tokens.pop(value.token_id, None)
+    delta.changed_tokens.add(value.token_id)
 
 
 def replay_zk_migration_state(image: MetadataImage, value: Struct, _: Delta) -> None:

@@ -32,7 +32,7 @@ def token_password(code: bytes) -> str:
     return b64encode(code).decode()
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=10_000)  # some 10 MB, for a fleet whose every process has a token of its own
 def token_credential(mechanism: ScramMechanism, secret: str, token_id: str) -> ScramCredential:
     """Costs some milliseconds for the first who comes with a token."""
     code = token_hmac(secret, token_id)

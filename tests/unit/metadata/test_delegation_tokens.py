@@ -101,9 +101,9 @@ def test_what_has_expired_goes() -> None:
     image = image_of()
     new(image, "short", 50)
     new(image, "long")
-    replay_all(image, expired_tokens(image, NOW_MS + 50))
+    replay_all(image, expired_tokens(image, NOW_MS + 50, 9))
     assert image.delegation_tokens.keys() == {"short", "long"}
-    replay_all(image, expired_tokens(image, NOW_MS + 51))
+    replay_all(image, expired_tokens(image, NOW_MS + 51, 9))
     assert image.delegation_tokens.keys() == {"long"}
 
 

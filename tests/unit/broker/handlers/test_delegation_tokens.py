@@ -20,7 +20,7 @@ from protocol.messages.expire_delegation_token import EXPIRE_DELEGATION_TOKEN
 from protocol.messages.renew_delegation_token import RENEW_DELEGATION_TOKEN
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
-from security.delegation_token import token_password
+from security.delegation_token import token_hmac, token_password
 from security.exchange import InvalidCredentials
 from security.scram import ScramExchange
 from security.scram_credential import ScramMechanism
@@ -37,12 +37,15 @@ class Tokens:
     def __init__(self, secret: str | None = "secret of this cluster") -> None:
         keys = {"delegation.token.secret.key": secret} if secret is not None else {}
         self.harness = ControllerHarness(keys | {"delegation.token.expiry.check.interval.ms": "1000"})
-        broker, clock = self.harness.broker, self.harness.loop.clock
-        broker.clock = clock
-        broker.delegation_tokens = self.tokens = DelegationTokens(
-            self.harness.config, self.harness.controller, clock, broker.timers
-        )
+        self.harness.broker.clock = self.harness.loop.clock
+        self.begin_again()
         self.tokens.start()
+
+    def begin_again(self) -> None:
+        broker = self.harness.broker
+        broker.delegation_tokens = self.tokens = DelegationTokens(
+            self.harness.config, self.harness.controller, broker.clock, broker.timers
+        )
 
     def ask(self, handler: Any, api: Any, version: int, user: str, *, peer: Any = None, **fields: Any) -> Struct:
         connection = {"principal": f"User:{user}", "security_protocol": "SASL_SSL", "token_authenticated": False}
@@ -146,6 +149,54 @@ def test_not_after_its_time(tokens: Tokens) -> None:
     with pytest.raises(InvalidCredentials):
         tokens.log_in(made.token_id, password)
     assert tokens.renew("carol", made.hmac).error_code == ErrorCode.DELEGATION_TOKEN_EXPIRED
+    tokens.harness.advance(1_000)
+    assert tokens.described("alice") == []
+
+
+def test_found_by_its_hmac_without_computing_those_of_all(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a broker that begins with them; one that is renewed has its own still, one that is gone has none."""
+    made = [bytes(tokens.create().hmac) for _ in range(5)]
+    computed: list[str] = []
+
+    def counted(secret: str, token_id: str) -> bytes:
+        computed.append(token_id)
+        return token_hmac(secret, token_id)
+
+    monkeypatch.setattr("broker.delegation_tokens.token_hmac", counted)
+    tokens.begin_again()
+    assert [tokens.renew("alice", code).error_code for code in made] == [0] * 5
+    assert tokens.expire("alice", made[3]).error_code == 0
+    computed.clear()
+    assert [code for code in made if tokens.tokens.by_hmac(code) is not None] == made[:3] + made[4:]
+    assert tokens.tokens.by_hmac(b"no such") is None
+    assert computed == []
+
+
+def test_many_go_in_slices(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.delegation_tokens._MOST_SWEPT", 2)
+    for _ in range(5):
+        tokens.renew("alice", tokens.create().hmac, 500)
+    kept = tokens.create().token_id
+    log = tokens.harness.log
+    before = len(log.batches)
+    tokens.harness.advance(1_000)
+    for _ in range(3):
+        tokens.harness.advance(1)
+    assert tokens.described("alice") == [kept]
+    assert [len(batch) for batch in log.batches[before:]] == [2, 2, 1]
+    tokens.renew("alice", tokens.create().hmac, 500)
+    tokens.harness.advance(1_000)
+    assert tokens.described("alice") == [kept]
+
+
+def test_a_sweep_that_fails_is_tried_again_later(tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.delegation_tokens._MOST_SWEPT", 1)
+    tokens.renew("alice", tokens.create().hmac, 500)
+    tokens.harness.log.failure = OSError("no space")
+    tokens.harness.advance(1_000)
+    tokens.harness.log.failure = None
+    tokens.harness.advance(10)
+    assert len(tokens.described("alice")) == 1
     tokens.harness.advance(1_000)
     assert tokens.described("alice") == []
 
