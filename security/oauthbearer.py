@@ -13,6 +13,8 @@ from security.exchange import InvalidCredentials, Refused
 
 _SEPARATOR = b"\1"
 _ESCAPES = (("=2C", ","), ("=3D", "="))
+#: Of a token, in characters. Real ones have one or two thousand; to look at each of a million would hold up all others.
+_LONGEST_TOKEN = 16 * 1024
 _REFUSAL = '{"status":"invalid_token"}'
 
 
@@ -48,6 +50,8 @@ class OAuthBearerExchange:
             raise Refused(_REFUSAL)
         authorization_id, bearer = _parse(token)
         try:
+            if len(bearer) > _LONGEST_TOKEN:
+                raise InvalidToken("it is too long")
             accepted = self._validate(bearer)
         except InvalidToken:
             self._refused = True

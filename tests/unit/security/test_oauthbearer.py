@@ -41,6 +41,18 @@ def test_a_token_that_is_not_accepted(exchange: OAuthBearerExchange) -> None:
     assert exchange.user is None
 
 
+def test_what_is_too_long_is_not_looked_at() -> None:
+    looked_at: list[int] = []
+
+    def look(token: str) -> Token:
+        looked_at.append(len(token))
+        return Token("alice", 1_000)
+
+    assert OAuthBearerExchange(look).step(first("x" * 16_385)) == b'{"status":"invalid_token"}'
+    assert OAuthBearerExchange(look).step(first("x" * 16_384)) == b""
+    assert looked_at == [16_384]
+
+
 def test_somebody_else(exchange: OAuthBearerExchange) -> None:
     with pytest.raises(Refused, match=r"an authorization id \(b=o,b\) that is different"):
         exchange.step(first("good", "n,a=b=3Do=2Cb,"))
