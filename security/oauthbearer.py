@@ -6,7 +6,7 @@ n,,\\1auth=Bearer TOKEN\\1\\1      ->  (empty)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from security.exchange import InvalidCredentials, Refused
@@ -15,11 +15,20 @@ _SEPARATOR = b"\1"
 _ESCAPES = (("=2C", ","), ("=3D", "="))
 #: Of a token, in characters. Real ones have one or two thousand; to look at each of a million would hold up all others.
 _LONGEST_TOKEN = 16 * 1024
-_REFUSAL = '{"status":"invalid_token"}'
 
 
 class InvalidToken(Exception):
-    """Why a token is not accepted; for the broker's log alone."""
+    """Why a token is not accepted; for the broker's log alone. The client is told `refusal`."""
+
+    refusal = '{"status":"invalid_token"}'
+
+
+class InsufficientScope(InvalidToken):
+    """The client is told what it would have to have."""
+
+    def __init__(self, required: Sequence[str]) -> None:
+        super().__init__(f"its scope has not all of {', '.join(required)}")
+        self.refusal = f'{{"status":"insufficient_scope", "scope":"[{", ".join(required)}]"}}'
 
 
 class Token(NamedTuple):
@@ -40,22 +49,22 @@ class OAuthBearerExchange:
 
     def __init__(self, validate: Validate) -> None:
         self._validate = validate
-        self._refused = False
+        self._refusal: str | None = None
         self.user: str | None = None
         self.expires_at_ms: int | None = None
 
     def step(self, token: bytes) -> bytes:
         """Empty, once the token is accepted; else what the client is told, which is the end after its next message."""
-        if self._refused:
-            raise Refused(_REFUSAL)
+        if self._refusal is not None:
+            raise Refused(self._refusal)
         authorization_id, bearer = _parse(token)
         try:
             if len(bearer) > _LONGEST_TOKEN:
                 raise InvalidToken("it is too long")
             accepted = self._validate(bearer)
-        except InvalidToken:
-            self._refused = True
-            return _REFUSAL.encode()
+        except InvalidToken as error:
+            self._refusal = error.refusal
+            return self._refusal.encode()
         if authorization_id not in ("", accepted.user):
             raise Refused(
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different"

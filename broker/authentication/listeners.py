@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from broker.network.connection import Connection
     from broker.network.listener import Listener
     from security.oauthbearer import Validate
+
+
+log = logging.getLogger(__name__)
 
 
 def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
@@ -65,6 +69,19 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
 
 
 def _token_validator(broker: Broker, listener_name: str) -> Validate:
+    from broker.config.sasl import unsecured_options
+
+    options = unsecured_options(broker.config, listener_name)
+    if options is not None:
+        from security.unsecured_token import UnsecuredValidator
+
+        log.warning(
+            "Listener %s takes bearer tokens that NOBODY HAS SIGNED: whoever can connect can be any user. This is for"
+            " development alone; sasl.oauthbearer.jwks.endpoint.url says by which keys tokens are to be signed",
+            listener_name,
+        )
+        return UnsecuredValidator(options, broker.clock.now_ms)
+
     from broker.authentication.jwks import JwksError
     from broker.authentication.token_validator import token_validator
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from security.jaas import JaasError, LoginModule, login_module
 from security.plain import users_of
 from security.scram_credential import BY_SASL_NAME
+from security.unsecured_token import UnsecuredValidator
 
 from .broker_config import BrokerConfig
 from .errors import Problem
@@ -24,7 +25,10 @@ MECHANISMS = (PLAIN, *BY_SASL_NAME, OAUTHBEARER)
 _JAAS = "sasl.jaas.config"
 _CALLBACK_HANDLER = "sasl.server.callback.handler.class"
 _JAVA_OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
-#: What checks signed tokens in Kafka. Its default takes tokens that nobody has signed, which is not served.
+_LOGIN_MODULE = f"{_JAVA_OAUTHBEARER}OAuthBearerLoginModule"
+#: Kafka's default, which takes tokens that nobody has signed.
+_UNSECURED = f"{_JAVA_OAUTHBEARER}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+#: What checks signed tokens in Kafka.
 _VALIDATORS = tuple(f"{_JAVA_OAUTHBEARER}{part}OAuthBearerValidatorCallbackHandler" for part in ("", "secured."))
 _JWT_VALIDATORS = tuple(f"{_JAVA_OAUTHBEARER}{name}JwtValidator" for name in ("Default", "Broker"))
 _JWT_VALIDATOR = "sasl.oauthbearer.jwt.validator.class"
@@ -52,6 +56,22 @@ def plain_users(config: BrokerConfig, listener_name: str) -> dict[str, str]:
     except JaasError:
         return {}
     return users_of(entry.options) if entry is not None else {}
+
+
+def unsecured_options(config: BrokerConfig, listener_name: str) -> dict[str, str] | None:
+    """The JAAS options by which a listener takes bearer tokens that nobody has signed; None where it takes none.
+
+    It does where its JAAS entry names Kafka's login module and nothing says how signatures would be checked.
+    """
+    handler = config.get_for_mechanism(listener_name, OAUTHBEARER, _CALLBACK_HANDLER)
+    has_keys = bool(config.get_for_mechanism(listener_name, OAUTHBEARER, _JWKS_URL))
+    if handler != _UNSECURED and (handler is not None or has_keys):
+        return None
+    try:
+        entry = jaas_entry(config, listener_name, OAUTHBEARER)
+    except JaasError:
+        return None
+    return entry.options if entry is not None and entry.name == _LOGIN_MODULE else None
 
 
 def sasl_problems(config: BrokerConfig) -> Iterator[Problem]:
@@ -91,13 +111,23 @@ def _oauthbearer_problems(config: BrokerConfig, listener_name: str) -> Iterator[
         named = (f"listener.name.{listener_name.lower()}.{part}{key}" for part in ("oauthbearer.", ""))
         return Problem(next((each for each in named if each in config.originals()), key), value, reason, allowed)
 
-    for key, known in ((_CALLBACK_HANDLER, (None, *_VALIDATORS)), (_JWT_VALIDATOR, _JWT_VALIDATORS)):
+    options = unsecured_options(config, listener_name)
+    if options is not None:
+        try:
+            UnsecuredValidator(options, now_ms=lambda: 0)  # made for its options alone
+        except ValueError as error:
+            yield problem(_JAAS, None, str(error), "0 or more")
+        return
+    for key, known in ((_CALLBACK_HANDLER, (None, _UNSECURED, *_VALIDATORS)), (_JWT_VALIDATOR, _JWT_VALIDATORS)):
         given = config.get_for_mechanism(listener_name, OAUTHBEARER, key)
         if given not in known:
             yield problem(key, str(given), "Java classes are not loaded", known[-1] or "")
     url = config.get_for_mechanism(listener_name, OAUTHBEARER, _JWKS_URL)
     if not url:
-        reason = f"it is not set for listener {listener_name}: tokens that nobody has signed are not accepted"
+        reason = (
+            f"it is not set for listener {listener_name}: tokens that nobody has signed are not accepted without a JAAS"
+            f" entry of {_LOGIN_MODULE}"
+        )
         yield problem(_JWKS_URL, None, reason, "where the keys are that sign tokens")
     elif str(url).partition(":")[0].lower() not in _SCHEMES:
         yield problem(_JWKS_URL, str(url), "it cannot be read", ", ".join(f"{each}://" for each in _SCHEMES))

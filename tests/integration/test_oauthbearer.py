@@ -42,16 +42,26 @@ def provider(directory: Path) -> Provider:
 
 
 @pytest.fixture(scope="module")
-def broker(directory: Path, provider: Provider) -> Iterator[OurBroker]:
+def unsigned_port() -> int:
+    """Of the listener that takes tokens that nobody has signed."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def broker(directory: Path, provider: Provider, unsigned_port: int) -> Iterator[OurBroker]:
     port = free_port()
+    login = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
     broker = OurBroker(
         directory,
         {
-            "listeners": f"CLIENTS://{HOST}:{port}",
-            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
+            "listeners": f"CLIENTS://{HOST}:{port},TRYING://{HOST}:{unsigned_port}",
+            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,TRYING:SASL_PLAINTEXT",
             "inter.broker.listener.name": "CLIENTS",
             "sasl.enabled.mechanisms": "OAUTHBEARER",
-            "sasl.oauthbearer.jwks.endpoint.url": provider.url,
+            "listener.name.clients.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": provider.url,
+            "listener.name.trying.oauthbearer.sasl.jaas.config": (
+                f'{login} required unsecuredValidatorRequiredScope="may-enter";'
+            ),
             "sasl.oauthbearer.expected.audience": "brokers",
             "connection.failed.authentication.delay.ms": "50",
         },
@@ -110,3 +120,35 @@ def test_librdkafka(broker: OurBroker, provider: Provider) -> None:
     producer.produce("t", b"value", on_delivery=lambda error, _: told.append(error))
     producer.flush(20)
     assert told == [None]
+
+
+def test_librdkafka_with_a_token_that_nobody_has_signed(broker: OurBroker, unsigned_port: int) -> None:
+    """Where the configuration asks for that, which the log says aloud."""
+    told: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": f"{HOST}:{unsigned_port}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": "OAUTHBEARER",
+            "enable.sasl.oauthbearer.unsecure.jwt": True,
+            "sasl.oauthbearer.config": "principal=bob scope=may-enter",
+        }
+    )
+    producer.produce("t", b"value", on_delivery=lambda error, _: told.append(error))
+    producer.flush(20)
+    assert told == [None]
+    warnings = [line for line in broker.output.splitlines() if "NOBODY HAS SIGNED" in line]
+    assert len(warnings) == 1
+    assert "Listener TRYING" in warnings[0]
+
+
+def test_a_token_that_nobody_has_signed_elsewhere(broker: OurBroker, provider: Provider, unsigned_port: int) -> None:
+    """It is refused where signed ones are asked for, and where it has not the scope; one that is signed, too."""
+    unsigned, signed = provider.token(key="", algorithm="none", aud="brokers"), provider.token(scope=["may-enter"])
+    for port, token, status in (
+        (broker.port, unsigned, b"invalid_token"),
+        (unsigned_port, unsigned, b"insufficient_scope"),
+        (unsigned_port, signed, b"invalid_token"),
+    ):
+        with WireClient(HOST, port) as client:
+            assert status in bytes(log_in(client, token).auth_bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.config import ConfigError, load
-from broker.config.sasl import enabled_mechanisms, plain_users
+from broker.config.sasl import enabled_mechanisms, plain_users, unsecured_options
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 LISTENER = {
@@ -25,6 +25,27 @@ def test_what_checks_signed_tokens_in_kafka_is_here() -> None:
     config = load(overrides=LISTENER | BEARER | keys, to_serve=True)
     assert enabled_mechanisms(config, "IN") == ("OAUTHBEARER",)
     assert config.warnings == ()
+
+
+OAUTH = "org.apache.kafka.common.security.oauthbearer."
+LOGIN = f'{OAUTH}OAuthBearerLoginModule required unsecuredValidatorScopeClaimName="s";'
+JAAS = {"listener.name.in.oauthbearer.sasl.jaas.config": LOGIN}
+HANDLER = "listener.name.in.oauthbearer.sasl.server.callback.handler.class"
+UNSECURED = {HANDLER: f"{OAUTH}internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"}
+UNSIGNED = {"sasl.enabled.mechanisms": "OAUTHBEARER"} | JAAS
+
+
+@pytest.mark.parametrize("overrides", [UNSIGNED, UNSIGNED | UNSECURED, BEARER | JAAS | UNSECURED])
+def test_tokens_that_nobody_has_signed_where_the_login_module_is_named(overrides: dict[str, str]) -> None:
+    """And nothing says how signatures are checked, as by default in Kafka; or its class for that is named."""
+    config = load(overrides=LISTENER | overrides, to_serve=True)
+    assert unsecured_options(config, "IN") == {"unsecuredValidatorScopeClaimName": "s"}
+
+
+@pytest.mark.parametrize("handler", [None, f"{OAUTH}OAuthBearerValidatorCallbackHandler"])
+def test_signed_tokens_alone_where_the_keys_are_named(handler: str | None) -> None:
+    overrides = BEARER | JAAS | ({HANDLER: handler} if handler else {})
+    assert unsecured_options(load(overrides=LISTENER | overrides, to_serve=True), "IN") is None
 
 
 def test_of_a_listener_before_all() -> None:
@@ -70,6 +91,10 @@ def test_values_of_a_mechanism() -> None:
             "Java classes are not loaded",
         ),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "tokens that nobody has signed are not accepted"),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"} | UNSECURED, "OAuthBearerLoginModule"),
+        (UNSIGNED | {HANDLER: f"{OAUTH}OAuthBearerValidatorCallbackHandler"}, "that nobody has signed are not"),
+        (UNSIGNED | {next(iter(JAAS)): f"{MODULE} required;"}, "tokens that nobody has signed are not accepted"),
+        (UNSIGNED | {next(iter(JAAS)): LOGIN.replace("ScopeClaimName", "AllowableClockSkewMs")}, "no number of"),
         (BEARER | {"sasl.oauthbearer.jwks.endpoint.url": "ftp://keys"}, "it cannot be read"),
         (BEARER | {"listener.name.in.oauthbearer.sasl.server.callback.handler.class": "a.B"}, "Java classes are not"),
         (BEARER | {"sasl.oauthbearer.jwt.validator.class": "a.B"}, "Java classes are not loaded"),
