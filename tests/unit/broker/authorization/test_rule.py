@@ -229,6 +229,7 @@ def test_refusals_are_written_down(caplog: pytest.LogCaptureFixture) -> None:
     """On one line each, and of each principal by themselves: nobody hides another's."""
     guarded = Guarded()
     topics = topic_data("one\ntwo", *(f"t{number}" for number in range(100)))
+    caplog.clear()
     guarded.ask(PRODUCE, 9, produced, acks=1, topic_data=topics)
     assert len(caplog.messages) == 10
     assert caplog.messages[0].startswith("Principal = User:alice is Denied operation = WRITE from host = 192.0.2.1")
