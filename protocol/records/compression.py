@@ -28,6 +28,8 @@ _XERIAL_BLOCK_SIZE = 32 << 10
 _GZIP_MAGIC = b"\x1f\x8b\x08"
 #: Java does not look for another stream in so many bytes or fewer: 8 of a trailer and 18 of an empty stream.
 _GZIP_LEAST = 18
+#: Handed to zlib at once: what a stream leaves of it is copied, and there may be a stream every few bytes.
+_GZIP_PIECE = 4096
 #: zlib's: gzip's header and trailer, and any window.
 _GZIP_WINDOW = 31
 
@@ -128,17 +130,21 @@ def _decompress_gzip(data: Buffer, max_size: int) -> bytes:
     except CorruptBatch:
         # Perhaps only what follows a whole stream is at fault.
         parts: list[bytes] = []
-        rest = bytes(data)
-        while not parts or (rest[:3] == _GZIP_MAGIC and len(rest) > _GZIP_LEAST):
+        view, position = memoryview(data), 0
+        while not position or (view[position : position + 3] == _GZIP_MAGIC and len(view) - position > _GZIP_LEAST):
             stream = zlib.decompressobj(_GZIP_WINDOW)
-            try:
-                parts.append(stream.decompress(rest, max_size + 1))
-            except zlib.error as error:
-                raise CorruptBatch(f"compressed records: {error}") from None
-            max_size -= len(parts[-1])
-            if not stream.eof or max_size < 0:
+            while not stream.eof:
+                piece = view[position : position + _GZIP_PIECE]
+                if not piece or max_size < 0:
+                    raise
+                try:
+                    parts.append(stream.decompress(piece, max_size + 1))
+                except zlib.error as error:
+                    raise CorruptBatch(f"compressed records: {error}") from None
+                max_size -= len(parts[-1])
+                position += len(piece) - len(stream.unconsumed_tail) - len(stream.unused_data)
+            if max_size < 0:
                 raise
-            rest = stream.unused_data
         return b"".join(parts)
 
 

@@ -3,7 +3,9 @@
 import gzip
 import random
 import tracemalloc
+import zlib
 from contextlib import suppress
+from typing import Any
 
 import lz4.frame
 import pytest
@@ -159,6 +161,44 @@ def test_bytes_behind_a_stream_are_ignored(codec: Codec) -> None:
     once = compress(codec, b"data" * 1000)
     assert decompress(codec, once + b"\0") == b"data" * 1000
     assert decompress(codec, once + once) == b"data" * (1000 if codec is Codec.LZ4 else 2000)
+
+
+class CountedStreams:
+    """zlib's, and how many bytes were given to all of them."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self._make = zlib.decompressobj
+
+    def __call__(self, window: int) -> "CountedStreams.Stream":
+        return self.Stream(self, self._make(window))
+
+    class Stream:
+        def __init__(self, streams: "CountedStreams", inner: Any) -> None:
+            self._streams = streams
+            self._inner = inner
+
+        def decompress(self, data: memoryview, max_length: int) -> bytes:
+            self._streams.given += len(data)
+            return bytes(self._inner.decompress(data, max_length))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._inner, name)
+
+
+def test_a_thousand_small_gzip_streams_cost_no_more_than_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With something behind them, so that each is looked at; what is left of the bytes is not copied for each."""
+    streams = CountedStreams()
+    monkeypatch.setattr(zlib, "decompressobj", streams)
+    one = gzip.compress(b"data" * 4)
+    noise = random.Random(5).randbytes(10_000)  # more than is given at once, on either side
+    data = one * 2000 + gzip.compress(noise) + one * 2000
+    assert decompress(Codec.GZIP, data + bytes(5)) == b"data" * 8000 + noise + b"data" * 8000
+    assert streams.given <= 4096 * 4010
+    with pytest.raises(CorruptBatch):
+        decompress(Codec.GZIP, data + bytes(5), max_size=64_000)
+    with pytest.raises(CorruptBatch):
+        decompress(Codec.GZIP, data[:-3])
 
 
 def test_lz4_frames_of_any_shape_end_where_they_end() -> None:
