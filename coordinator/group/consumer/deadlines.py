@@ -28,7 +28,8 @@ def on_deadline(shard: GroupShard, group: ConsumerGroup, key: TimerKey, now: Now
 
 
 def on_loaded(shard: GroupShard, group: ConsumerGroup, now: Now) -> None:
-    """Start the deadlines of all members that the log has."""
+    """Start the deadlines of all members that the log has, and the time until its expressions are looked at anew."""
+    group.resolved_tick_ms = now.tick_ms
     draft = Draft(shard, group, now)
     for member in group.members.values():
         draft.extend_session(member.member_id)

@@ -1,7 +1,7 @@
 """A consumer group (KIP-848) as its records tell it, and the counts that its decisions go by.
 
 Refused: changing anything but by `replay`. (What is soft, and gone with a restart, are deadlines, which the shard has,
-`checked_version` and `may_describe`.)
+`checked_version`, `may_describe` and `resolved_tick_ms`.)
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class ConsumerGroup:
 
     `checked_version`: of the cluster's topics when the metadata hash was last computed, None for not since loading.
     `may_describe`: whether the client that had expressions resolved last may know of a topic; None: of all.
+    `resolved_tick_ms`: when that was by the monotonic clock, or when they were loaded.
     """
 
     __slots__ = (
@@ -83,6 +84,7 @@ class ConsumerGroup:
         "members",
         "metadata_hash",
         "regexes",
+        "resolved_tick_ms",
         "static_members",
         "target_epoch",
         "target_timestamp_ms",
@@ -101,6 +103,7 @@ class ConsumerGroup:
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Target] = {}
         self.regexes: dict[str, ResolvedRegex] = {}
+        self.resolved_tick_ms = 0.0
         self.has_partition_metadata = False
         self.checked_version: int | None = None
         self.may_describe: Callable[[str], bool] | None = None

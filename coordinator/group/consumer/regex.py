@@ -73,13 +73,14 @@ def are_due(
         return False
     if last is None:
         return True
-    if now.wall_ms <= last.timestamp_ms + LEAST_PAUSE_MS:
+    since_ms = now.tick_ms - group.resolved_tick_ms
+    if since_ms <= LEAST_PAUSE_MS:
         return False
     return (
         is_new
         or len(expressions) != len(group.regexes)
         or last.version < shard.cluster.new_topics_version
-        or now.wall_ms > last.timestamp_ms + shard.settings.consumer.regex_refresh_interval_ms
+        or since_ms > shard.settings.consumer.regex_refresh_interval_ms
     )
 
 
@@ -108,7 +109,12 @@ def resolve_regexes(shard: GroupShard, group: ConsumerGroup, now: Now, effects: 
         effects.note("group %s is at epoch %s: its expressions stand for other topics", group.group_id, group.epoch + 1)
     if records:
         version = cluster.topics_version
-        effects.write(records, on_written=lambda: remember_check(shard, group.group_id, version))
+
+        def on_written() -> None:
+            group.resolved_tick_ms = now.tick_ms
+            remember_check(shard, group.group_id, version)
+
+        effects.write(records, on_written=on_written)
 
 
 def remember_check(shard: GroupShard, group_id: str, version: int) -> None:

@@ -92,6 +92,45 @@ def test_expressions_are_looked_at_anew_at_times(h: ConsumerHarness) -> None:
     assert h.group.epoch == 2
 
 
+def test_a_wall_clock_that_is_set_back_keeps_no_topics_away(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", 1, {})
+    h.wall_ms -= 3_600_000
+    h.topics.put("t2", 1)
+    h.advance(10_001)
+    h.beat("a", 2)
+    h.advance(0)
+    assert assigned(h.beat("a", 2, T)) == {**T, "t2": [0]}
+
+
+def test_a_wall_clock_that_is_set_forward_has_nothing_looked_at_sooner(h: ConsumerHarness) -> None:
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", 1, {})
+    written = len(h.log)
+    h.wall_ms += 3_600_000
+    h.advance(10_001)
+    h.beat("a", 2)
+    h.advance(0)
+    assert len(h.log) == written
+
+
+def test_the_time_until_expressions_are_looked_at_anew_begins_with_the_process(h: ConsumerHarness) -> None:
+    """How long a broker was away the monotonic clock does not say, and the other one may be wrong."""
+    h.enter_consumer("a", None, subscribed_topic_regex="t.*")
+    h.advance(0)
+    h.beat("a", 1, {})
+    h.wall_ms += 3_600_000
+    h = h.reloaded()
+    h.topics.put("t2", 1)
+    for pause_ms, epoch in ((10_000, 2), (1, 3)):
+        h.advance(pause_ms)
+        h.beat("a", 2)
+        h.advance(0)
+        assert h.group.epoch == epoch
+
+
 def test_expression_goes_with_the_last_member_that_has_it(h: ConsumerHarness) -> None:
     h.enter_consumer("a", None, subscribed_topic_regex="t.*")
     h.enter_consumer("b", None, subscribed_topic_regex="t.*")
