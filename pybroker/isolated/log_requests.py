@@ -1,0 +1,110 @@
+"""Requests for a data directory: how it is split, and the records of one split."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from pybroker.isolated.aborted import Aborted, AbortedRanges
+from pybroker.isolated.entries import add_entry, nothing_aborted
+from pybroker.isolated.rows import Rows
+from pybroker.isolated.serving import Exchange
+from pybroker.isolated.stored_log import StoredLog
+from pybroker.isolated.stored_transactions import StoredTransactions, find_transactions
+from pybroker.source.bounds import EARLIEST, LATEST, OFFSET, Bound, Bounds
+from pybroker.source.errors import NoSuchTime, UnknownPartition, UnusableOption
+from storage.directory_names import DirectoryKind, parse_name
+
+
+def plan(exchange: Exchange) -> list[dict[str, Any]]:
+    """The splits of a directory, a segment's part each, in order.
+
+    Wanted: `path` of a partition's directory, or of one with many; `topics` to which that is narrowed, or None;
+    `start` and `end` (Bounds); `committed`.
+    """
+    wanted = exchange.wanted
+    start, end = Bounds.from_json(wanted["start"]), Bounds.from_json(wanted["end"])
+    splits = []
+    for directory in sorted(_directories(wanted["path"], wanted["topics"]), key=_order):
+        splits += _plan_partition(StoredLog(directory), start, end, wanted["committed"])
+    return splits
+
+
+def read(exchange: Exchange) -> dict[str, int]:
+    """The records of a split that `plan` has given, in its fields; how many they are."""
+    wanted = exchange.wanted
+    log = StoredLog(wanted["directory"])
+    rows = Rows(wanted["columns"], log.topic, log.partition, exchange.emit)
+    aborted = [Aborted(*each) for each in wanted["aborted"]]
+    is_aborted = AbortedRanges(aborted) if aborted else nothing_aborted
+    for entry in log.read(wanted["start"], wanted["end"]):
+        add_entry(rows, entry, wanted["start"], wanted["end"], is_aborted)
+    rows.flush()
+    return {"count": rows.count}
+
+
+def _directories(path: str, topics: list[str] | None) -> Iterator[str]:
+    if not os.path.isdir(path):
+        raise UnusableOption(f"{path} is no directory")
+    if parse_name(os.path.basename(os.path.abspath(path)))[0] is DirectoryKind.PARTITION and _has_segment(path):
+        yield path
+        return
+    found = set()
+    for name in os.listdir(path):
+        kind, topic, _ = parse_name(name)
+        if kind is DirectoryKind.PARTITION and (not name.startswith("__") if topics is None else topic in topics):
+            found.add(topic)
+            yield f"{path}/{name}"
+    if missing := sorted(set(topics or ()) - found):
+        raise UnknownPartition(f"{path} has no partition of {', '.join(missing)}")
+    if not found:
+        raise UnknownPartition(f"{path} is no directory of a partition, and has none of a topic in it")
+
+
+def _has_segment(path: str) -> bool:
+    return any(name.endswith(".log") for name in os.listdir(path))
+
+
+def _order(directory: str) -> tuple[str, int]:
+    _, topic, partition = parse_name(os.path.basename(os.path.abspath(directory)))
+    return topic, partition
+
+
+def _plan_partition(log: StoredLog, start: Bounds, end: Bounds, committed: bool) -> list[dict[str, Any]]:
+    earliest, latest = log.start_offset(), log.end_offset()
+    transactions = StoredTransactions((), latest)
+    if committed:
+        transactions = find_transactions(log, latest)
+        latest = transactions.last_stable_offset
+    begun = max(earliest, _resolve(log, start, earliest, latest))
+    ended = min(latest, _resolve(log, end, earliest, latest))
+    splits = []
+    for segment in log.segments:
+        first = max(begun, segment.base_offset)
+        behind = ended if segment.end_offset is None else min(ended, segment.end_offset)
+        if first >= behind:
+            continue
+        splits.append(
+            {
+                "directory": log.directory,
+                "topic": log.topic,
+                "partition": log.partition,
+                "start": first,
+                "end": behind,
+                "aborted": [
+                    each for each in transactions.aborted if each.last_offset >= first and each.first_offset < behind
+                ],
+            }
+        )
+    return splits
+
+
+def _resolve(log: StoredLog, bounds: Bounds, earliest: int, latest: int) -> int:
+    bound: Bound = bounds.of(log.topic, log.partition)
+    if bound.kind == OFFSET:
+        return {EARLIEST: earliest, LATEST: latest}.get(bound.value, bound.value)
+    found = log.offset_since(bound.value, latest)
+    if found is None and not bounds.late_means_latest:
+        raise NoSuchTime(f"{log.directory}: no record is as late as {bound.value} ms")
+    return latest if found is None else found

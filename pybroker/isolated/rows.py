@@ -1,0 +1,96 @@
+"""From records to columns: Arrow record batches of those columns that are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from protocol.records.record import Headers, Record
+from pybroker.source.columns import arrow_schema
+
+#: As many rows as Spark itself puts into a batch; bytes of keys and values, since records may be large.
+MOST_ROWS, MOST_BYTES = 10_000, 8 << 20
+
+#: Milliseconds that fit into a timestamp of microseconds.
+_MOST_MS = ((1 << 63) - 1) // 1000
+
+
+class Rows:
+    """Records of one partition, given away as record batches whenever there are enough."""
+
+    def __init__(
+        self,
+        columns: Sequence[str],
+        topic: str,
+        partition: int,
+        emit: Callable[[pa.RecordBatch], None],
+        *,
+        most_rows: int = MOST_ROWS,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._columns = columns
+        self._schema = arrow_schema(columns)
+        self._topic = topic
+        self._partition = partition
+        self._emit = emit
+        self._most_rows = most_rows
+        self._most_bytes = most_bytes
+        self._records: list[Record] = []
+        self._timestamp_types: list[int] = []
+        self._bytes = 0
+        #: How many records were taken.
+        self.count = 0
+
+    def add(self, records: Iterable[Record], timestamp_type: int, start: int, end: int) -> None:
+        """Take those with offsets in [start, end)."""
+        taken = [record for record in records if start <= record[0] < end]
+        self._records += taken
+        self._timestamp_types += [timestamp_type] * len(taken)
+        self._bytes += sum(len(record[2] or b"") + len(record[3] or b"") for record in taken)
+        self.count += len(taken)
+        while len(self._records) >= self._most_rows:
+            self._give(self._most_rows)
+        if self._bytes >= self._most_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """Give away what is left."""
+        if self._records:
+            self._give(len(self._records))
+
+    def _give(self, count: int) -> None:
+        records, self._records = self._records[:count], self._records[count:]
+        types, self._timestamp_types = self._timestamp_types[:count], self._timestamp_types[count:]
+        self._bytes = sum(len(record[2] or b"") + len(record[3] or b"") for record in self._records)
+        offsets, timestamps, keys, values, headers, _ = zip(*records, strict=True)
+        made: dict[str, Callable[[], Any]] = {
+            "key": lambda: pa.array(keys, pa.binary()),
+            "value": lambda: pa.array(values, pa.binary()),
+            "topic": lambda: pa.repeat(pa.scalar(self._topic, pa.string()), count),
+            "partition": lambda: pa.repeat(pa.scalar(self._partition, pa.int32()), count),
+            "offset": lambda: pa.array(offsets, pa.int64()),
+            "timestamp": lambda: timestamp_array(timestamps),
+            "timestampType": lambda: pa.array(types, pa.int32()),
+            "headers": lambda: pa.array([_headers(each) for each in headers], self._schema.field("headers").type),
+        }
+        arrays = [made[name]() for name in self._columns]
+        self._emit(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+
+def timestamp_array(timestamps_ms: Sequence[int]) -> pa.Array:
+    """Milliseconds as Arrow has them for Spark; a time that does not fit is the last that does."""
+    fitting = [max(-_MOST_MS, min(_MOST_MS, each)) * 1000 for each in timestamps_ms]
+    return pa.array(fitting, pa.int64()).view(pa.timestamp("us", tz="UTC"))
+
+
+def _headers(headers: Headers) -> list[dict[str, object]] | None:
+    """Null where there are none, as in Spark's Kafka source; names that are no UTF-8 as Java decodes them."""
+    if not headers:
+        return None
+    return [{"key": _replaced(name), "value": value} for name, value in headers]
+
+
+def _replaced(name: str) -> str:
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

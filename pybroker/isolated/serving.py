@@ -1,0 +1,69 @@
+"""Requests in, answers out: which function does what, and what becomes of its errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import pyarrow as pa
+
+from protocol.records.errors import RecordsError
+from pybroker.source.errors import DamagedLog, SourceError, UnusableOption, to_json
+from pybroker.source.frames import (
+    ANSWER,
+    BATCH,
+    ERROR,
+    REQUEST,
+    Readable,
+    Writable,
+    read_frame,
+    write_frame,
+    write_json,
+)
+from storage.errors import StorageError
+
+#: What can be asked: the module, in this package, and the function that does it.
+_DOERS = {"plan_log": ("log_requests", "plan"), "read_log": ("log_requests", "read")}
+
+
+class Exchange:
+    """One request: what is wanted, and the record batches that are its answer's."""
+
+    def __init__(self, wanted: Mapping[str, Any], answers: Writable) -> None:
+        self.wanted = wanted
+        self._answers = answers
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Give a record batch away."""
+        write_frame(self._answers, BATCH, batch.serialize())
+
+
+def serve(requests: Readable, answers: Writable) -> None:
+    """Answer one request after the other, until there are none. BrokenPipeError where nobody reads the answers."""
+    while (frame := read_frame(requests)) is not None:
+        kind, payload = frame
+        if kind != REQUEST:
+            raise SystemExit(f"a frame of kind {kind!r} where a request should be")
+        exchange = Exchange(json.loads(payload), answers)
+        try:
+            answer = _doer(exchange.wanted["do"])(exchange)
+        except SourceError as error:
+            write_json(answers, ERROR, to_json(error))
+        except (StorageError, RecordsError) as error:
+            write_json(answers, ERROR, to_json(DamagedLog(str(error))))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            write_json(answers, ERROR, to_json(SourceError(str(error))))
+        else:
+            write_json(answers, ANSWER, answer)
+
+
+def _doer(name: str) -> Callable[[Exchange], Any]:
+    if name not in _DOERS:
+        raise UnusableOption(f"nobody here does {name!r}")
+    module, function = _DOERS[name]
+    doer: Callable[[Exchange], Any] = getattr(import_module(f"pybroker.isolated.{module}"), function)
+    return doer

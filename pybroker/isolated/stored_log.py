@@ -1,0 +1,272 @@
+"""A partition's directory as it lies on a disk: read, never written or locked, also while a broker writes to it.
+
+The log ends before the first batch of its last segment that is not whole, or whose checksum is wrong: there a recovery
+would cut it, and there a broker is just writing. Anywhere else such a batch is DamagedLog.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from protocol.records.errors import CorruptBatch, RecordsError
+from protocol.records.record import iter_records
+from pybroker.isolated.stored_index import OFFSET_LAYOUT, TIME_LAYOUT, StoredIndex
+from pybroker.source.errors import DamagedLog, DataLoss, UnusableOption
+from storage.checkpoints import LOG_START_OFFSETS, read_offsets
+from storage.directory_names import DirectoryKind, parse_name
+from storage.fs import LOCAL, FileSystem
+from storage.index.transaction import AbortedTransaction, TransactionIndex
+from storage.log_config import LONG_MAX
+from storage.open_files import OpenFiles
+from storage.segment.files import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    file_name,
+    parse_file_name,
+)
+from storage.segment.scan import Entry, find_entry, has_right_checksum, scan_entries, scan_whole
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """Offsets from `base_offset` up to `end_offset`, which the last one has not: None."""
+
+    base_offset: int
+    end_offset: int | None
+
+
+class StoredLog:
+    """One partition's directory. Errors, of all methods: DamagedLog, DataLoss where files go meanwhile, OSError."""
+
+    def __init__(self, directory: str, fs: FileSystem = LOCAL) -> None:
+        """Errors: UnusableOption where `directory` is not called TOPIC-PARTITION; DamagedLog where it has no log."""
+        self.directory = os.path.abspath(directory)
+        kind, self.topic, self.partition = parse_name(os.path.basename(self.directory))
+        if kind is not DirectoryKind.PARTITION:
+            raise UnusableOption(f"{directory} is not called TOPIC-PARTITION, as the directory of a partition is")
+        self._fs = fs
+        self._names: set[str] = set()
+        self.segments: list[StoredSegment] = []
+        self.snapshots: list[int] = []
+        self._look()
+
+    def _look(self) -> None:
+        """Take in what is there now."""
+        self._names = set(self._fs.names(self.directory))
+        base_offsets, snapshots = [], []
+        for name in self._names:
+            parsed = parse_file_name(name)
+            if parsed is None:
+                continue
+            offset, suffix = parsed
+            if suffix == LOG_SUFFIX:
+                base_offsets.append(offset)
+            elif suffix == SNAPSHOT_SUFFIX:
+                snapshots.append(offset)
+            elif suffix == LOG_SUFFIX + SWAP_SUFFIX:
+                raise DamagedLog(f"{self.directory}: {name} is being put in its place")
+        if not base_offsets:
+            raise DamagedLog(f"{self.directory}: there is no segment in it")
+        base_offsets.sort()
+        self.segments = [
+            StoredSegment(base, behind) for base, behind in zip(base_offsets, [*base_offsets[1:], None], strict=True)
+        ]
+        self.snapshots = sorted(snapshots)
+
+    # ---- where it begins and ends
+
+    def start_offset(self) -> int:
+        """The first offset that readers may see: DeleteRecords moves it beyond the first segment's beginning."""
+        checkpoint = f"{os.path.dirname(self.directory)}/{LOG_START_OFFSETS}"
+        deleted = read_offsets(self._fs, checkpoint).get((self.topic, self.partition), 0)
+        return max(self.segments[0].base_offset, deleted)
+
+    def end_offset(self) -> int:
+        """The offset after the last record."""
+        last = self.segments[-1]
+        end = last.base_offset
+        with self._opened(last) as (handle, size):
+            position = self._position(last, handle, size, None)
+            try:
+                for entry, batch in scan_whole(self._fs, handle, position, size):
+                    if entry.last_offset < end or not has_right_checksum(self._fs, handle, entry, batch):
+                        break
+                    end = entry.last_offset + 1
+            except CorruptBatch:  # zeros of a file that was made longer beforehand, or what a crash left
+                pass
+        return end
+
+    # ---- reading
+
+    def read(self, start: int, end: int) -> Iterator[memoryview]:
+        """The whole entries with any record in [start, end), in order; each lives until the next step.
+
+        `end` is at most `end_offset`. Checksums are the caller's matter.
+        """
+        while start < end:
+            segment = self._segment_of(start)
+            begun = start
+            with self._reported(segment), self._opened(segment) as (handle, size):
+                for entry, batch in scan_whole(self._fs, handle, self._position(segment, handle, size, start), size):
+                    if entry.base_offset >= end and entry.header is not None:
+                        return
+                    if entry.last_offset < start:
+                        continue
+                    whole = len(batch) == entry.size_bytes
+                    yield batch if whole else memoryview(self._fs.pread(handle, entry.size_bytes, entry.position))
+                    start = entry.last_offset + 1
+                    if start >= end:
+                        return
+            if segment.end_offset is None:
+                if start == begun:
+                    raise DamagedLog(f"{self._path(segment, LOG_SUFFIX)}: no record at offset {start} or behind it")
+                continue
+            start = max(start, segment.end_offset)
+
+    def headers(self, start: int, end: int) -> Iterator[tuple[Entry, memoryview]]:
+        """The entries in [start, end) by their headers; control batches with all their bytes, others with none."""
+        for segment in self.segments:
+            if segment.base_offset >= end or (segment.end_offset is not None and segment.end_offset <= start):
+                continue
+            with self._reported(segment), self._opened(segment) as (handle, size):
+                position = self._position(segment, handle, size, start)
+                for entry in scan_entries(self._fs, handle, position, size):
+                    if entry.base_offset >= end:
+                        return
+                    if entry.last_offset >= start:
+                        is_control = entry.header is not None and entry.header.is_control
+                        batch = self._fs.pread(handle, entry.size_bytes, entry.position) if is_control else b""
+                        yield entry, memoryview(batch)
+
+    def offset_since(self, timestamp_ms: int, end: int) -> int | None:
+        """The offset, before `end`, of the first record that is no older; None where none is."""
+        start = self.start_offset()
+        for segment in self.segments:
+            if segment.base_offset >= end:
+                break
+            if segment.end_offset is not None and segment.end_offset <= start:
+                continue
+            if self._is_before(segment, timestamp_ms):
+                continue
+            with self._reported(segment), self._opened(segment) as (handle, size):
+                position = self._position_before_time(segment, handle, size, timestamp_ms)
+                for entry in scan_entries(self._fs, handle, position, size):
+                    if entry.base_offset >= end:
+                        break
+                    if entry.max_timestamp < timestamp_ms or entry.last_offset < start:
+                        continue
+                    batch = self._fs.pread(handle, entry.size_bytes, entry.position)
+                    for record in iter_records(batch):
+                        if record.timestamp >= timestamp_ms and start <= record.offset < end:
+                            return record.offset
+        return None
+
+    def aborted(self, before: int) -> Iterator[AbortedTransaction]:
+        """What the transaction indexes have of segments that begin before an offset."""
+        files = OpenFiles(self._fs)
+        for segment in self.segments:
+            name = file_name(segment.base_offset, TXN_INDEX_SUFFIX)
+            if segment.base_offset < before and name in self._names:
+                yield from TransactionIndex(files, f"{self.directory}/{name}", exists=True).entries()
+
+    def snapshot_path(self, offset: int) -> str:
+        """The file with the producers as they were at an offset."""
+        return f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+
+    # ---- inside
+
+    def _segment_of(self, offset: int) -> StoredSegment:
+        place = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
+        if place < 0:
+            raise DataLoss(f"{self.directory}: offset {offset} is wanted, and the log begins at {self.start_offset()}")
+        return self.segments[place]
+
+    def _path(self, segment: StoredSegment, suffix: str) -> str:
+        return f"{self.directory}/{file_name(segment.base_offset, suffix)}"
+
+    @contextmanager
+    def _opened(self, segment: StoredSegment) -> Iterator[tuple[int, int]]:
+        """The segment's records: handle and size."""
+        try:
+            handle = self._fs.open_read(self._path(segment, LOG_SUFFIX))
+        except FileNotFoundError:
+            raise DataLoss(f"{self._path(segment, LOG_SUFFIX)} has gone since its directory was read") from None
+        try:
+            yield handle, self._fs.size(handle)
+        finally:
+            self._fs.close(handle)
+
+    @contextmanager
+    def _reported(self, segment: StoredSegment) -> Iterator[None]:
+        """Errors of records with their file's name."""
+        try:
+            yield
+        except RecordsError as error:
+            raise DamagedLog(f"{self._path(segment, LOG_SUFFIX)}: {error}") from None
+
+    def _index(self, segment: StoredSegment, suffix: str) -> StoredIndex:
+        layout = OFFSET_LAYOUT if suffix == INDEX_SUFFIX else TIME_LAYOUT
+        try:
+            data = self._fs.read_file(self._path(segment, suffix))
+        except FileNotFoundError:
+            data = b""
+        return StoredIndex(data, layout)
+
+    def _position(self, segment: StoredSegment, handle: int, size: int, offset: int | None) -> int:
+        """A byte at which a batch begins, and before which all offsets are below `offset`; None stands for the end."""
+        index = self._index(segment, INDEX_SUFFIX)
+        found = index.last() if offset is None else index.last_at_most(offset - segment.base_offset)
+        if found is None:
+            return 0
+        indexed, position = segment.base_offset + found[0], found[1]
+        return position if self._begins_batch(handle, size, position, segment, indexed) else 0
+
+    def _begins_batch(self, handle: int, size: int, position: int, segment: StoredSegment, offset: int) -> bool:
+        """Whether what an entry of an offset index points at is a whole batch that begins no later than it says."""
+        if not 0 < position < size:
+            return False
+        try:
+            found = next(scan_whole(self._fs, handle, position, size), None)
+        except CorruptBatch:
+            return False
+        if found is None or not segment.base_offset <= found[0].base_offset <= offset:
+            return False
+        return has_right_checksum(self._fs, handle, *found)
+
+    def _claims(self, segment: StoredSegment, handle: int, size: int, timestamp: int, offset: int) -> bool:
+        """Whether the batch that has an offset has the largest timestamp that a time index says."""
+        try:
+            position = self._position(segment, handle, size, offset)
+            found = find_entry(self._fs, handle, position, size, offset, LONG_MAX)
+        except CorruptBatch:
+            return False
+        return found is not None and found.max_timestamp == timestamp
+
+    def _is_before(self, segment: StoredSegment, timestamp_ms: int) -> bool:
+        """Whether all of a closed segment is older, as far as its time index is to be believed."""
+        if segment.end_offset is None:
+            return False
+        index = self._index(segment, TIME_INDEX_SUFFIX)
+        last = index.last()
+        if last is None or not index.is_cut or last[0] >= timestamp_ms:
+            return False
+        with self._opened(segment) as (handle, size):
+            return self._claims(segment, handle, size, last[0], segment.base_offset + last[1])
+
+    def _position_before_time(self, segment: StoredSegment, handle: int, size: int, timestamp_ms: int) -> int:
+        """A byte at which a batch begins, and before which all records are older."""
+        found = self._index(segment, TIME_INDEX_SUFFIX).last_at_most(timestamp_ms - 1)
+        if found is None:
+            return 0
+        timestamp, offset = found[0], segment.base_offset + found[1]
+        if not self._claims(segment, handle, size, timestamp, offset):
+            return 0
+        return self._position(segment, handle, size, offset)

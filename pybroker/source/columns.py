@@ -1,0 +1,67 @@
+"""The columns of a record, in the names, order and types of Spark's Kafka source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pybroker.source.errors import UnusableOption
+
+#: Each column's type, as Spark's DDL has it. timestampType: -1 none (format v0), 0 CreateTime, 1 LogAppendTime.
+SPARK_TYPES = {
+    "key": "BINARY",
+    "value": "BINARY",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+    "timestamp": "TIMESTAMP",
+    "timestampType": "INT",
+    "headers": "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+}
+COLUMNS = tuple(SPARK_TYPES)
+#: Those that one gets unless one asks.
+USUAL = tuple(name for name in COLUMNS if name != "headers")
+
+
+def chosen_columns(names: Sequence[str] | None, *, headers: bool = False) -> tuple[str, ...]:
+    """The columns that `names` asks for, in its order; without it the usual ones, and `headers` if wanted.
+
+    Names count in any case, as Spark's do. Errors: UnusableOption for none, for a name twice, and for one there is not.
+    """
+    if names is None:
+        return COLUMNS if headers else USUAL
+    by_name = {name.lower(): name for name in COLUMNS}
+    chosen = []
+    for name in names:
+        found = by_name.get(name.strip().lower())
+        if found is None:
+            raise UnusableOption(f"no column is called {name.strip()!r}: there are {', '.join(COLUMNS)}")
+        if found in chosen:
+            raise UnusableOption(f"the column {found} is chosen twice")
+        chosen.append(found)
+    if not chosen:
+        raise UnusableOption("no column is chosen")
+    return tuple(chosen)
+
+
+def spark_schema(columns: Iterable[str]) -> str:
+    """The columns in Spark's DDL."""
+    return ", ".join(f"{name} {SPARK_TYPES[name]}" for name in columns)
+
+
+def arrow_schema(columns: Iterable[str]) -> Any:
+    """The columns as a pyarrow.Schema: the one that Spark makes of `spark_schema`."""
+    import pyarrow as pa
+
+    header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    types = {
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestampType": pa.int32(),
+        "headers": pa.list_(pa.field("element", header)),
+    }
+    return pa.schema([(name, types[name]) for name in columns])

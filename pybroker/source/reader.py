@@ -1,0 +1,121 @@
+"""The process that reads records for this one: started when it is first asked, in Python's isolated mode."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from pybroker.source.columns import arrow_schema
+from pybroker.source.errors import ReaderDied, from_json
+from pybroker.source.frames import ANSWER, BATCH, ERROR, REQUEST, CutOff, read_frame, write_json
+
+_STOP_S = 10
+
+
+class Reader:
+    """A child that answers one request after the other. It ends with `close`, or with this process.
+
+    May be pickled: the copy starts a child of its own.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_process": None}
+
+    def ask(self, do: str, **arguments: Any) -> Any:
+        """Ask, and return the answer. Errors: SourceError, ReaderDied."""
+        self._send(do, arguments)
+        kind, payload = self._receive()
+        if kind != ANSWER:
+            raise self._failed(kind, payload)
+        return json.loads(payload)
+
+    def batches(self, do: str, columns: Sequence[str], **arguments: Any) -> Iterator[Any]:
+        """Ask for records, and return them as pyarrow.RecordBatch of these columns as they come.
+
+        Whoever stops before the end ends the child with it. Errors: as `ask`, before or after some of the batches.
+        """
+        import pyarrow as pa
+
+        schema = arrow_schema(columns)
+        self._send(do, {"columns": list(columns), **arguments})
+        complete = False
+        try:
+            while True:
+                kind, payload = self._receive()
+                if kind != BATCH:
+                    break
+                yield pa.ipc.read_record_batch(pa.py_buffer(payload), schema)
+            complete = True
+            if kind != ANSWER:
+                raise self._failed(kind, payload)
+        finally:
+            if not complete:
+                self.close()
+
+    def close(self) -> None:
+        """End the child, whatever it is doing."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:  # what it was not told any more
+                    continue
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    # ---- inside
+
+    def _send(self, do: str, arguments: dict[str, Any]) -> None:
+        if self._process is None:
+            # isolated: what it imports is never the user's, whatever PYTHONPATH and the current folder say
+            command = [sys.executable, "-I", "-m", "pybroker.isolated"]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+        assert self._process.stdin is not None
+        try:
+            write_json(self._process.stdin, REQUEST, {"do": do, **arguments})
+        except BrokenPipeError:
+            raise self._died() from None
+
+    def _receive(self) -> tuple[bytes, bytes]:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        try:
+            frame = read_frame(self._process.stdout)
+        except CutOff:
+            frame = None
+        if frame is None:
+            raise self._died()
+        return frame
+
+    def _failed(self, kind: bytes, payload: bytes) -> Exception:
+        if kind == ERROR:
+            return from_json(json.loads(payload))
+        self.close()
+        return ReaderDied(f"the reader's process has sent a frame of kind {kind!r}, which was not its turn")
+
+    def _died(self) -> ReaderDied:
+        process = self._process
+        self.close()
+        code = None if process is None else process.returncode
+        return ReaderDied(f"the reader's process has ended (exit code {code}) without an answer; stderr has its reason")

@@ -1,0 +1,72 @@
+"""Readers of records in this process, and what they gave: for tests without a child, and without Spark."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pybroker.isolated.serving import serve
+from pybroker.source.bounds import EARLIEST, LATEST, Bounds, at_offset
+from pybroker.source.columns import USUAL, arrow_schema
+from pybroker.source.errors import from_json
+from pybroker.source.frames import ANSWER, BATCH, REQUEST, read_frame, write_json
+
+FIRST, LAST = at_offset(EARLIEST), at_offset(LATEST)
+
+
+def ask(do: str, **arguments: Any) -> tuple[Any, list[pa.RecordBatch]]:
+    """What the process would answer, and the batches before that. Raises the SourceError that it would tell."""
+    requests, answers = io.BytesIO(), io.BytesIO()
+    write_json(requests, REQUEST, {"do": do, **arguments})
+    requests.seek(0)
+    serve(requests, answers)
+    answers.seek(0)
+    batches = []
+    while (frame := read_frame(answers)) is not None:
+        kind, payload = frame
+        if kind == BATCH:
+            batches.append(pa.ipc.read_record_batch(pa.py_buffer(payload), arrow_schema(arguments["columns"])))
+        elif kind == ANSWER:
+            return json.loads(payload), batches
+        else:
+            raise from_json(json.loads(payload))
+    raise AssertionError("no answer")
+
+
+def plan(
+    path: Path,
+    *,
+    start: Bounds = FIRST,
+    end: Bounds = LAST,
+    topics: list[str] | None = None,
+    committed: bool = False,
+) -> list[dict[str, Any]]:
+    """The splits of a directory."""
+    wanted = {"start": start.to_json(), "end": end.to_json(), "topics": topics, "committed": committed}
+    splits: list[dict[str, Any]] = ask("plan_log", path=str(path), **wanted)[0]
+    return splits
+
+
+def rows(path: Path, columns: tuple[str, ...] = USUAL, **wanted: Any) -> list[dict[str, Any]]:
+    """All rows of a directory, by its splits."""
+    found: list[dict[str, Any]] = []
+    for split in plan(path, **wanted):
+        count, batches = ask("read_log", columns=columns, **split)
+        here = [row for batch in batches for row in batch.to_pylist()]
+        assert count == {"count": len(here)}
+        found += here
+    return found
+
+
+def values(path: Path, **wanted: Any) -> list[bytes | None]:
+    """The values of all rows."""
+    return [row["value"] for row in rows(path, ("value",), **wanted)]
+
+
+def offsets(path: Path, **wanted: Any) -> list[int]:
+    """The offsets of all rows."""
+    return [row["offset"] for row in rows(path, ("offset",), **wanted)]

@@ -1,0 +1,65 @@
+"""A partition's directory that changes while it is read, and segments that are being swapped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.isolated.stored_log import StoredLog
+from pybroker.source.errors import DamagedLog, DataLoss, UnusableOption
+from storage.log_config import LogConfig
+from tests.support.logs import append, batch, crash, open_log
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """A log of 10 records, a segment each."""
+    log = open_log(tmp_path, LogConfig(segment_bytes=80))
+    for number in range(10):
+        append(log, batch(b"value-%d" % number))
+    crash(log)
+    return tmp_path / "orders-0"
+
+
+def segment(directory: Path, offset: int) -> Path:
+    return directory / f"{offset:020}.log"
+
+
+def test_segments_and_ends(directory: Path) -> None:
+    log = StoredLog(str(directory))
+
+    assert [(each.base_offset, each.end_offset) for each in log.segments] == [
+        *((number, number + 1) for number in range(9)),
+        (9, None),
+    ]
+    assert (log.topic, log.partition, log.start_offset(), log.end_offset()) == ("orders", 0, 0, 10)
+
+
+def test_segment_that_retention_takes_meanwhile_is_data_loss(directory: Path) -> None:
+    log = StoredLog(str(directory))
+    segment(directory, 3).unlink()
+
+    with pytest.raises(DataLoss, match="has gone"):
+        list(log.read(0, 10))
+
+
+def test_offset_before_the_first_segment_is_data_loss(directory: Path) -> None:
+    segment(directory, 0).unlink()
+    log = StoredLog(str(directory))
+
+    assert log.start_offset() == 1
+    with pytest.raises(DataLoss, match="begins at 1"):
+        list(log.read(0, 10))
+
+
+def test_segment_that_a_cleaner_is_swapping_is_an_error(directory: Path) -> None:
+    segment(directory, 3).rename(f"{segment(directory, 3)}.swap")
+
+    with pytest.raises(DamagedLog, match="in its place"):
+        StoredLog(str(directory))
+
+
+def test_directory_of_another_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnusableOption, match="TOPIC-PARTITION"):
+        StoredLog(str(tmp_path / "orders"))
