@@ -51,6 +51,10 @@ H = TypeVar("H", bound=Callable[..., object])
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
 
+# A request that waits keeps what it was decoded from. Behind one of more than so many bytes nothing is started, so that
+# a connection has only one of them.
+_MUTING_BYTES = 128 * 1024
+
 
 class CloseConnection(Exception):
     """A request that is answered by closing the connection; a handler may raise it too (acks=0 that failed)."""
@@ -269,7 +273,7 @@ class Dispatcher:
                 tags = frame[body]
                 body += 1
                 if tags:
-                    body = skip_tagged_fields(frame, body, tags, len(frame))
+                    body, _ = skip_tagged_fields(frame, body, tags, len(frame))
         except (layout_error, IndexError):
             raise ProtocolError("the bytes end before the request header does") from None
         charge = None
@@ -293,6 +297,8 @@ class Dispatcher:
             reply = codec.handler(ctx, request)
             if type(reply) is Deferred:
                 if not reply.done:
+                    if len(frame) > _MUTING_BYTES:
+                        reply.mutes = True
                     if charge is not None:
                         charge.pause()
                     return Waiting(codec, correlation_id, request, reply, charge)

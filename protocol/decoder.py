@@ -1,14 +1,16 @@
 """Decoders: one straight-line function per (message, version), written and compiled on first use.
 
-In the written code `b` is the buffer, `p` the position, `z` the end. Neighbouring fields of fixed size, together with
-the length or count in front of a following one, are read by one `struct` call. Reading beyond the end raises IndexError
-or struct.error, slices are checked, and an array may not claim more elements than the rest of the bytes can hold.
+In the written code `b` is the buffer, `p` the position, `z` the end, `r` how many elements of arrays and tagged fields
+there may still be. Neighbouring fields of fixed size, together with the length or count in front of a following one,
+are read by one `struct` call. Reading beyond the end raises IndexError or struct.error, slices are checked, and an
+array may not claim more elements than the rest of the bytes can hold, nor more than `r`.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 from protocol.compiler import Layout, Source, has_records, least_size, tag_of, title
@@ -27,6 +29,10 @@ def raise_truncated() -> NoReturn:
     raise ProtocolError("the bytes end before the message does")
 
 
+def raise_too_many(limit: int) -> NoReturn:
+    raise ProtocolError(f"more than {limit} elements and tagged fields")
+
+
 def raise_too_long(name: str) -> NoReturn:
     raise ProtocolError(f"{name} is longer than a string may be")
 
@@ -34,6 +40,9 @@ def raise_too_long(name: str) -> NoReturn:
 def raise_null(name: str) -> NoReturn:
     raise ProtocolError(f"{name} is null or has a negative length")
 
+
+# An array of numbers is made by one call, without an object for each: so many count for one element.
+NUMBERS_PER_ELEMENT = 8
 
 # Strings as Java reads them: what is no UTF-8 becomes replacement characters
 _READING = {"string": 'str(b[p:q], "utf-8", "replace")', "bytes": "bytes(b[p:q])", "records": "b[p:q]"}
@@ -51,6 +60,7 @@ class DecoderWriter:
             truncated=raise_truncated,
             null=raise_null,
             too_long=raise_too_long,
+            too_many=partial(raise_too_many, message.max_elements),
             length_rest=length_rest,
             varint=read_unsigned_varint,
             skip_tagged=skip_tagged_fields,
@@ -69,6 +79,7 @@ class DecoderWriter:
         else:  # pieces of bytes cost half of what those of views do, and nothing refers to the buffer afterwards
             write("if type(b) is not bytes: b = bytes(b)")
         write("z = len(b)")
+        write(f"r = {self.message.max_elements}")
         write("try:")
         write.indent = 2
         self.struct(self.message, "value")
@@ -199,7 +210,10 @@ class DecoderWriter:
         count = self.length("i", field, target, nullable, compact)
         size = least_size(element, self.version, compact)
         write(f"if {count} * {size} > z - p: truncated()" if size != 1 else f"if {count} > z - p: truncated()")
-        if isinstance(element, Primitive) and element.code and element.size < 16:
+        is_number = isinstance(element, Primitive) and bool(element.code) and element.size < 16
+        write(f"r -= {count} // {NUMBERS_PER_ELEMENT}" if is_number else f"r -= {count}")
+        write("if r < 0: too_many()")
+        if isinstance(element, Primitive) and is_number:
             write(f'{target} = list(unpack_from(f">{{{count}}}{element.code}", b, p))')
             write(f"p += {count} * {size}")
         elif isinstance(element, Primitive) and element.code:
@@ -230,14 +244,19 @@ class DecoderWriter:
         self.run.append(("B", count))
         self.flush()
         if not layout.tagged:
-            write(f"if {count}: p = skip_tagged(b, p, {count}, z)")
+            write(f"if {count}:")
+            write(f"    p, {count} = skip_tagged(b, p, {count}, z)")
+            write(f"    r -= {count}")
+            write("    if r < 0: too_many()")
             return
         tag, end = write.name("t"), write.name("e")
         write(f"if {count}:")
         write.indent += 1
         write(f"if {count} > 127: {count}, p = length_rest(b, p, {count})")
+        write(f"if {count} > r: too_many()")
         write(f"for _ in range({count}):")
         write.indent += 1
+        write("r -= 1")
         write(f"{tag}, p = varint(b, p)")
         write(f"{end}, p = varint(b, p)")
         write(f"{end} += p")

@@ -66,7 +66,7 @@ def decode_request_header(frame: ReadBuffer) -> RequestHeader:
             tags = frame[position]
             position += 1
             if tags:
-                position = skip_tagged_fields(frame, position, tags, len(frame))
+                position, _ = skip_tagged_fields(frame, position, tags, len(frame))
     except (struct.error, IndexError):
         raise ProtocolError("the bytes end before the request header does") from None
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)

@@ -12,6 +12,9 @@ from protocol.errors import ProtocolError
 ZERO_UUID = bytes(16)
 """The uuid that stands for "none"; uuids are plain `bytes` of length 16."""
 
+MAX_UNKNOWN_TAGGED_FIELDS = 1_000
+"""In a struct: no message of Kafka has more than a handful of known ones, and each costs time to pass over."""
+
 
 class Primitive:
     """A type without parts. `code`: its letters in `struct` formats, empty if the length varies; `size`: the least."""
@@ -96,15 +99,19 @@ def length_rest(buffer: bytes | bytearray | memoryview, position: int, first: in
     return (value - 0x1_0000_0000 if value > 0x8000_0000 else value), position
 
 
-def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count: int, end: int) -> int:
-    """Pass over `count` tagged fields that nobody knows. Returns the position after them."""
+def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count: int, end: int) -> tuple[int, int]:
+    """Pass over the tagged fields of a struct that has none which anybody knows; `count`: the first byte of how many.
+
+    Returns (position after them, how many). Raises ProtocolError where there are more than MAX_UNKNOWN_TAGGED_FIELDS.
+    """
     if count > 0x7F:
         count, position = length_rest(buffer, position, count)
-    while count > 0:
+    if count > MAX_UNKNOWN_TAGGED_FIELDS:
+        raise ProtocolError(f"{count} tagged fields that nobody knows")
+    for _ in range(count):
         _tag, position = read_unsigned_varint(buffer, position)
         size, position = read_unsigned_varint(buffer, position)
         position += size
         if position > end:
             raise ProtocolError("a tagged field reaches beyond the end")
-        count -= 1
-    return position
+    return position, max(count, 0)

@@ -11,6 +11,7 @@ The vocabulary (versions, nullable, tag, default, ignorable) is that of Apache K
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -65,6 +66,13 @@ class Array:
 
 
 UNSET: Any = object()
+
+MAX_REQUEST_ELEMENTS = 1 << 18
+"""Elements of arrays and tagged fields, together, in a request; of numbers alone eight count for one.
+
+A few bytes may become some hundred in memory, in microseconds: so many, 100 MiB at most, in a second or so. It takes
+200,000 of them to name 100,000 partitions of as many topics.
+"""
 
 
 class Field:
@@ -150,14 +158,22 @@ class Message(StructType):
     """A struct that stands alone on the wire in the given versions: a request, a response, a stored record.
 
     `key` is the record type of a stored record (None otherwise). `flexible` are the versions with compact encodings and
-    tagged fields.
+    tagged fields. `max_elements`: in arrays and tagged fields, together; more are not decoded (see
+    MAX_REQUEST_ELEMENTS).
     """
 
     def __init__(
-        self, name: str, *fields: Field, versions: str, flexible: str = "none", key: int | None = None
+        self,
+        name: str,
+        *fields: Field,
+        versions: str,
+        flexible: str = "none",
+        key: int | None = None,
+        max_elements: int = sys.maxsize,
     ) -> None:
         super().__init__(name, *fields)
         self.key = key
+        self.max_elements = max_elements
         self.versions = parse_versions(versions)
         self.flexible = parse_versions(flexible)
         self._decoders: dict[int, Callable[[ReadBuffer, int], tuple[Struct, int]]] = {}
@@ -234,7 +250,9 @@ class Api:
         self.current = self.versions if current is None else parse_versions(current)
         self.flexible = parse_versions(flexible)
         self.listeners = tuple(listeners.split()) if listeners else ()
-        self.request = Message(f"{name}Request", *request, versions=versions, flexible=flexible)
+        self.request = Message(
+            f"{name}Request", *request, versions=versions, flexible=flexible, max_elements=MAX_REQUEST_ELEMENTS
+        )
         self.response = Message(f"{name}Response", *response, versions=versions, flexible=flexible)
 
     def request_header_version(self, version: int) -> int:
@@ -252,6 +270,7 @@ class Api:
 
 
 __all__ = [
+    "MAX_REQUEST_ELEMENTS",
     "NO_VERSIONS",
     "UNSET",
     "Api",

@@ -1,7 +1,7 @@
 """What consumers tell each other through JoinGroup and SyncGroup: an int16 version, then the body."""
 
 from protocol.primitives import bytestring, int32, string
-from protocol.schema import Array, Field, Message, StructType
+from protocol.schema import MAX_REQUEST_ELEMENTS, Array, Field, Message, StructType
 
 ConsumerProtocolSubscriptionTopicPartition = StructType(
     "ConsumerProtocolSubscriptionTopicPartition",
@@ -16,6 +16,7 @@ ConsumerProtocolSubscription = Message(
     Field("generation_id", int32, "2+", default=-1, ignorable=True),
     Field("rack_id", string, "3+", nullable="3+", default=None, ignorable=True),
     versions="0-3",
+    max_elements=MAX_REQUEST_ELEMENTS,
 )
 
 
@@ -29,4 +30,5 @@ ConsumerProtocolAssignment = Message(
     Field("assigned_partitions", Array(ConsumerProtocolAssignmentTopicPartition)),
     Field("user_data", bytestring, nullable="0+", default=None),
     versions="0-3",
+    max_elements=MAX_REQUEST_ELEMENTS,
 )

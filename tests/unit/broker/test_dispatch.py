@@ -10,7 +10,7 @@ from broker.dispatch import CloseConnection, Dispatcher, Row, Waiting, advertise
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
-from protocol.messages.produce import PRODUCE
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Api
 from protocol.versions import NO_VERSIONS
 from storage.errors import LogOffline
@@ -77,6 +77,14 @@ def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
 
     assert dispatcher.finish("the connection", waiting[0]) == [b"a frame"]
     assert decoded(dispatcher.finish("the connection", waiting[1])).error_code == 5
+
+
+@pytest.mark.parametrize(("size", "mutes"), [(1_000, False), (1_000_000, True)])
+def test_a_large_request_that_waits_is_the_only_one_of_its_connection(size, mutes):
+    """It keeps what it was decoded from."""
+    data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(records=bytes(size))])]
+    waiting = ask(lambda ctx, request: Deferred(mutes=False), api=PRODUCE, version=9, topic_data=data)
+    assert waiting.deferred.mutes is mutes
 
 
 def test_none_is_no_answer():

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import ProtocolError
-from protocol.primitives import length_rest, read_unsigned_varint, skip_tagged_fields, unsigned_varint
+from protocol.primitives import (
+    MAX_UNKNOWN_TAGGED_FIELDS,
+    length_rest,
+    read_unsigned_varint,
+    skip_tagged_fields,
+    unsigned_varint,
+)
 from tests.support.scale import scaled
 
 KNOWN = [
@@ -55,14 +61,14 @@ def test_counts_and_lengths_are_signed(encoded: str, value: int):
     """As Kafka reads them: less than nothing is a null, or no tagged fields."""
     data = bytes.fromhex(encoded)
     assert length_rest(data, 1, data[0]) == (value, 5)
-    assert value > 0 or skip_tagged_fields(data, 1, data[0], 5) == 5
+    assert value > 0 or skip_tagged_fields(data, 1, data[0], 5) == (5, 0)
 
 
 def test_skip_tagged_fields():
     """Tags and sizes may be of any length; the contents are passed over."""
     section = bytes.fromhex("0003aabbcc" + "ac02" + "00" + "05" + "8101") + bytes(129)
 
-    assert skip_tagged_fields(section, 0, 3, len(section)) == len(section)
+    assert skip_tagged_fields(section, 0, 3, len(section)) == (len(section), 3)
 
 
 @pytest.mark.parametrize("section", ["", "00", "0005aabb", "00ffffffff0f"])
@@ -77,4 +83,16 @@ def test_skip_tagged_fields_with_a_count_of_several_bytes():
     """The count's first byte is handed over as it was read."""
     section = b"\x01" + b"\x00\x00" * 128
 
-    assert skip_tagged_fields(section, 0, 0x80, len(section)) == len(section)
+    assert skip_tagged_fields(section, 0, 0x80, len(section)) == (len(section), 128)
+
+
+def test_more_tagged_fields_than_any_message_has_are_a_protocol_error():
+    """Each is two bytes on the wire, and takes time."""
+    for count, encoded in ((MAX_UNKNOWN_TAGGED_FIELDS, "e807"), (MAX_UNKNOWN_TAGGED_FIELDS + 1, "e907")):
+        first, *rest = bytes.fromhex(encoded)
+        section = bytes(rest) + bytes(2 * count)
+        if count == MAX_UNKNOWN_TAGGED_FIELDS:
+            assert skip_tagged_fields(section, 0, first, len(section)) == (len(section), count)
+        else:
+            with pytest.raises(ProtocolError, match="1001 tagged fields"):
+                skip_tagged_fields(section, 0, first, len(section))
