@@ -3,9 +3,9 @@
 A full fetch (epoch 0) may open a session; later ones name only what changes, and are answered only with partitions
 that have something to say: records, an error, or a high watermark or log start offset that the client has not been
 told. Epoch -1 closes. Versions: v7 on; from v13 on partitions are known by topic id, and one session never mixes both
-(FETCH_SESSION_TOPIC_ID_ERROR). Sessions live in one bounded cache (max.incremental.fetch.session.cache.slots);
-followers' are worth more than consumers', bigger ones more than smaller, and what was unused for two minutes goes
-first.
+(FETCH_SESSION_TOPIC_ID_ERROR). Sessions live in one cache, bounded by max.incremental.fetch.session.cache.slots and,
+other than in Kafka, by the partitions in all of them; followers' are worth more than consumers', bigger ones more than
+smaller, and what was unused for two minutes goes first. Whose session finds no room says all in each fetch.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ NO_SESSION = 0
 
 #: A session has this long before another may take its place, as in Kafka (FetchSession.scala).
 EVICTION_MS = 120_000
+#: Partitions in all sessions, of some 400 bytes each.
+MOST_PARTITIONS = 1 << 19
 #: A search for a session to evict that found none is not made again for this long.
 _SEARCH_AGAIN_MS = 1_000
 
@@ -211,7 +213,11 @@ class FetchSessions:
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext({}, error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if request.topics:
+            count = len(session.partitions)
             self._merge(session.partitions, request.topics, uses_topic_ids)
+            if len(session.partitions) > count and self.partition_count > MOST_PARTITIONS:
+                self._remove(session.id)
+                return FetchContext({}, error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         for topic in request.forgotten_topics_data:
             name = topic.topic_id if uses_topic_ids else topic.topic
             for index in topic.partitions:
@@ -253,13 +259,17 @@ class FetchSessions:
     def _create(self, partitions: dict[Key, FetchedPartition], uses_topic_ids: bool, privileged: bool) -> int:
         """The id of a new session, or 0 where there is no room for it."""
         now_ms = self._now_ms()
-        if len(self._sessions) >= self.slots and not self._evict_for(privileged, len(partitions), now_ms):
+        size = len(partitions)
+        if not self._has_room(size) and not (self._evict_for(privileged, size, now_ms) and self._has_room(size)):
             return NO_SESSION
         session_id = randrange(1, 0x7FFFFFFF)
         while session_id in self._sessions:
             session_id = randrange(1, 0x7FFFFFFF)
         self._sessions[session_id] = FetchSession(session_id, partitions, uses_topic_ids, privileged, now_ms)
         return session_id
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._sessions) < self.slots and self.partition_count + size <= MOST_PARTITIONS
 
     def _evict_for(self, privileged: bool, size: int, now_ms: int) -> bool:
         """Make room for a session of `size` partitions: close one unused for long, else the least of those of age."""

@@ -249,6 +249,24 @@ def test_no_slots_no_sessions(time: Time) -> None:
     assert opened(FetchSessions(0, NAMES.get, time), (A, 0)) == 0
 
 
+def test_all_sessions_have_only_so_many_partitions(
+    sessions: FetchSessions, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who finds no room has no session; who grows out of it is to begin anew, and one of long ago makes room."""
+    monkeypatch.setattr("broker.fetch_session.MOST_PARTITIONS", 3)
+    first = opened(sessions, (A, 0), (A, 1))
+    assert opened(sessions, (B, 0), (B, 1)) == 0
+    second = opened(sessions, (B, 0))
+    assert sessions.open(13, request((B, 0), session_id=second, epoch=1)).error_code == ErrorCode.NONE
+    context = sessions.open(13, request((B, 1), session_id=second, epoch=2))
+    assert context.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.partition_count == 2
+    assert opened(sessions, (B, 0), (B, 1)) == 0
+    time.ms += EVICTION_MS + 1
+    assert opened(sessions, (B, 0), (B, 1))
+    assert sessions.open(13, request(session_id=first, epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 def test_an_unknown_topic_id_is_kept_and_has_no_name(sessions: FetchSessions) -> None:
     [wanted] = sessions.open(13, request((UNKNOWN, 0))).partitions.values()
 
