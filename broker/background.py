@@ -137,19 +137,25 @@ class Background:
         else:
             self.run(self._logs.removal_tasks(self._clock.now_ms())).add_done_callback(lambda _: done.resolve(None))
 
-    def retain(self) -> None:
-        """Take out expired segments, of some logs at a time between other work of the loop.
+    def retain(self) -> Deferred[None]:
+        """Take out expired segments, of some logs at a time between other work of the loop; resolves when all are out.
 
         A log that waits to be opened is looked at if it is open when its turn comes, or in a later round.
         """
-        self._retain_next(iter([*self._logs.logs, *self._logs.unopened]))
+        done: Deferred[None] = Deferred()
+        self._retain_next(iter([*self._logs.logs, *self._logs.unopened]), Deferred.resolved(None), done)
+        return done
 
-    def _retain_next(self, keys: Iterator[TopicPartition]) -> None:
+    def _retain_next(self, keys: Iterator[TopicPartition], last: Deferred[None], done: Deferred[None]) -> None:
+        """`last`: the newest of the tasks; the thread has run those before it when it has run this."""
         some = [] if self._stopped else list(islice(keys, _RETAINED_AT_ONCE))
         if some:
             logs = [partition_log for key in some if (partition_log := self._logs.logs.get(key)) is not None]
-            self.run(self._logs.retention_tasks(self._clock.now_ms(), logs))
-            self._loop.call_soon(lambda: self._retain_next(keys))
+            ran = self.run(self._logs.retention_tasks(self._clock.now_ms(), logs))
+            newest = last if ran.done else ran
+            self._loop.call_soon(lambda: self._retain_next(keys, newest, done))
+        else:
+            last.add_done_callback(lambda _: done.resolve(None))
 
     def checkpoint(self, *names: str) -> Deferred[None]:
         """Write the checkpoint files of these names, in all directories."""

@@ -116,6 +116,7 @@ class Broker:
         loop: asyncio.AbstractEventLoop,
         *,
         clock: Clock | None = None,
+        make_dispatcher: Callable[[Broker, Mapping[int, Row]], Dispatcher] = Dispatcher,
         on_fatal: Callable[[str], None] = lambda reason: None,
     ) -> None:
         self.config = config
@@ -124,7 +125,7 @@ class Broker:
         self.turn = Turn(loop.call_soon)
         self.timers = Timers(loop, self.clock)
         self.purgatory = Purgatory(self.timers, self.turn)
-        self.dispatcher = Dispatcher(self, self._rows())
+        self.dispatcher = make_dispatcher(self, self._rows())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
         #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.

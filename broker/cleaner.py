@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from broker.background import Background
 from broker.cleaning_round import CleaningRound
 from broker.config import BrokerConfig
+from broker.deferred import Deferred
 from broker.workers import Workers
 from storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from storage.cleaner.job import CleanResult, Resources
@@ -66,6 +67,10 @@ class Cleaned:
     kept_bytes: int = 0
 
 
+class CannotClean(Exception):
+    """Why a log is not cleaned that somebody wants to be."""
+
+
 class Cleaner:
     """Its methods belong to the event loop's thread. `uncleanable`: logs that a round has failed on.
 
@@ -99,6 +104,8 @@ class Cleaner:
         self._timer: Timer | None = None
         self._looking = False
         self._look_again = False
+        #: Logs that are cleaned whether they are due or not, and who waits for that.
+        self._wanted: dict[PartitionLog, Deferred[None]] = {}
 
     @property
     def active_count(self) -> int:
@@ -153,6 +160,23 @@ class Cleaner:
             if known is not None and known.directory is directory:
                 self._offsets[known] = offset
 
+    def clean_now(self, partition_log: PartitionLog) -> Deferred[None]:
+        """Clean all that may be cleaned of a compacted log, due or not; resolves when nothing is left to clean.
+
+        Fails with CannotClean where there is no cleaner, or the log is one that it leaves alone.
+        """
+        wanted = self._wanted.setdefault(partition_log, Deferred())
+        if self._workers is None:
+            self._give_up(partition_log, "the cleaner is off")
+        else:
+            self._look()
+        return wanted
+
+    def _give_up(self, partition_log: PartitionLog, reason: str) -> None:
+        wanted = self._wanted.pop(partition_log, None)
+        if wanted is not None:
+            wanted.fail(CannotClean(f"{partition_log.name}: {reason}"))
+
     def moved(self, old: PartitionLog, new: PartitionLog) -> None:
         """A log goes on in another directory: it is as clean there."""
         offset = self._offsets.pop(old, None)
@@ -170,6 +194,8 @@ class Cleaner:
         for gone in [each for each in self._offsets if each.closed]:
             del self._offsets[gone]
         self.uncleanable = {each for each in self.uncleanable if not each.closed}
+        for gone in [each for each in self._wanted if each.closed or not each.directory.is_online]:
+            self._give_up(gone, "the log is closed")
         self._look_on(iter(list(self._logs.logs.values())), [])
 
     def _look_on(self, logs: Iterator[PartitionLog], due: list[Cleanable]) -> None:
@@ -191,6 +217,7 @@ class Cleaner:
         if retention is not None:
             self._background.run([retention])
         if partition_log in self.uncleanable:
+            self._give_up(partition_log, "it can not be cleaned, the broker's log says why")
             return
         offset = self._offsets.get(partition_log)
         if offset is not None and offset > partition_log.log_end_offset:
@@ -209,8 +236,10 @@ class Cleaner:
         except OSError as error:
             partition_log.directory.fail(error)
             return
-        if found is not None and found.is_due:
+        if found is not None and (found.is_due or partition_log in self._wanted):
             due.append(found)
+        elif found is None and (wanted := self._wanted.pop(partition_log, None)) is not None:
+            wanted.resolve(None)
 
     def _begin(self, due: list[Cleanable]) -> None:
         """Clean the dirtiest, as many as there are workers free for."""

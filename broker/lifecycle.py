@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from broker import logs
 from broker.broker import Broker, CannotStart, StartInterrupted
@@ -20,6 +20,9 @@ from broker.config import BrokerConfig
 from broker.descriptors import lack
 from broker.event_loop import new_event_loop
 from broker.service_manager import ServiceManager
+
+if TYPE_CHECKING:
+    from broker.control.channel import Channel
 
 log = logging.getLogger(__name__)
 
@@ -38,12 +41,13 @@ _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _STDIN = 0
 
 
-def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool = False) -> int:
+def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool = False, control: bool = False) -> int:
     """Run a broker until a signal ends it; returns the exit code of the process.
 
     Args:
         announce: print a line of JSON once it is up.
         until_stdin_ends: the end of standard input ends it, too.
+        control: take commands from standard input meanwhile (broker/control); needs `until_stdin_ends`.
     """
     lacking = lack()  # the loop alone takes several
     if lacking is not None:
@@ -52,7 +56,18 @@ def run(config: BrokerConfig, *, announce: bool = False, until_stdin_ends: bool 
     if until_stdin_ends and not _stdin_can_end():
         print("pybroker: --until-stdin-ends: standard input is no pipe, socket or terminal", file=sys.stderr)
         return 2
-    return _Run(config, announce, until_stdin_ends).run()
+    return _Run(config, announce, until_stdin_ends, _channel() if control else None).run()
+
+
+def _channel() -> Channel:
+    from broker.control.channel import Channel  # for those who ask
+
+    return Channel(_print)
+
+
+def _print(line: str) -> None:
+    with suppress(OSError):  # nobody reads it any more
+        print(line, flush=True)
 
 
 def _stdin_can_end() -> bool:
@@ -67,10 +82,13 @@ def _stdin_can_end() -> bool:
 class _Run:
     """One life of a broker in this process."""
 
-    def __init__(self, config: BrokerConfig, announce: bool, until_stdin_ends: bool) -> None:
+    def __init__(
+        self, config: BrokerConfig, announce: bool, until_stdin_ends: bool, control: Channel | None = None
+    ) -> None:
         self._config = config
         self._announce = announce
         self._until_stdin_ends = until_stdin_ends
+        self._control = control
         self._loop = new_event_loop()
         self._ended: asyncio.Future[int] = self._loop.create_future()
         self._signalled_at: float | None = None
@@ -101,7 +119,7 @@ class _Run:
 
     async def _serve(self) -> int:
         try:
-            broker = Broker(self._config, self._loop, on_fatal=self._on_fatal)
+            broker = self._new_broker()
             self._ended.add_done_callback(lambda _: broker.interrupt())
             await broker.start()
         except StartInterrupted:
@@ -118,8 +136,9 @@ class _Run:
         if self._announce:
             from broker.announcement import announcement  # for those who ask
 
-            with suppress(OSError):  # nobody reads it any more
-                print(announcement(broker), flush=True)
+            _print(announcement(broker))
+        if self._control is not None:
+            self._control.open(broker)
         exit_code = await self._ended
         began = time.monotonic()
         self._service.stopping()
@@ -128,6 +147,18 @@ class _Run:
         self._service.close()
         log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)
         return exit_code
+
+    def _new_broker(self) -> Broker:
+        control = self._control
+        if control is None:
+            return Broker(self._config, self._loop, on_fatal=self._on_fatal)
+        return Broker(
+            self._config,
+            self._loop,
+            clock=control.clock,
+            make_dispatcher=control.make_dispatcher,
+            on_fatal=self._on_fatal,
+        )
 
     def _bound_the_stop(self) -> None:
         """End the process when going down takes longer than pybroker.shutdown.timeout.ms, whatever the loop does."""
@@ -152,7 +183,10 @@ class _Run:
             _end_at_once(128 + number)
 
     def _on_stdin(self) -> None:
-        if not os.read(_STDIN, 65_536):
+        received = os.read(_STDIN, 65_536)
+        if received and self._control is not None:
+            self._control.feed(received)
+        elif not received:
             self._loop.remove_reader(_STDIN)
             log.info("Standard input has ended: shutting down")
             self._end(0)

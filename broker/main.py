@@ -19,7 +19,7 @@ from typing import NoReturn
 
 USAGE = """\
 usage: pybroker [serve] [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
-                [--ephemeral] [--print-json] [--until-stdin-ends]
+                [--ephemeral] [--print-json] [--until-stdin-ends] [--control]
 
 Start the broker with the properties of FILE. Without FILE, but with `serve` or at least one option, all that is not
 overridden has its default.
@@ -36,13 +36,16 @@ For programs that start a broker, such as tests:
   --print-json          one line on standard output once it is up: {"bootstrap_servers": "127.0.0.1:40123",
                         "pid": 7, "data_directory": "/tmp/pybroker-x", "listeners": {"PLAINTEXT": "127.0.0.1:40123"}}
   --until-stdin-ends    end cleanly when standard input does: where that is a pipe, whoever started the broker takes it
-                        along"""
+                        along
+  --control             with --ephemeral: the same, and take commands from standard input until then, answered on
+                        standard output, as lines of JSON: faults, time, background work (docs/testing.md)"""
 
 _FLAGS = {
     "--strict": "strict",
     "--ephemeral": "ephemeral",
     "--print-json": "print_json",
     "--until-stdin-ends": "until_stdin_ends",
+    "--control": "control",
 }
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -59,6 +62,7 @@ class Arguments:
     ephemeral: bool = False
     print_json: bool = False
     until_stdin_ends: bool = False
+    control: bool = False
 
 
 class UsageError(Exception):
@@ -86,6 +90,10 @@ def parse_arguments(argv: Sequence[str]) -> Arguments:
             raise UsageError(f"one FILE only, not also {word}")
         else:
             arguments.path = word
+    if arguments.control:
+        if not arguments.ephemeral:
+            raise UsageError("--control is for brokers that are --ephemeral")
+        arguments.until_stdin_ends = True
     return arguments
 
 
@@ -150,9 +158,18 @@ def _serve(arguments: Arguments) -> int:
     for line in config.notices:
         log.info("%s", line)
 
+    if arguments.control and config.num_workers > 1:
+        print("pybroker: --control: with num.workers=1 only: the others have clocks of their own", file=sys.stderr)
+        return 2
+
     from broker.lifecycle import run
 
-    return run(config, announce=arguments.print_json, until_stdin_ends=arguments.until_stdin_ends)
+    return run(
+        config,
+        announce=arguments.print_json,
+        until_stdin_ends=arguments.until_stdin_ends,
+        control=arguments.control,
+    )
 
 
 def end(exit_code: int) -> NoReturn:

@@ -87,6 +87,11 @@ class Timers:
         """`call_at` so many milliseconds from now."""
         return self.call_at(self._clock.monotonic_ms() + delay_ms, callback)
 
+    def clock_moved(self) -> None:
+        """To be called when the clock was moved on: what is due by it now is called in the next turn."""
+        if self._heap:
+            self._arm()
+
     def _arm(self) -> None:
         if self._armed is not None:
             self._armed.cancel()

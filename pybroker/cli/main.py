@@ -12,7 +12,7 @@ from typing import NoReturn
 
 USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
                                                            start the broker with a server.properties
-       pybroker serve [CONFIG] [--ephemeral] [--print-json] [--until-stdin-ends] [...]
+       pybroker serve [CONFIG] [--ephemeral] [--print-json] [--until-stdin-ends] [--control] [...]
                                                            the same, and brokers that leave nothing behind, for tests
        pybroker --help-broker                              what the options of the broker do
        pybroker pipeline run|check|explain|status|init FILE  a data pipeline on Spark

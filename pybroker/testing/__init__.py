@@ -4,6 +4,7 @@ It is a process of its own, on any free port of loopback, with its data in a tem
 imported here, so a project may have modules of whatever names. docs/testing.md
 """
 
-from pybroker.testing.broker import Broker, BrokerError
+from pybroker.testing.broker import Broker
+from pybroker.testing.errors import BrokerError
 
 __all__ = ["Broker", "BrokerError"]

@@ -11,21 +11,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Timer
 from types import MappingProxyType, TracebackType
+from typing import Any
 
+from pybroker.testing.channel import Channel
+from pybroker.testing.controlled import Controlled
+from pybroker.testing.errors import BrokerError
 from pybroker.testing.forks import fork_directory
 from pybroker.testing.topics import create_topic
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 _STOP_S = 60
 _NOT_RUNNING = "the broker is not running"
+_OF_SEVERAL_WORKERS = "a broker of several workers (num.workers) takes no commands: each has a clock of its own"
 _ENDED_CLEANLY = ".kafka_cleanshutdown"
 
 
-class BrokerError(Exception):
-    """A broker that does not start, or a topic that it does not make."""
-
-
-class Broker:
+class Broker(Controlled):
     """A broker in a directory of its own; `with` starts and stops it, or `start` and `stop` do.
 
     Args:
@@ -33,7 +34,8 @@ class Broker:
         directory: where its data and its log go, and stay; unless given, a temporary one that `stop` removes.
         start_timeout_s: after so long, a start has failed.
 
-    It does not outlive the process that started it, even one that is killed.
+    It does not outlive the process that started it, even one that is killed. While it runs it does what `Controlled`
+    has: faults, time, background work.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Broker:
         self._start_timeout_s = start_timeout_s
         self._process: subprocess.Popen[str] | None = None
         self._listeners: dict[str, str] = {}
+        self._channel: Channel | None = None
 
     # ---- what it is
 
@@ -122,6 +125,11 @@ class Broker:
             self._remove()
             raise BrokerError(f"the broker did not start:\n{reason}")
         self._listeners = json.loads(line)["listeners"]
+        if self._is_controlled:
+            assert self._process.stdin is not None
+            self._channel = Channel(self._process.stdin.fileno(), self._process.stdout.fileno())
+        if self._moved_on_ms:  # before it was restarted, or forked
+            self._ask("move_time_on", milliseconds=self._moved_on_ms, deadlines=False)
         return self
 
     def stop(self) -> None:
@@ -157,6 +165,7 @@ class Broker:
         other = Broker({**self._config, **config}, start_timeout_s=self._start_timeout_s)
         # beside this one's: hard links do not go from one file system to another
         other._directory = Path(tempfile.mkdtemp(prefix=f"{self.directory.name}-fork-", dir=self.directory.parent))
+        other._moved_on_ms = self._moved_on_ms
         fork_directory(self.data_directory, other.data_directory)
         return other
 
@@ -185,9 +194,19 @@ class Broker:
         if self._listeners:
             overrides["listeners"] = ",".join(f"{name}://{address}" for name, address in self._listeners.items())
         options = [word for key, value in overrides.items() for word in ("--override", f"{key}={value}")]
-        flags = ["--ephemeral", "--print-json", "--until-stdin-ends"]
+        flags = ["--ephemeral", "--print-json", "--control" if self._is_controlled else "--until-stdin-ends"]
         # isolated: what it imports is never the project's under test, whatever PYTHONPATH and the current folder say
         return [sys.executable, "-I", "-m", "broker.main", *flags, *options]
+
+    @property
+    def _is_controlled(self) -> bool:
+        """Whether it takes commands: not with several workers, and one whose time was moved on cannot have those."""
+        return self._moved_on_ms > 0 or str(self._config.get("num.workers", 1)) == "1"
+
+    def _ask(self, command: str, **arguments: object) -> Any:
+        if self._channel is None:
+            raise BrokerError(_OF_SEVERAL_WORKERS if self.is_running else _NOT_RUNNING)
+        return self._channel.ask(command, **arguments)
 
     def _end(self) -> None:
         if self._process is None:
@@ -206,11 +225,13 @@ class Broker:
             if pipe is not None:
                 pipe.close()
         self._process = None
+        self._channel = None
 
     def _remove(self) -> None:
         if self._directory is not None and not self._kept:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
+            self._moved_on_ms = 0
 
 
 def _text(value: object) -> str:

@@ -9,11 +9,13 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from pybroker.testing import Broker, BrokerError
 
@@ -79,11 +81,11 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-def write(broker: Broker, topic: str, count: int) -> None:
+def write(broker: Broker, topic: str, count: int, key: bytes | None = None) -> None:
     """Write `count` records of 1,000 bytes, a batch each."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 1})
     for _ in range(count):
-        producer.produce(topic, bytes(1_000), partition=0)
+        producer.produce(topic, bytes(1_000), key, partition=0)
     assert producer.flush(60) == 0
 
 
@@ -93,6 +95,20 @@ def end_offset(broker: Broker, topic: str) -> int:
     end: int = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1]
     consumer.close()
     return end
+
+
+def values(broker: Broker, topic: str) -> int:
+    """How many records partition 0 has."""
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "enable.partition.eof": True}
+    consumer = Consumer(settings)
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    count = 0
+    while (message := consumer.poll(60)) is not None and message.error() is None:
+        count += 1
+    assert message is not None
+    assert message.error().code() == KafkaError._PARTITION_EOF
+    consumer.close()
+    return count
 
 
 def test_project_with_modules_of_the_same_names(tmp_path: Path) -> None:
@@ -141,6 +157,78 @@ def test_forks_start_from_the_same_records_and_go_on_alone(broker: Broker) -> No
     assert not any(each.exists() for each in directories)
     broker.start()
     assert end_offset(broker, "loaded") == 35
+
+
+def test_faults_reach_the_client_and_end(broker: Broker) -> None:
+    """Errors at which it tries again, connections that break, a lost answer: no record is lost, and none is double."""
+    broker.create_topic("faulty")
+    broker.fail_next("Produce", "NOT_LEADER_OR_FOLLOWER", count=2)
+    broker.disconnect_next("Produce", carried_out=True)
+    broker.disconnect_next("Produce")
+    began = time.monotonic()
+    broker.delay("Produce", seconds=0.3)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
+    producer.produce("faulty", b"one")
+    assert producer.flush(60) == 0
+    assert time.monotonic() - began >= 0.3
+    assert end_offset(broker, "faulty") == 1
+
+    broker.fail_next("Produce", "TOPIC_AUTHORIZATION_FAILED")
+    failures: list[object] = []
+    producer.produce("faulty", b"two", on_delivery=lambda error, _: failures.append(error.name()))
+    assert producer.flush(60) == 0
+    assert failures == ["TOPIC_AUTHORIZATION_FAILED"]
+    with pytest.raises(BrokerError, match="no API 'Prodcue'"):
+        broker.delay("Prodcue", 1)
+
+
+def test_fenced_producer_can_not_commit(broker: Broker) -> None:
+    """As one whose successor has begun."""
+    broker.create_topic("fenced")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "fenced"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce("fenced", b"lost")
+    assert producer.flush(60) == 0
+    broker.fence("fenced")
+    with pytest.raises(KafkaException, match="fenced"):
+        producer.commit_transaction(60)
+
+
+def test_time_background_work_and_restart() -> None:
+    """Records of eight days ago go, others stay; a restart does not turn the clock back, a fork has the same time."""
+    with Broker() as broker:
+        before = datetime.now(UTC)
+        stamped = {"message.timestamp.type": "LogAppendTime"}  # by the broker, whose time is what moves on
+        for name, config in (("aged", stamped), ("table", {"cleanup.policy": "compact"})):
+            broker.create_topic(name, config=config)
+            write(broker, name, 5, key=b"k")
+        broker.roll("aged")
+        broker.clean("table")
+        broker.run_retention()
+        assert [values(broker, each) for each in ("aged", "table")] == [5, 1]
+
+        assert broker.move_time_on(days=8) - before >= timedelta(days=8)
+        broker.run_retention()
+        assert values(broker, "aged") == 0
+        broker.restart()
+        assert broker.move_time_on() - before >= timedelta(days=8)
+        write(broker, "aged", 2)
+        broker.run_retention()
+        assert values(broker, "aged") == 2
+        broker.pause()
+        with pytest.raises(BrokerError, match="not running"):
+            broker.run_retention()
+        with broker.fork() as fork:
+            assert fork.move_time_on() - before >= timedelta(days=8)
+
+
+def test_several_workers_have_clocks_of_their_own() -> None:
+    """They run all the same, and take topics; what is in a test's hand elsewhere is refused in one line."""
+    with Broker({"num.workers": 2}) as broker:
+        broker.create_topic("shared", partitions=2)
+        with pytest.raises(BrokerError, match="several workers"):
+            broker.move_time_on(days=1)
 
 
 def test_what_stands_in_the_way_is_told(broker: Broker, tmp_path: Path) -> None:

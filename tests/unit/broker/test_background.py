@@ -18,6 +18,7 @@ from storage.fs import LOCAL
 from storage.log.tasks import FlushTask
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
+from tests.support.data_client import batch
 
 
 @pytest.fixture
@@ -342,4 +343,22 @@ def test_retention_passes_over_no_log_that_is_opened_meanwhile(tmp_path: Path, m
     broker.settle()
     assert sorted(looked_at) == [*range(8), 15]
     assert len(broker.logs.unopened) == 11
+    broker.close()
+
+
+def test_retention_tells_when_the_last_of_the_expired_segments_is_out(tmp_path: Path) -> None:
+    """Of many logs, of which the thread is still at some; those that have nothing to do are no hindrance."""
+    broker = DataBroker(tmp_path)
+    broker.topic("t", 20, config=LogConfig(retention_ms=1))
+    log = next(iter(broker.partitions)).log
+    now_ms = broker.clock.now_ms()
+    log.append(bytearray(batch(b"a", timestamp=now_ms)), leader_epoch=0, now_ms=now_ms)
+    broker.clock.advance(10_000)
+    broker.background.held = True
+    done = broker.background.retain()
+    broker.settle()
+    assert not done.done
+    broker.background.release()
+    assert done.done
+    assert log.log_start_offset == 1
     broker.close()

@@ -4,114 +4,27 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from broker.cleaner import Cleaner
-from broker.timers import Timers
-from protocol.records.builder import BatchBuilder
 from storage.checkpoints import CLEANER_OFFSETS
 from storage.fetch_slice import FetchSlice
-from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
-from storage.log_manager import LogManager
+from tests.support.cleaner_stage import COMPACT, CleanerStage, fill
 from tests.support.cleaning import consume
-from tests.support.data_broker import DEFAULTS, InstantBackground
-from tests.support.fake_loop import FakeClock, FakeLoop
-from tests.support.instant_workers import InstantWorkers
-
-COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=300, file_delete_delay_ms=0)
-SETTINGS = {
-    "log.cleaner.enable": True,
-    "log.cleaner.threads": 1,
-    "log.cleaner.backoff.ms": 15_000,
-    "log.cleaner.dedupe.buffer.size": 4 << 20,
-    "log.cleaner.io.buffer.size": 512 << 10,
-    "log.cleaner.io.buffer.load.factor": 0.9,
-    "log.cleaner.io.max.bytes.per.second": 1.7976931348623157e308,
-}
-
-
-class Pool(InstantWorkers):
-    """A pool of so many; `closed` once it is."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
-        self.closed = False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Stage:
-    """A cleaner with its logs, time and workers."""
-
-    def __init__(self, root: Path, **settings: Any) -> None:
-        self.values = {**DEFAULTS, **SETTINGS, **settings}
-        self.changed: list[Callable[[Any], None]] = []
-        self.clock = FakeClock()
-        self.loop = FakeLoop(self.clock)
-        timers = Timers(self.loop, self.clock)
-        self.root = root / "data"
-        self.logs = LogManager([str(self.root)])
-        self.logs.lock()
-        self.logs.load(lambda topic: COMPACT, self.clock.now_ms())
-        self.background = InstantBackground(self.logs, self, self.loop, timers, self.clock)
-        self.pools: list[Pool] = []
-        self.held = False
-        self.cleaner = Cleaner(self.logs, self.background, self, self.loop, timers, self.clock, self.make_pool)  # type: ignore[arg-type]
-
-    def make_pool(self, size: int) -> Any:
-        self.pools.append(Pool(size))
-        self.pools[-1].held = self.held
-        return self.pools[-1]
-
-    # a configuration
-    def get_int(self, key: str) -> Any:
-        return self.values[key]
-
-    get_bool = get_float = get_int
-
-    def subscribe(self, keys: tuple[str, ...], callback: Callable[[Any], None]) -> None:
-        self.changed.append(callback)
-
-    def change(self, **settings: Any) -> None:
-        self.values.update(settings)
-        for callback in self.changed:
-            callback(self)
-
-    def log(self, topic: str = "t", config: LogConfig = COMPACT) -> PartitionLog:
-        return self.logs.create(topic, 0, bytes(16), config, self.clock.now_ms())
-
-    def start(self) -> None:
-        self.cleaner.start()
-        self.loop.settle()
-
-    def checkpoint(self) -> list[str]:
-        path = self.root / CLEANER_OFFSETS
-        return path.read_text().splitlines()[2:] if path.exists() else []
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
-    made = Stage(tmp_path)
+def stage(tmp_path: Path) -> Iterator[CleanerStage]:
+    made = CleanerStage(tmp_path)
     yield made
     made.cleaner.close()
     made.logs.close(made.clock.now_ms())
 
 
-def fill(log: PartitionLog, count: int = 20, keys: int = 2, now_ms: int = 1_700_000_000_000) -> None:
-    for number in range(count):
-        builder = BatchBuilder()
-        builder.append(now_ms, b"k%d" % (number % keys), b"%d" % number)
-        log.append(bytearray(builder.build()), leader_epoch=0, now_ms=now_ms)
-
-
-def test_dirty_log_is_cleaned_and_its_end_is_remembered(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+def test_dirty_log_is_cleaned_and_its_end_is_remembered(stage: CleanerStage, caplog: pytest.LogCaptureFixture) -> None:
     """S15.1; cleaner-offset-checkpoint has what Kafka's has; one line says what came of it, the first what cleans."""
     caplog.set_level(logging.INFO, "broker.cleaner")
     log = stage.log()
@@ -129,7 +42,7 @@ def test_dirty_log_is_cleaned_and_its_end_is_remembered(stage: Stage, caplog: py
     assert stage.pools[0].submitted == 1
 
 
-def test_readers_of_the_old_segment_read_on(stage: Stage) -> None:
+def test_readers_of_the_old_segment_read_on(stage: CleanerStage) -> None:
     """Rule H1: a slice that is being sent has the file, whatever becomes of its name."""
     log = stage.log()
     fill(log)
@@ -143,7 +56,7 @@ def test_readers_of_the_old_segment_read_on(stage: Stage) -> None:
     assert part.read() == before
 
 
-def test_log_below_the_ratio_waits(stage: Stage) -> None:
+def test_log_below_the_ratio_waits(stage: CleanerStage) -> None:
     """S15.10: dirty bytes by all that could be cleaned, more than min.cleanable.dirty.ratio."""
     log = stage.log(config=LogConfig(cleanup_policy=COMPACT.cleanup_policy, segment_bytes=300, file_delete_delay_ms=0))
     fill(log, 40, keys=40)
@@ -158,7 +71,7 @@ def test_log_below_the_ratio_waits(stage: Stage) -> None:
     assert stage.checkpoint() == [f"t 0 {log.active_segment.base_offset}"]
 
 
-def test_logs_are_looked_at_again_after_the_backoff(stage: Stage) -> None:
+def test_logs_are_looked_at_again_after_the_backoff(stage: CleanerStage) -> None:
     """S15.9: log.cleaner.backoff.ms."""
     log = stage.log()
     stage.start()
@@ -171,7 +84,7 @@ def test_logs_are_looked_at_again_after_the_backoff(stage: Stage) -> None:
 
 def test_dirtiest_log_comes_first_and_each_has_its_turn(tmp_path: Path) -> None:
     """As many at a time as there are cleaners (S15.4); the others follow without a pause."""
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     stage.held = True
     clean_part = stage.log("partly", LogConfig(cleanup_policy=COMPACT.cleanup_policy, segment_bytes=300))
     fill(clean_part, 8, keys=8)
@@ -194,7 +107,7 @@ def test_dirtiest_log_comes_first_and_each_has_its_turn(tmp_path: Path) -> None:
 
 def test_cleaner_that_is_off_does_nothing(tmp_path: Path) -> None:
     """S15.2: log.cleaner.enable=false."""
-    stage = Stage(tmp_path, **{"log.cleaner.enable": False})
+    stage = CleanerStage(tmp_path, **{"log.cleaner.enable": False})
     log = stage.log()
     fill(log)
     stage.start()
@@ -203,7 +116,7 @@ def test_cleaner_that_is_off_does_nothing(tmp_path: Path) -> None:
     assert len(consume(log)) == 20
 
 
-def test_other_policies_are_left_alone_and_compact_delete_does_both(stage: Stage) -> None:
+def test_other_policies_are_left_alone_and_compact_delete_does_both(stage: CleanerStage) -> None:
     """S14.2, S14.14: what is over goes with the cleaner's look, where the policy deletes too."""
     keep, both = (
         stage.log("keep", LogConfig(segment_bytes=300)),
@@ -225,7 +138,7 @@ def test_other_policies_are_left_alone_and_compact_delete_does_both(stage: Stage
 
 
 def test_log_that_cannot_be_cleaned_is_named_once_and_left_alone(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    stage: CleanerStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Others are cleaned all the same."""
     bad, good = stage.log("bad"), stage.log("good")
@@ -251,7 +164,7 @@ def test_log_that_cannot_be_cleaned_is_named_once_and_left_alone(
 
 def test_deleted_topic_takes_its_round_along(tmp_path: Path) -> None:
     """The worker is killed: a topic of the same name may have the directory a moment later."""
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
     fill(log)
@@ -271,7 +184,7 @@ def test_deleted_topic_takes_its_round_along(tmp_path: Path) -> None:
 def test_log_that_changed_meanwhile_keeps_what_it_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """As when its policy is another one now: what the worker made goes."""
     caplog.set_level(logging.INFO, "broker.cleaner")
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
     fill(log)
@@ -293,7 +206,7 @@ def test_log_that_changed_meanwhile_keeps_what_it_has(tmp_path: Path, caplog: py
 
 def test_worker_that_dies_is_no_fault_of_the_log(tmp_path: Path) -> None:
     """It is tried again with the next look."""
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
     fill(log)
@@ -308,7 +221,7 @@ def test_worker_that_dies_is_no_fault_of_the_log(tmp_path: Path) -> None:
 
 def test_io_error_of_a_worker_takes_the_directory_offline(tmp_path: Path) -> None:
     """Rule D3."""
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
     fill(log)
@@ -320,7 +233,7 @@ def test_io_error_of_a_worker_takes_the_directory_offline(tmp_path: Path) -> Non
 
 def test_retention_waits_for_the_cleaner(tmp_path: Path) -> None:
     """The two never work on the segments of a log at the same time."""
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log("both", LogConfig(cleanup_policy=frozenset({"compact", "delete"}), segment_bytes=300))
     fill(log)
@@ -335,7 +248,7 @@ def test_retention_waits_for_the_cleaner(tmp_path: Path) -> None:
 
 def test_changed_settings_begin_anew_with_them(tmp_path: Path) -> None:
     """What is under way is ended; the shares are those of the new number of cleaners (S15.5-S15.8)."""
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     stage.held = True
     log = stage.log()
     fill(log)
@@ -353,7 +266,7 @@ def test_changed_settings_begin_anew_with_them(tmp_path: Path) -> None:
 
 def test_checkpoint_is_read_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """What was clean is not cleaned again; beyond the log's end it does not count."""
-    first = Stage(tmp_path)
+    first = CleanerStage(tmp_path)
     fill(first.log("t"))
     fill(first.log("u"))
     first.start()
@@ -361,7 +274,7 @@ def test_checkpoint_is_read_at_the_start(tmp_path: Path, caplog: pytest.LogCaptu
     first.logs.close(first.clock.now_ms())
     path = first.root / CLEANER_OFFSETS
     path.write_text(path.read_text().replace("u 0 ", "u 0 9"))
-    second = Stage(tmp_path)
+    second = CleanerStage(tmp_path)
     second.start()
     assert second.pools[0].submitted == 1
     (warning,) = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
@@ -373,7 +286,7 @@ def test_checkpoint_is_read_at_the_start(tmp_path: Path, caplog: pytest.LogCaptu
 
 def test_abort_while_a_segment_is_swapped_in_lets_it_come_to_its_place(tmp_path: Path) -> None:
     """The next segments stay as they are, and the next round cleans them."""
-    stage = Stage(tmp_path)
+    stage = CleanerStage(tmp_path)
     config = LogConfig(cleanup_policy=COMPACT.cleanup_policy, segment_bytes=300, file_delete_delay_ms=0)
     log = stage.log(config=config)
     fill(log, 40, keys=40)

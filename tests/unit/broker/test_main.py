@@ -20,6 +20,8 @@ def test_options_for_programs():
     assert Arguments(ephemeral=True) == parse_arguments(["--ephemeral"])
     assert Arguments(print_json=True) == parse_arguments(["--print-json"])
     assert Arguments(until_stdin_ends=True) == parse_arguments(["--until-stdin-ends"])
+    of_control = Arguments(ephemeral=True, control=True, until_stdin_ends=True)
+    assert of_control == parse_arguments(["--control", "--ephemeral"])
 
 
 @pytest.mark.parametrize(
@@ -32,6 +34,7 @@ def test_options_for_programs():
         ["--log-level", "loud"],
         ["--log-format", "xml"],
         ["--unknown"],
+        ["--control"],
     ],
 )
 def test_a_bad_command_line_is_a_line_and_code_2(argv, capsys):
@@ -49,3 +52,9 @@ def test_help_is_an_answer(capsys):
     """On standard output, with code 0."""
     assert main(["--help"]) == 0
     assert "--override" in capsys.readouterr().out
+
+
+def test_control_is_for_one_process(capsys):
+    """Others have clocks of their own."""
+    assert main(["--ephemeral", "--control", "--override", "num.workers=2"]) == 2
+    assert capsys.readouterr().err.startswith("pybroker: --control: with num.workers=1 only")

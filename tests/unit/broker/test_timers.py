@@ -1,7 +1,7 @@
 """Timers: deadlines on one timer of the loop."""
 
 from broker.timers import Timers
-from tests.support.fake_loop import FakeLoop
+from tests.support.fake_loop import FakeClock, FakeLoop
 
 
 def timers_and_loop():
@@ -136,3 +136,26 @@ def test_calls_may_empty_the_heap():
     timers.call_later(5, lambda: seen.append("called"))
     loop.advance(5)
     assert seen == ["called"]
+
+
+def test_what_is_due_by_a_clock_that_was_moved_is_called_in_the_next_turn():
+    """The loop, whose own clock nobody moves, would wait as long as it was told to."""
+    loop = FakeLoop()
+    clock = FakeClock()
+    timers = Timers(loop, clock)
+    seen = []
+    for delay_ms in (10_000, 20_000, 40_000):
+        timers.call_later(delay_ms, lambda delay_ms=delay_ms: seen.append(delay_ms))
+    clock.advance(30_000)
+    loop.advance(0)
+    assert seen == []
+    timers.clock_moved()
+    loop.advance(0)
+    assert seen == [10_000, 20_000]
+
+
+def test_a_clock_that_moves_with_no_call_to_come_wakes_nobody():
+    """The loop stays without a timer."""
+    timers, loop = timers_and_loop()
+    timers.clock_moved()
+    assert loop.handles == []

@@ -1,0 +1,99 @@
+"""The pipe by which whoever started a broker commands it: lines of JSON on its standard input, and on its output.
+
+    {"id": 1, "command": "roll", "arguments": {"topic": "orders"}}
+    {"id": 1, "result": {"orders-0": 35}}        or    {"id": 1, "error": "there is no orders"}
+
+`id` is whatever the asker likes, `arguments` may be left out. An answer comes when the command is carried out, so that
+a later one may be answered first. No other process can get at it: there is no port and no file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from broker.control.clock import AdjustableClock
+from broker.control.commands import Commands, Refused
+from broker.control.faults import FaultyDispatcher
+from broker.deferred import Deferred
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+_LONGEST_LINE = 1 << 20
+
+
+class Channel:
+    """Commands in, answers out. `clock` and `make_dispatcher` are for the broker that it is opened for.
+
+    Args:
+        write: takes a line of an answer, without its end.
+    """
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self.clock = AdjustableClock()
+        self.make_dispatcher = FaultyDispatcher
+        self._write = write
+        self._received = bytearray()
+        self._commands: Commands | None = None
+
+    def open(self, broker: Broker) -> None:
+        """The broker is up: carry out what has come already, and what comes."""
+        assert isinstance(broker.dispatcher, FaultyDispatcher)
+        self._commands = Commands(broker, self.clock, broker.dispatcher)
+        self._carry_out_lines()
+
+    def feed(self, received: bytes) -> None:
+        """Take what standard input has, in whatever pieces."""
+        self._received += received
+        self._carry_out_lines()
+
+    def _carry_out_lines(self) -> None:
+        while self._commands is not None and (end := self._received.find(b"\n")) >= 0:
+            line = bytes(self._received[:end])
+            del self._received[: end + 1]
+            if line.strip():
+                self._carry_out(line, self._commands)
+        if len(self._received) > _LONGEST_LINE:
+            self._answer(None, Refused(f"a line of more than {_LONGEST_LINE} bytes"))
+            self._received.clear()
+
+    def _carry_out(self, line: bytes, commands: Commands) -> None:
+        number: object = None
+        try:
+            asked = json.loads(line)
+            if not isinstance(asked, Mapping):
+                raise Refused('a line is an object such as {"id": 1, "command": "roll", "arguments": {...}}')
+            number = asked.get("id")
+            result = commands.carry_out(asked.get("command"), asked.get("arguments", {}))
+        except ValueError as error:  # no JSON, or no UTF-8
+            self._answer(number, Refused(f"not JSON: {error}"))
+        except Exception as error:
+            self._answer(number, error)
+        else:
+            if isinstance(result, Deferred):
+                result.add_done_callback(lambda done: self._answer_later(number, done))
+            else:
+                self._answer(number, result)
+
+    def _answer_later(self, number: object, done: Deferred[object]) -> None:
+        try:
+            result = done.result()
+        except Exception as error:
+            self._answer(number, error)
+        else:
+            self._answer(number, result)
+
+    def _answer(self, number: object, result: object) -> None:
+        answer = {"id": number}
+        if isinstance(result, Exception):
+            if not isinstance(result, Refused):
+                log.error("A command failed", exc_info=result)
+            answer["error"] = str(result) or type(result).__name__
+        else:
+            answer["result"] = result
+        self._write(json.dumps(answer))

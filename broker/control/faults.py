@@ -1,0 +1,120 @@
+"""Requests that go wrong because a test wants them to: a dispatcher that looks for faults before it serves.
+
+A fault is of one API and for so many requests; those of an API come in the order in which they were ordered, and what
+follows is served as ever. A connection of which a request is delayed waits with it, as it does behind any request that
+is not answered yet.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.deferred import Deferred
+from broker.dispatch import CloseConnection, Codec, Dispatcher, Row, Waiting
+from broker.error_reply import error_reply
+from broker.network.output_queue import release
+from protocol.errors import ErrorCode
+from protocol.headers import decode_request_header
+from protocol.messages.produce import PRODUCE
+from protocol.schema import Chunk
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.network.connection import Connection
+
+_API_KEY = slice(0, 2)
+
+
+@dataclass(slots=True)
+class Fault:
+    """What happens to the next `count` requests of an API.
+
+    One of: `delay_ms`, then it is served; `error`, unserved; neither of them: the connection closes, with `is_served`
+    after the request was carried out, so that only its answer is lost.
+    """
+
+    count: int
+    delay_ms: int | None = None
+    error: ErrorCode | None = None
+    is_served: bool = False
+
+
+class FaultyDispatcher(Dispatcher):
+    """A dispatcher for a broker whose answers a test spoils."""
+
+    __slots__ = ("_call_later", "_faults")
+
+    def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
+        super().__init__(broker, rows)
+        self._call_later: Callable[[int, Callable[[], None]], object] = broker.timers.call_later
+        self._faults: dict[bytes, deque[Fault]] = {}  # by the API key as requests have it
+
+    def add(self, api_key: int, fault: Fault) -> None:
+        """Order a fault for the next requests of an API, behind those that were ordered before."""
+        self._faults.setdefault(api_key.to_bytes(2), deque()).append(fault)
+
+    def clear(self) -> None:
+        """Serve all as ever from now on; what is delayed already comes in its time."""
+        self._faults.clear()
+
+    def dispatch(
+        self, connection: Connection, frame: memoryview, by_shortcut: bool = True
+    ) -> bytes | list[Chunk] | Waiting | None:
+        if by_shortcut and self._faults:  # one that comes by again has had its fault
+            key = bytes(frame[_API_KEY])
+            if key in self._faults and len(frame) >= 8:
+                return self._spoil(self._next_of(key), connection, frame)
+        return super().dispatch(connection, frame, by_shortcut)
+
+    def _next_of(self, key: bytes) -> Fault:
+        faults = self._faults[key]
+        fault = faults[0]
+        fault.count -= 1
+        if fault.count <= 0:
+            faults.popleft()
+            if not faults:
+                del self._faults[key]
+        return fault
+
+    def _spoil(self, fault: Fault, connection: Connection, frame: memoryview) -> bytes | list[Chunk] | Waiting | None:
+        key_and_version = int.from_bytes(frame[:4])
+        codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
+        if codec is None:  # which has an answer of its own
+            return super().dispatch(connection, frame)
+        if fault.delay_ms is not None:
+            return self._delay(fault.delay_ms, codec, frame)
+        if fault.error is not None:
+            return self._refuse_with(fault.error, codec, frame)
+        if fault.is_served:
+            _drop(super().dispatch(connection, frame))
+            raise CloseConnection(f"a test wants the answer to {codec.api.name} lost")
+        raise CloseConnection(f"a test wants the connection closed at {codec.api.name}")
+
+    def _delay(self, delay_ms: int, codec: Codec, frame: memoryview) -> Waiting:
+        """As a shortcut that leaves its request to the handler, but later."""
+        over: Deferred[None] = Deferred()
+        self._call_later(delay_ms, lambda: over.resolve(None))
+        codec.requests += 1  # `finish` counts it anew
+        return Waiting(codec, int.from_bytes(frame[4:8]), bytes(frame), over)
+
+    def _refuse_with(self, error: ErrorCode, codec: Codec, frame: memoryview) -> list[Chunk]:
+        codec.requests += 1
+        header = decode_request_header(frame)
+        request = codec.decode(frame, header.position)[0]
+        answer = None
+        if codec.api is not PRODUCE or request.acks:  # acks=0 has no answer: closing is what tells of an error
+            answer = error_reply(codec.api, codec.version, request, error)
+        if answer is None:
+            raise CloseConnection(f"a test wants {codec.api.name} to fail with {error.name}")
+        return codec.encode(header.correlation_id, answer)
+
+
+def _drop(answer: bytes | list[Chunk] | Waiting | None) -> None:
+    """As where the client has hung up."""
+    if isinstance(answer, Waiting):
+        answer.deferred.cancel()
+    elif isinstance(answer, list):
+        release(answer)

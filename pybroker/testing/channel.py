@@ -1,0 +1,59 @@
+"""The pipes to a broker's process: commands and answers, as lines of JSON; broker/control/channel.py reads them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import threading
+import time
+from typing import Any
+
+from pybroker.testing.errors import BrokerError
+
+_GONE = "the broker is not running"
+_AT_ONCE = 65_536
+
+
+class Channel:
+    """Asks one thing after the other, from whichever threads.
+
+    Args:
+        commands, answers: descriptors, which remain their owner's.
+        timeout_s: no answer takes so long.
+    """
+
+    def __init__(self, commands: int, answers: int, timeout_s: float = 60) -> None:
+        self._commands = commands
+        self._answers = answers
+        self._timeout_s = timeout_s
+        self._received = b""
+        self._number = 0
+        self._lock = threading.Lock()
+
+    def ask(self, command: str, **arguments: object) -> Any:
+        """The result of a command, when it is carried out. Raises BrokerError with what the broker has against it."""
+        with self._lock:
+            self._number += 1
+            asked = {"id": self._number, "command": command, "arguments": arguments}
+            try:
+                os.write(self._commands, json.dumps(asked).encode() + b"\n")
+            except OSError:
+                raise BrokerError(_GONE) from None
+            until = time.monotonic() + self._timeout_s
+            while (answer := json.loads(self._line(command, until)))["id"] != self._number:
+                pass  # it took longer than somebody has waited
+        if "error" in answer:
+            raise BrokerError(answer["error"])
+        return answer["result"]
+
+    def _line(self, command: str, until: float) -> bytes:
+        while b"\n" not in self._received:
+            if not select.select([self._answers], [], [], max(0, until - time.monotonic()))[0]:
+                raise BrokerError(f"{command}: no answer within {self._timeout_s:g} s")
+            received = os.read(self._answers, _AT_ONCE)
+            if not received:
+                raise BrokerError(_GONE)
+            self._received += received
+        line, _, self._received = self._received.partition(b"\n")
+        return line

@@ -1,0 +1,18 @@
+"""A broker that nobody commands."""
+
+import subprocess
+import sys
+
+WHAT_A_START_LOADS = """
+import sys
+import broker.lifecycle, broker.main
+from broker.dispatch import discover
+discover()
+print([name for name in sys.modules if name.split(".")[:2] == ["broker", "control"]])
+"""
+
+
+def test_nothing_of_it_is_loaded_unless_it_is_asked_for():
+    """Neither at the start nor by any handler."""
+    command = [sys.executable, "-I", "-c", WHAT_A_START_LOADS]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
