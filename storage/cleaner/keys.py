@@ -1,25 +1,26 @@
 """The keys of a cleaning round and where each was seen last, in memory that is bounded beforehand.
 
-Up to a number of keys they stand in a dict, which is exact and fast: what is done for each record is done by Python's
-own C code. Beyond that they go into a table with open addressing over two arrays, which takes a seventh of the memory
-for a key and twice the time: 64 bits of one hash and the offset; where they lie comes from a second hash, of the key
-with a byte more. Python's own hashes: their seed is new in each process, so nobody can make keys collide. Two keys that
-agree in 64 bits and lie side by side would be taken for one, which takes 2**40 keys to be likely; Apache Kafka's
-table (MD5) has the same kind of limit.
+Interpreted, they stand in a dict up to a number of keys: what is done for each record is done by Python's own C code.
+Beyond that, and from the beginning where the cleaner is compiled, they stand in a table with open addressing over one
+array (`walk.py`), which takes a seventh of the memory for a key; compiled, it is faster than the dict, interpreted half
+as fast. Of a key it has 96 bits of two hashes: to take two of 16 million keys for one has a chance of one in 10**15.
+Python's own hashes: their seed is new in each process, so nobody can make keys collide. Apache Kafka's table has
+128 bits of MD5, for which anybody can.
 
 Memory is reckoned as in Kafka: 24 bytes a key, of which log.cleaner.io.buffer.load.factor are used; a round ends where
-that many keys are found. 15 of the 24 are the table's (12 bytes, at most 72 % full at a factor of 0.9). The dict may
-have half of all until it gives way, or less where keys are long: the arrays hold nothing of them. There is a byte for
-each offset of the round, its mark.
+that many keys are found. The table begins small and grows fourfold, up to 19.2 of the 24 (slots of 16 bytes, at most
+75 % of them taken at a factor of 0.9), with the one before beside it while keys are moved. The dict may have half of
+all until it gives way, or less where keys are long: the table holds nothing of them. There is a byte for each offset of
+the round, its mark.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from storage.cleaner.twin import known_keys, put_keys
+from storage.cleaner.twin import IS_COMPILED, flip_marks, known_keys, move_keys, put_keys
 
 #: Bytes of log.cleaner.dedupe.buffer.size for each key, as in Apache Kafka: an MD5 digest and an offset.
 BYTES_PER_KEY = 24
@@ -29,6 +30,8 @@ _OFFSETS_PER_KEY, _LEAST_OFFSETS = 6, 1 << 24
 #: Bytes that a key takes in a dict, with its objects, twice over; and the part that the keys' own bytes may have.
 _DICT_BYTES_PER_KEY = 256
 _KEY_BYTES_PART = 4
+#: A table has no more to begin with.
+_SLOTS = 1 << 12
 
 #: What becomes of a record: it stays; a later one has its key, or it has none; it stays as a tombstone does.
 KEEP: Final = 0
@@ -41,61 +44,106 @@ STAYS = bytes(mark != DROP for mark in range(256))
 Keys = Sequence[bytes | None]
 
 
-class _ExactKeys:
-    """Offsets by key."""
+class DictKeys:
+    """Offsets by key, not below `start_offset`, as long as they fit into so much memory."""
 
-    __slots__ = ("_offsets", "put")
+    __slots__ = ("_key_bytes", "_max_key_bytes", "_max_keys", "_offsets", "_start_offset")
 
-    def __init__(self) -> None:
+    def __init__(self, start_offset: int, memory_bytes: int) -> None:
         self._offsets: dict[bytes, int] = {}
-        #: Note where keys are now: pairs of a key and its offset.
-        self.put: Callable[[Iterable[tuple[bytes, int]]], None] = self._offsets.update
+        self._start_offset = start_offset
+        self._max_keys = memory_bytes // _DICT_BYTES_PER_KEY
+        #: Of the keys, and no less than they have: those that came again are counted again.
+        self._key_bytes = 0
+        self._max_key_bytes = memory_bytes // _KEY_BYTES_PART
 
     def __len__(self) -> int:
         return len(self._offsets)
 
-    def items(self) -> Iterable[tuple[bytes, int]]:
-        return self._offsets.items()
+    def put(self, keys: Keys, offsets: Sequence[int]) -> bool:
+        """Note where keys are now. False: they do not fit, and none of them was noted."""
+        start = self._start_offset
+        try:
+            key_bytes = len(b"".join(keys))  # type: ignore[arg-type]
+            all_count = offsets[0] >= start
+        except TypeError:  # some records have no key
+            key_bytes = sum(map(len, filter(None, keys)))
+            all_count = False
+        if not self._have_room(len(keys), key_bytes):
+            return False
+        found = zip(keys, offsets, strict=True)
+        if all_count:
+            self._offsets.update(found)  # type: ignore[arg-type]
+        else:
+            self._offsets.update([(key, offset) for key, offset in found if key is not None and offset >= start])
+        return True
 
-    def offsets(self) -> Iterable[int]:
-        """Where each key is now."""
-        return self._offsets.values()
+    def _have_room(self, keys: int, more: int) -> bool:
+        """For so many keys, of so many bytes, too."""
+        self._key_bytes += more
+        if self._key_bytes > self._max_key_bytes:
+            self._key_bytes = sum(map(len, self._offsets)) + more
+            if self._key_bytes > self._max_key_bytes // 2:  # or it would soon be counted again
+                return False
+        return len(self._offsets) + keys <= self._max_keys
 
-    def key_bytes(self) -> int:
-        """How long all keys are together."""
-        return sum(map(len, self._offsets))
+    def in_table(self, max_keys: int) -> TableKeys:
+        """The same in a table, with room for so many."""
+        table = TableKeys(self._start_offset, max_keys)
+        if self._offsets:
+            table.put(list(self._offsets), list(self._offsets.values()))
+        return table
 
-    def contains(self, keys: Iterable[bytes]) -> bytearray:
+    def flip_marks(self, marks: bytearray) -> None:
+        """Flip DROP of the marks of where each key is now."""
+        start = self._start_offset
+        for offset in self._offsets.values():
+            marks[offset - start] ^= DROP
+
+    def contains(self, keys: Keys) -> bytearray:
         """A 1 for each key that is known, a 0 for each other."""
         return bytearray(map(self._offsets.__contains__, keys))
 
 
-class _CompactKeys:
-    """The same in arrays with room for so many, whose offsets are not below `start_offset`."""
+class TableKeys:
+    """The same for at most so many keys, in an array."""
 
-    __slots__ = ("_fingerprints", "_places", "_size", "_start_offset")
+    __slots__ = ("_max_slots", "_size", "_start_offset", "_table")
 
-    def __init__(self, keys: int, start_offset: int) -> None:
+    def __init__(self, start_offset: int, max_keys: int) -> None:
         self._size = 0
         self._start_offset = start_offset
-        slots = keys * 5 // 4 + 1
-        self._fingerprints = array("q", bytes(8 * slots))
-        self._places = array("I", bytes(4 * slots))
+        self._max_slots = slots = max_keys * 6 // 5 + 1
+        while slots > _SLOTS:
+            slots = -(-slots // 4)  # rounded up: the last step is a fourfold one, too
+        self._table = _free_slots(slots)
 
     def __len__(self) -> int:
         return self._size
 
-    def put(self, found: Iterable[tuple[bytes, int]]) -> None:
-        self._size += put_keys(found, self._fingerprints, self._places, self._start_offset)
+    def put(self, keys: Keys, offsets: Sequence[int]) -> None:
+        self._make_room(self._size + len(keys))
+        self._size += put_keys(keys, offsets, self._table, self._start_offset)
 
-    def offsets(self) -> Iterable[int]:
-        start = self._start_offset
-        return (
-            start + place for fingerprint, place in zip(self._fingerprints, self._places, strict=True) if fingerprint
-        )
+    def _make_room(self, keys: int) -> None:
+        """Keep a fourth free as long as it may grow."""
+        slots = now = len(self._table) // 2
+        while slots < self._max_slots and keys > slots * 3 // 4:
+            slots = min(4 * slots, self._max_slots)
+        if slots > now:
+            larger = _free_slots(slots)
+            move_keys(self._table, larger)
+            self._table = larger
 
-    def contains(self, keys: Iterable[bytes]) -> bytearray:
-        return known_keys(keys, self._fingerprints)
+    def flip_marks(self, marks: bytearray) -> None:
+        flip_marks(self._table, marks, DROP)
+
+    def contains(self, keys: Keys) -> bytearray:
+        return known_keys(keys, self._table)
+
+
+def _free_slots(slots: int) -> array[int]:
+    return array("q", [0]) * (2 * slots)
 
 
 class KeyTable:
@@ -104,18 +152,7 @@ class KeyTable:
     Offsets above `latest_offset` were not seen. To be told of all keys, and then of its end.
     """
 
-    __slots__ = (
-        "_key_bytes",
-        "_keys",
-        "_max_exact",
-        "_max_key_bytes",
-        "_room",
-        "end_offset",
-        "latest_offset",
-        "marks",
-        "max_keys",
-        "start_offset",
-    )
+    __slots__ = ("_keys", "_room", "end_offset", "latest_offset", "marks", "max_keys", "start_offset")
 
     def __init__(self, start_offset: int, end_offset: int, memory_bytes: int, load_factor: float) -> None:
         """`end_offset` is lowered to where there are marks for."""
@@ -126,11 +163,9 @@ class KeyTable:
         self.latest_offset = -1
         self.max_keys = max(1, int(keys * min(load_factor, 1.0)))
         self._room = min(keys, offsets)
-        self._max_exact = memory_bytes // _DICT_BYTES_PER_KEY
-        #: Of the keys in the dict, and no less than they have: those that came again are counted again.
-        self._key_bytes = 0
-        self._max_key_bytes = memory_bytes // _KEY_BYTES_PART
-        self._keys: _ExactKeys | _CompactKeys = _ExactKeys()
+        self._keys: DictKeys | TableKeys = (
+            TableKeys(start_offset, self._room) if IS_COMPILED else DictKeys(start_offset, memory_bytes)
+        )
         #: What becomes of each offset that was seen, once `finish` was called; until then as if no key's were the last.
         self.marks = bytearray([DROP]) * offsets
 
@@ -143,42 +178,20 @@ class KeyTable:
         """Records in order; `tombstones` are places among them. There must be room for all of their keys."""
         if not keys:
             return
-        try:
-            key_bytes = len(b"".join(keys))  # type: ignore[arg-type]
-            all_count = offsets[0] >= self.start_offset
-        except TypeError:  # some records have no key
-            key_bytes = sum(map(len, filter(None, keys)))
-            all_count = False
-        if isinstance(self._keys, _ExactKeys) and not self._fits_exactly(self._keys, len(keys), key_bytes):
-            exact, self._keys = self._keys, _CompactKeys(self._room, self.start_offset)
-            self._keys.put(exact.items())
-        start = self.start_offset
-        found = zip(keys, offsets, strict=True)
-        if all_count:
-            self._keys.put(found)  # type: ignore[arg-type]
-        else:
-            self._keys.put([(key, offset) for key, offset in found if key is not None and offset >= start])
+        if isinstance(self._keys, DictKeys) and not self._keys.put(keys, offsets):
+            self._keys = self._keys.in_table(self._room)
+        if isinstance(self._keys, TableKeys):
+            self._keys.put(keys, offsets)
         for number in tombstones:
-            at = offsets[number] - start
+            at = offsets[number] - self.start_offset
             if at >= 0 and keys[number] is not None:
                 self.marks[at] = _SUPERSEDED_TOMBSTONE
 
-    def _fits_exactly(self, exact: _ExactKeys, keys: int, more: int) -> bool:
-        """Whether the dict has room for so many keys, of so many bytes, too."""
-        self._key_bytes += more
-        if self._key_bytes > self._max_key_bytes:
-            self._key_bytes = exact.key_bytes() + more
-            if self._key_bytes > self._max_key_bytes // 2:  # or it would soon be counted again
-                return False
-        return len(exact) + keys <= self._max_exact
-
     def finish(self) -> None:
         """All is noted: `marks` has KEEP, DROP or TOMBSTONE for each offset that was seen, from `start_offset` on."""
-        marks, start = self.marks, self.start_offset
-        for offset in self._keys.offsets():
-            marks[offset - start] ^= DROP
-        if _SUPERSEDED_TOMBSTONE in marks:
-            self.marks = marks.replace(bytes([_SUPERSEDED_TOMBSTONE]), bytes([DROP]))
+        self._keys.flip_marks(self.marks)
+        if _SUPERSEDED_TOMBSTONE in self.marks:
+            self.marks = self.marks.replace(bytes([_SUPERSEDED_TOMBSTONE]), bytes([DROP]))
 
     def note_some(self, keys: Keys, offsets: Sequence[int], tombstones: Sequence[int]) -> bool:
         """The same where there may be no room for all: as many records as there is; False if that were not all.
@@ -198,11 +211,12 @@ class KeyTable:
 
     def look_up(self, keys: Keys, tombstones: Sequence[int]) -> bytearray:
         """The marks of records that lie before the round: those with a key in it have been superseded."""
-        without = [number for number, key in enumerate(keys) if key is None] if None in keys else []
-        marks = self._keys.contains(key or b"" for key in keys) if without else self._keys.contains(keys)  # type: ignore[arg-type]
+        marks = self._keys.contains(keys)
         for number in tombstones:
             if marks[number] == KEEP:
                 marks[number] = TOMBSTONE
-        for number in without:
-            marks[number] = DROP
+        if None in keys:
+            for number, key in enumerate(keys):
+                if key is None:
+                    marks[number] = DROP
         return marks

@@ -2,12 +2,15 @@
 
 Functions of bytes, numbers and lists. Where there was a C compiler when this was installed they have a compiled twin,
 made of this source and of the types in `walk.pxd`; `twin.py` has whichever is to be used.
+
+`raw` is `data`, and in the twin C's pointer to it: what is cut out of that is copied and nothing else, half the time
+of the walk, but nothing looks at its borders. So the byte at its end, or what lies behind, was looked at in `data`.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from protocol.records.batch import CODEC_MASK, CONTROL_BIT, HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, TRANSACTIONAL_BIT
 from protocol.records.crc32c import crc32c
@@ -42,6 +45,7 @@ def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | 
     borders = [0]
     are_single, first, following = True, 0, 0
     offsets: list[int] | None = None  # once there is a gap
+    raw = data
     view = memoryview(data)
     available, header_size, overhead, not_plain, small = len(data), HEADER_SIZE, LOG_OVERHEAD, _NOT_PLAIN, _SMALL
     at = 0
@@ -52,7 +56,7 @@ def walk_batches(data: bytes, verify: bool) -> tuple[list[int], Sequence[int] | 
         if data[at + 16] != 2 or end < at + header_size:
             return None
         if verify:
-            summed = data[at + 21 : end] if end - at < small else view[at + 21 : end]
+            summed = raw[at + 21 : end] if end - at < small else view[at + 21 : end]
             if crc32c(summed) != _number(data, at + 17, at + 21):
                 return None
         if are_single:
@@ -80,6 +84,7 @@ def walk_single(data: bytes, starts: list[int], ends: list[int]) -> tuple[list[b
     """
     keys: list[bytes | None] = []
     tombstones: list[int] = []
+    raw = data
     header_size = HEADER_SIZE
     for number in range(len(starts)):
         at, end = starts[number] + header_size, ends[number]
@@ -103,9 +108,9 @@ def walk_single(data: bytes, starts: list[int], ends: list[int]) -> tuple[list[b
         value_at = at + (key_size >> 1)
         if value_at >= end:
             return None
-        keys.append(data[at:value_at])
         if data[value_at] == 1:
             tombstones.append(number)
+        keys.append(raw[at:value_at])
     return keys, tombstones
 
 
@@ -127,6 +132,7 @@ def walk_records(
     `tombstones` gets places among all keys. `deltas`: the offset deltas up to `first`, None where they have no gap;
     `expected`: the next one then, folded. Where the records end, and these two for what follows.
     """
+    raw = data
     before = len(keys) - first
     for number in range(first, stop):
         # Varints by hand where they have one or two bytes, which is nearly always.
@@ -162,14 +168,15 @@ def walk_records(
         at += 2
         if size > 127:
             size, at = _long_varint(data, at - 1)
+        start = at
+        if not size & 1:
+            at += size >> 1
+        if data[at] == 1:
+            tombstones.append(before + number)
         if size & 1:
             keys.append(None)
         else:
-            start = at
-            at += size >> 1
-            keys.append(data[start:at])
-        if data[at] == 1:
-            tombstones.append(before + number)
+            keys.append(raw[start:at])
         if at >= end:
             raise InvalidRecord(f"the key of record {number} reaches past the end of the record")
         position = end
@@ -200,7 +207,8 @@ def walk_kept(
     `append_time` is the timestamp of all of them, if they have one. The bytes, their base and their largest timestamp.
     """
     parts: list[bytes] = []
-    largest = NO_TIMESTAMP
+    raw = data
+    available, largest = len(data), NO_TIMESTAMP
     one_byte = _ONE_BYTE_VARINTS
     for number in kept:
         start, end = starts[number], starts[number + 1]
@@ -213,6 +221,8 @@ def walk_kept(
             delta, after = decode_varlong(data, position + 1)
         else:
             delta = (delta >> 1) ^ -(delta & 1)
+        if not position < after <= end <= available:
+            raise InvalidRecord(f"record {number} does not end where the next one begins")
         timestamp = base_before + delta if append_time is None else append_time
         if timestamp > largest:
             largest = timestamp
@@ -220,11 +230,11 @@ def walk_kept(
             base = timestamp
         changed = timestamp - base
         if changed == delta:
-            parts.append(data[start:end])
+            parts.append(raw[start:end])
         elif -64 <= changed < 64 and after == position + 2:
-            parts.append(data[start : position + 1])
+            parts.append(raw[start : position + 1])
             parts.append(one_byte[changed + 64])
-            parts.append(data[after:end])
+            parts.append(raw[after:end])
         else:
             varint = encode_varint(changed)
             parts.append(encode_varint(1 + len(varint) + end - after))
@@ -241,39 +251,82 @@ def _long_varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 # -- a table of keys -------------------------------------------------------------------------------------------------
+#
+# Open addressing over one array of 64-bit numbers, two for each slot: one hash of a key, 0 where the slot is free; and
+# of a second hash the upper 32 bits, above where the key is now. The first hash's lower 32 bits say at which slot it
+# stands, or behind which: what part of 2**32 they are is what part of the slots.
 
 
-def put_keys(found: Iterable[tuple[bytes, int]], fingerprints: array[int], places: array[int], start: int) -> int:
-    """Note where keys are now, pairs of a key and its offset, as places from `start` on; how many of them are new.
+def put_keys(keys: Sequence[bytes | None], offsets: Sequence[int], table: array[int], start: int) -> int:
+    """Note where keys are now, as places from the offset `start` on; how many of them are new.
 
-    Open addressing: 64 bits of one hash of a key stand where a second hash says, or behind it; 0 is free.
+    None is no key, and what lies below `start` does not count. There must be free slots left.
     """
-    slots, added = len(fingerprints), 0
-    for key, offset in found:
+    slots, stop, low, added = len(table) >> 1, len(table), 0xFFFFFFFF, 0
+    in_a_row = isinstance(offsets, range)
+    offset = offsets[0] - 1 if in_a_row else 0
+    for number in range(len(keys)):
+        if in_a_row:
+            offset += 1
+        else:
+            offset = offsets[number]
+        key = keys[number]
+        if key is None or offset < start:
+            continue
         fingerprint = hash(key) or 1
-        slot = hash(key + b"\0") % slots
-        while fingerprints[slot] != fingerprint:
-            if not fingerprints[slot]:
-                fingerprints[slot] = fingerprint
+        check = hash(key + b"\0")
+        check ^= check & low
+        at = ((fingerprint & low) * slots >> 32) * 2
+        while table[at] != fingerprint or (table[at + 1] ^ check) >> 32:
+            if not table[at]:
+                table[at] = fingerprint
                 added += 1
                 break
-            slot += 1
-            if slot == slots:
-                slot = 0
-        places[slot] = offset - start
+            at += 2
+            if at == stop:
+                at = 0
+        table[at + 1] = check | (offset - start)
     return added
 
 
-def known_keys(keys: Iterable[bytes], fingerprints: array[int]) -> bytearray:
-    """A 1 for each key that is in the table, a 0 for each other."""
-    slots = len(fingerprints)
-    known = bytearray()
-    for key in keys:
+def known_keys(keys: Sequence[bytes | None], table: array[int]) -> bytearray:
+    """A 1 for each key that is in the table, a 0 for each other, and for None."""
+    slots, stop, low = len(table) >> 1, len(table), 0xFFFFFFFF
+    known = bytearray(len(keys))
+    for number in range(len(keys)):
+        key = keys[number]
+        if key is None:
+            continue
         fingerprint = hash(key) or 1
-        slot = hash(key + b"\0") % slots
-        while fingerprints[slot] and fingerprints[slot] != fingerprint:
-            slot += 1
-            if slot == slots:
-                slot = 0
-        known.append(1 if fingerprints[slot] == fingerprint else 0)
+        check = hash(key + b"\0")
+        at = ((fingerprint & low) * slots >> 32) * 2
+        while table[at] and (table[at] != fingerprint or (table[at + 1] ^ check) >> 32):
+            at += 2
+            if at == stop:
+                at = 0
+        if table[at]:
+            known[number] = 1
     return known
+
+
+def move_keys(table: array[int], larger: array[int]) -> None:
+    """Put all that is in a table into one that is larger, and empty."""
+    slots, stop, low = len(larger) >> 1, len(larger), 0xFFFFFFFF
+    for entry in range(0, len(table), 2):
+        fingerprint = table[entry]
+        if fingerprint:
+            at = ((fingerprint & low) * slots >> 32) * 2
+            while larger[at]:
+                at += 2
+                if at == stop:
+                    at = 0
+            larger[at] = fingerprint
+            larger[at + 1] = table[entry + 1]
+
+
+def flip_marks(table: array[int], marks: bytearray, bits: int) -> None:
+    """Flip these bits of the marks at the places where keys are now."""
+    low = 0xFFFFFFFF
+    for entry in range(0, len(table), 2):
+        if table[entry]:
+            marks[table[entry + 1] & low] ^= bits

@@ -1,13 +1,19 @@
-"""The table of keys: the last place of each, exact or compact, and the marks that come of it."""
+"""The table of keys: the last place of each, in a dict or in an array, and the marks that come of it."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.cleaner.keys import DROP, KEEP, TOMBSTONE, KeyTable, _CompactKeys, _ExactKeys
+from storage.cleaner import keys as keys_module
+from storage.cleaner import twin, walk
+from storage.cleaner.keys import DROP, KEEP, TOMBSTONE, DictKeys, KeyTable, TableKeys, _free_slots
 
 batches = st.lists(st.lists(st.one_of(st.none(), st.binary(max_size=2)), max_size=6), max_size=30)
+PLACES = 1001
 
 
 def numbered(found: list[list[bytes | None]]) -> list[tuple[list[bytes | None], range]]:
@@ -20,12 +26,15 @@ def numbered(found: list[list[bytes | None]]) -> list[tuple[list[bytes | None], 
     return result
 
 
-@given(batches, st.booleans())
-def test_marks_are_those_of_the_last_of_each_key(found: list[list[bytes | None]], small: bool) -> None:
-    """Whether all fit into the dict, or it gives way to arrays on the way (S15.6: 24 bytes a key)."""
-    table = KeyTable(10, 10 + sum(map(len, found)), 24 * 400 if not small else 24 * 300, 1.0)
-    if small:
-        table._max_exact = 5
+@given(batches, st.sampled_from(["table", "dict", "dict that gives way"]))
+def test_marks_are_those_of_the_last_of_each_key(found: list[list[bytes | None]], kind: str) -> None:
+    """Whether all fit into the dict, or it gives way to the table on the way (S15.6: 24 bytes a key)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys_module, "IS_COMPILED", kind == "table")
+        table = KeyTable(10, 10 + sum(map(len, found)), 24 * 400, 1.0)
+    if kind == "dict that gives way":
+        assert isinstance(table._keys, DictKeys)
+        table._keys._max_keys = 5
     last = {}
     for keys, offsets in numbered(found):
         table.note(keys, offsets, ())
@@ -43,17 +52,77 @@ def test_marks_are_those_of_the_last_of_each_key(found: list[list[bytes | None]]
     assert [mark == DROP for mark in known] == [key is None or key in last for key in asked]
 
 
-@given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 1000)), max_size=200))
-def test_both_kinds_say_the_same(found: list[tuple[bytes, int]]) -> None:
-    """Also where the arrays are as full as they ever get."""
-    exact, compact = _ExactKeys(), _CompactKeys(len({key for key, _ in found}), 7)
-    found = [(key, 7 + place) for key, place in found]
-    exact.put(found)
-    compact.put(found)
-    assert len(exact) == len(compact)
-    assert sorted(exact.offsets()) == sorted(compact.offsets()) == sorted(dict(found).values())
-    keys = [key for key, _ in found] + [b"none of them"]
-    assert exact.contains(keys) == compact.contains(keys)
+@given(st.lists(st.tuples(st.none() | st.binary(max_size=3), st.integers(0, PLACES - 1)), max_size=200), st.data())
+def test_both_kinds_say_the_same(found: list[tuple[bytes | None, int]], data: st.DataObject) -> None:
+    """Also where the table is as full as it ever gets; None is no key, what lies before the start does not count."""
+    start = data.draw(st.sampled_from([7, 107]))
+    keys, offsets = [key for key, _ in found], sorted(7 + place for _, place in found)
+    exact, table = DictKeys(start, 1 << 20), TableKeys(start, len(set(keys)))
+    at = data.draw(st.integers(0, len(keys)))
+    for part in (slice(at), slice(at, None)):
+        if keys[part]:
+            assert exact.put(keys[part], offsets[part])
+            table.put(keys[part], offsets[part])
+    assert len(exact) == len(table)
+    marks = bytearray([DROP]) * (PLACES + 7), bytearray([DROP]) * (PLACES + 7)
+    exact.flip_marks(marks[0])
+    table.flip_marks(marks[1])
+    assert marks[0] == marks[1]
+    asked = [*keys, None, b"none of them"]
+    assert exact.contains(asked) == table.contains(asked)
+
+
+def test_table_grows_up_to_what_there_is_room_for() -> None:
+    """Fourfold, with a fourth free until it may not grow any more: 24 bytes a key while it grows, too."""
+    table, slots = TableKeys(0, 100_000), []
+    for offset in range(0, 100_000, 500):
+        table.put([b"%d" % number for number in range(offset, offset + 500)], range(offset, offset + 500))
+        if len(table._table) // 2 not in slots:
+            slots.append(len(table._table) // 2)
+    assert slots[0] <= 1 << 12
+    assert slots[-1] == 120_001
+    assert all(before <= after // 4 + 1 for before, after in pairwise(slots))
+    assert len(table) == 100_000
+    marks = bytearray([DROP]) * 100_000
+    table.flip_marks(marks)
+    assert not any(marks)
+    known = table.contains([b"%d" % number for number in range(99_000, 101_000)])
+    assert known == bytes([1]) * 1000 + bytes(1000)
+
+
+@given(st.lists(st.binary(max_size=3), min_size=1, max_size=300), st.integers(0, 1 << 40))
+def test_offsets_in_a_row_are_those_of_a_range(keys: list[bytes], start: int) -> None:
+    of_list, of_range = _free_slots(400), _free_slots(400)
+    offsets = range(start, start + len(keys))
+    assert twin.put_keys(keys, list(offsets), of_list, start) == twin.put_keys(keys, offsets, of_range, start)
+    assert of_list == of_range
+
+
+@given(st.lists(st.binary(max_size=3), max_size=300), st.integers(0, 1 << 20))
+def test_twin_of_the_table_has_the_same_bytes(keys: list[bytes], start: int) -> None:
+    """Interpreted and compiled, where the tests are run with it: one may go on where the other has stopped."""
+    tables = []
+    for module in (walk, twin):
+        table, larger = _free_slots(301), _free_slots(600)
+        module.put_keys(keys, range(start, start + len(keys)), table, start)
+        module.move_keys(table, larger)
+        marks = bytearray(len(keys))
+        module.flip_marks(larger, marks, DROP)
+        tables.append((table, larger, marks, module.known_keys([*keys, b"none of them"], larger)))
+    assert tables[0] == tables[1]
+
+
+def test_keys_that_agree_in_one_hash_are_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand side by side, told apart by what there is of the second hash; and so they do in a larger table."""
+    monkeypatch.setattr(walk, "hash", lambda key: len(key) << 40 if key.endswith(b"\0") else 77, raising=False)
+    table, larger = _free_slots(4), _free_slots(9)
+    assert walk.put_keys([b"a", b"bc", b"a"], range(3), table, 0) == 2
+    walk.move_keys(table, larger)
+    for each in (table, larger):
+        assert walk.known_keys([b"bc", b"a", b"def"], each) == b"\1\1\0"
+        marks = bytearray(3)
+        walk.flip_marks(each, marks, DROP)
+        assert marks == b"\0\1\1"
 
 
 def test_tombstones_are_marked_until_they_are_superseded() -> None:
@@ -84,23 +153,24 @@ def test_full_table_takes_what_there_is_room_for() -> None:
     assert list(table.marks[:3]) == [KEEP, DROP, KEEP]
 
 
-def test_long_keys_are_not_kept() -> None:
-    """The memory is bounded by what they have of it, not by their number; those that come again count once."""
+def test_long_keys_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory is bounded by what the dict has of it, not by their number; those that come again count once."""
+    monkeypatch.setattr(keys_module, "IS_COMPILED", False)
     table = KeyTable(0, 1000, 1 << 20, 0.9)
     for offset in range(900):
         table.note([b"%d" % (offset % 10) + bytes(10_000)], range(offset, offset + 1), ())
-    assert isinstance(table._keys, _ExactKeys)
+    assert isinstance(table._keys, DictKeys)
     for offset in range(900, 1000):
         table.note([b"%d" % offset + bytes(10_000)], range(offset, offset + 1), ())
-    assert isinstance(table._keys, _CompactKeys)
+    assert isinstance(table._keys, TableKeys)
     assert table.size == 110
     table.finish()
     assert list(table.marks) == [DROP] * 890 + [KEEP] * 110
 
 
-def test_marks_are_bounded_too(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_marks_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """A round of few keys and very many offsets ends where there is no byte for them any more."""
-    monkeypatch.setattr("storage.cleaner.keys._LEAST_OFFSETS", 8)
+    monkeypatch.setattr(keys_module, "_LEAST_OFFSETS", 8)
     table = KeyTable(0, 1 << 40, 24, 1.0)
     assert (table.end_offset, len(table.marks)) == (8, 8)
     assert not table.note_some([None] * 3, range(6, 9), [])
