@@ -14,6 +14,11 @@ _MAGIC = b"\x04\x22\x4d\x18"
 _LANES = Struct("<4I")
 _LANE = Struct("<I")
 _MASK = 0xFFFFFFFF
+#: Blocks of up to 64 kB that stand alone, no checksum but that of these bytes: so Java's client begins its frames.
+_USUAL_HEADER = _MAGIC + b"\x60\x40\x82"
+_USUAL_BLOCK_AT = len(_USUAL_HEADER) + _LANE.size
+USUAL_BLOCK_SIZE = 64 << 10
+_END = bytes(_LANE.size)
 _P1, _P2, _P3, _P4, _P5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
 
 
@@ -43,6 +48,20 @@ def first_frame_size(frame: memoryview) -> int:
             return min(position + (4 if flags & 0x04 else 0), len(frame))  # checksum of the content
         position += (size & 0x7FFFFFFF) + checksum_size
     return len(frame)
+
+
+def only_block(frame: memoryview) -> memoryview | None:
+    """The block of a frame that has one, compressed, behind the usual header. None: it is no such frame."""
+    if len(frame) < _USUAL_BLOCK_AT or frame[: len(_USUAL_HEADER)] != _USUAL_HEADER:
+        return None
+    (size,) = _LANE.unpack_from(frame, len(_USUAL_HEADER))
+    end = _USUAL_BLOCK_AT + size  # far behind all there is where the upper bit says that it is not compressed
+    return frame[_USUAL_BLOCK_AT:end] if size and frame[end : end + len(_END)] == _END else None
+
+
+def frame_of_block(block: bytes) -> bytes:
+    """A frame with the usual header and that block: what was compressed alone, of up to USUAL_BLOCK_SIZE."""
+    return b"".join((_USUAL_HEADER, _LANE.pack(len(block)), block, _END))
 
 
 def _checksum_position(frame: bytes) -> int:

@@ -7,6 +7,7 @@ import zlib
 from contextlib import suppress
 from typing import Any
 
+import cramjam
 import lz4.frame
 import pytest
 import snappy
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.records.compression import Codec, compress, decompress
-from protocol.records.errors import CorruptBatch, UnsupportedCodec
+from protocol.records.errors import CorruptBatch, TooLarge, UnsupportedCodec
 from tests.support.scale import scaled
 
 CODECS = [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD]
@@ -81,6 +82,35 @@ def test_levels_are_those_of_the_codec(codec: Codec, levels: tuple[int, ...]) ->
 def test_lz4_blocks_stand_alone() -> None:
     """Java's reader refuses frames whose blocks refer to earlier ones: the flag bit 5 is set."""
     assert compress(Codec.LZ4, b"abc" * 100_000)[4] & 0x20
+
+
+@settings(max_examples=scaled(100), deadline=None)
+@given(part=st.binary(max_size=300), times=st.integers(1, 300))
+def test_lz4_frames_of_one_block_are_those_of_the_library(part: bytes, times: int) -> None:
+    """Put together here; those whose block does not shrink, or of more than one block, are not."""
+    frame = cramjam.lz4.Compressor(level=0, content_checksum=False, block_linked=False)
+    frame.compress(part * times)
+    assert compress(Codec.LZ4, part * times) == bytes(frame.finish())
+
+
+@pytest.mark.parametrize("size", [100, 5_000, 65_536, 65_537])
+def test_lz4_frames_of_one_block_are_read(size: int) -> None:
+    """Whether it shrinks to nearly nothing, to half, or not at all; and never more than is wanted."""
+    chance = random.Random(1)
+    for data in (bytes(size), b"".join(chance.choices([b"ab", b"cde", b"f"], k=size)), chance.randbytes(size)):
+        frame = lz4.frame.compress(data, block_linked=False, store_size=False, block_size=lz4.frame.BLOCKSIZE_MAX64KB)
+        assert decompress(Codec.LZ4, frame) == decompress(Codec.LZ4, frame + b"anything") == data
+        with pytest.raises(TooLarge):
+            decompress(Codec.LZ4, frame, len(data) - 1)
+
+
+@pytest.mark.parametrize("at", [7, 11, -4])
+def test_damaged_lz4_frames_of_one_block_are_corrupt(at: int) -> None:
+    """In the size of the block, in the block, and where the frame should end."""
+    frame = bytearray(compress(Codec.LZ4, b"abc" * 1000))
+    frame[at] ^= 0xFF
+    with pytest.raises(CorruptBatch):
+        decompress(Codec.LZ4, frame)
 
 
 def test_no_codec_copies() -> None:
