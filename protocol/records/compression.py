@@ -80,7 +80,7 @@ def _compress_gzip(data: Buffer, level: int | None) -> bytes:
 
 def _compress_lz4(data: Buffer, level: int | None) -> bytes:
     if level is None and len(data) <= USUAL_BLOCK_SIZE:
-        # The same bytes as below, for half the time
+        # As below but without the block's checksum, which Java's client does not write either: half the time
         block = bytes(cramjam.lz4.compress_block(data, store_size=False))
         if len(block) < len(data):
             return frame_of_block(block)

@@ -81,7 +81,7 @@ def test_table_grows_up_to_what_there_is_room_for() -> None:
             slots.append(len(table._table) // 2)
     assert slots[0] <= 1 << 12
     assert slots[-1] == 120_001
-    assert all(before <= after // 4 + 1 for before, after in pairwise(slots))
+    assert all(16 * (before + after) <= 24 * 100_000 + 1024 for before, after in pairwise(slots))
     assert len(table) == 100_000
     marks = bytearray([DROP]) * 100_000
     table.flip_marks(marks)
@@ -98,7 +98,7 @@ def test_offsets_in_a_row_are_those_of_a_range(keys: list[bytes], start: int) ->
     assert of_list == of_range
 
 
-@given(st.lists(st.binary(max_size=3), max_size=300), st.integers(0, 1 << 20))
+@given(st.lists(st.binary(max_size=3), min_size=1, max_size=300), st.integers(0, 1 << 20))
 def test_twin_of_the_table_has_the_same_bytes(keys: list[bytes], start: int) -> None:
     """Interpreted and compiled, where the tests are run with it: one may go on where the other has stopped."""
     tables = []
