@@ -24,6 +24,8 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker cluster describe|id   [...]                brokers of a cluster, its id
        pybroker acls list|add|remove [...]                 who may do what
        pybroker users list|create|delete [...]             users with passwords (SCRAM)
+       pybroker quotas list|set|delete [...]               how much users, clients and addresses may take
+       pybroker transactions list|describe|find-hanging|abort [...]
        pybroker dump-log --files FILE,... [...]            print what is in files of a log directory
        pybroker format -c CONFIG [-t CLUSTER_ID] [...]     make log directories ready (else done at the first start)
        pybroker verify DIR... [--deep] [--repair] [...]    check (and repair) the log directories of a stopped broker
@@ -53,7 +55,9 @@ CLIENTS = {
     "consume": "pybroker.cli.consume",
     "groups": "pybroker.cli.groups",
     "produce": "pybroker.cli.produce",
+    "quotas": "pybroker.cli.quotas",
     "topics": "pybroker.cli.topics",
+    "transactions": "pybroker.cli.transactions",
     "users": "pybroker.cli.users",
 }
 

@@ -61,7 +61,7 @@ def _names(options: argparse.Namespace) -> list[str]:
 
 
 def _list(session: Session, options: argparse.Namespace) -> None:
-    found = _all(session)
+    found = describe_all(session)
     rows = [
         {"topic": each.name, "partitions": len(each.partitions), "internal": each.is_internal}
         for each in sorted(found, key=lambda each: each.name)
@@ -75,7 +75,7 @@ def _list(session: Session, options: argparse.Namespace) -> None:
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
     chosen = [*options.names, *options.topic]
-    found = describe(session, _names(options)) if chosen else _all(session)
+    found = describe(session, _names(options)) if chosen else describe_all(session)
     partitions = [(topic.name, each.id) for topic in found for each in topic.partitions]
     starts = session.starts(partitions)
     ends = session.ends(partitions)
@@ -167,7 +167,7 @@ def describe(session: Session, names: Sequence[str]) -> list[TopicDescription]:
     return list(session.wait_for_all(futures).values())
 
 
-def _all(session: Session) -> list[TopicDescription]:
+def describe_all(session: Session) -> list[TopicDescription]:
     names = list(session.admin.list_topics(timeout=session.timeout_s).topics)
     return describe(session, names) if names else []
 

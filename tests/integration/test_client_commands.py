@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Producer
 
-from pybroker.cli.main import CLIENTS
 from pybroker.testing import Broker
+from tests.support.shell import Done, Shell
 
 SECURED = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
@@ -28,19 +25,6 @@ SECURED = {
 }
 
 
-class Done(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def rows(self) -> list[dict[str, object]]:
-        """Objects of --json."""
-        return [json.loads(line) for line in self.out.splitlines()]
-
-
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """With a listener for anybody, who may do everything, and one for users."""
@@ -48,32 +32,9 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-class Shell:
-    """Runs commands in this process: most of their time would be the interpreter's start."""
-
-    def __init__(self, broker: Broker, capture: pytest.CaptureFixture[str]) -> None:
-        self._broker = broker
-        self._capture = capture
-
-    def __call__(self, command: str, *arguments: str, server: str | None = None) -> Done:
-        words = [*arguments, "--bootstrap-server", server or self._broker.bootstrap_servers]
-        self._capture.readouterr()
-        try:
-            code = import_module(CLIENTS[command]).main(words)
-        except SystemExit as ended:
-            code = ended.code
-        return Done(code, *self._capture.readouterr())
-
-    def good(self, command: str, *arguments: str) -> Done:
-        """Run a command that succeeds."""
-        done = self(command, *arguments)
-        assert (done.code, done.err) == (0, "")
-        return done
-
-
 @pytest.fixture
 def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
-    return Shell(broker, capsys)
+    return Shell(broker.bootstrap_servers, capsys)
 
 
 def write(broker: Broker, topic: str, *records: tuple[int, str, int], headers: dict[str, str] | None = None) -> None:

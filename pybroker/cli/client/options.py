@@ -115,3 +115,10 @@ def positive(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) < 1 << 31:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return int(text)
+
+
+def natural(text: str) -> int:
+    """A whole number that is not negative."""
+    if not (text.isascii() and text.isdecimal()) or int(text) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)

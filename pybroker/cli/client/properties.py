@@ -1,10 +1,13 @@
-"""Properties of the client, `-X KEY=VALUE` and files: in librdkafka's names, or the usual ones of Java clients."""
+"""Properties of the client, `-X KEY=VALUE` and files, in librdkafka's names or the usual ones of Java clients; and what
+kafka-python calls them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pybroker.cli.client.errors import UsageError
 
@@ -19,6 +22,20 @@ _OTHER_NAMES = {
 }
 #: Keys of Java clients that say of a store what librdkafka finds out by itself, or what commands have options for.
 _PASSED_OVER = {"ssl.truststore.type", "ssl.keystore.type", "ssl.truststore.password", "default.api.timeout.ms"}
+#: librdkafka's names, and kafka-python's.
+_IN_KAFKA_PYTHON = {
+    "bootstrap.servers": "bootstrap_servers",
+    "client.id": "client_id",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.password": "sasl_plain_password",
+    "sasl.username": "sasl_plain_username",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.crl.location": "ssl_crlfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+}
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -51,6 +68,24 @@ def for_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
             found[key] = value or "none"
         elif key not in _PASSED_OVER:
             found[_OTHER_NAMES.get(key, key)] = value
+    return found
+
+
+def for_kafka_python(properties: Mapping[str, Any]) -> dict[str, object]:
+    """librdkafka's properties as kafka-python has them; what only tunes a client is left out.
+
+    Raises UsageError for one of TLS or SASL that it has no name for.
+    """
+    found: dict[str, object] = {}
+    for key, value in properties.items():
+        if key == "security.protocol":
+            found["security_protocol"] = value.upper()
+        elif key == "ssl.endpoint.identification.algorithm":
+            found["ssl_check_hostname"] = value != "none"
+        elif key in _IN_KAFKA_PYTHON:
+            found[_IN_KAFKA_PYTHON[key]] = value
+        elif key.startswith(("sasl.", "ssl.")):
+            raise UsageError(f"{key}: this command's client, kafka-python, has no such property")
     return found
 
 

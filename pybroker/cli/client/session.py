@@ -7,13 +7,18 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, DescribeClusterResult, OffsetSpec
 
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.properties import for_librdkafka, read_properties
+
+if TYPE_CHECKING:
+    from pybroker.cli.client.administration import Administration
 
 T = TypeVar("T")
 Place = tuple[str, int]
@@ -41,18 +46,18 @@ class Session:
         self._trouble = ""
         self._is_hopeless = False
         given = read_properties(options.command_config) if options.command_config is not None else {}
-        self._properties: dict[str, Any] = {
+        self.properties: dict[str, Any] = {
             "bootstrap.servers": options.bootstrap_server,
             "client.id": "pybroker",
             **for_librdkafka({**given, **dict(options.property)}),
             "log_level": 0,
             "error_cb": self._on_error,
         }
-        self._bootstrap: str = self._properties["bootstrap.servers"]
+        self._bootstrap: str = self.properties["bootstrap.servers"]
         if not self._bootstrap:
             raise UsageError("which broker? --bootstrap-server is empty")
         try:
-            self.admin = AdminClient(self._properties)
+            self.admin = AdminClient(self.properties)
         except KafkaException as error:
             raise UsageError(error.args[0].str()) from None
         self.cluster: DescribeClusterResult = self._connect()
@@ -97,9 +102,17 @@ class Session:
     def consumer(self, properties: Mapping[str, object]) -> Consumer:
         """A consumer of the same cluster. Raises UsageError."""
         try:
-            return Consumer({**self._properties, **properties})
+            return Consumer({**self.properties, **properties})
         except KafkaException as error:
             raise UsageError(error.args[0].str()) from None
+
+    def administration(self) -> AbstractContextManager[Administration]:
+        """A client for what librdkafka has no functions for. Raises CommandError without kafka-python."""
+        if find_spec("kafka") is None:
+            raise CommandError("it needs kafka-python: pip install '.[client]' in the folder of pybroker's sources")
+        from pybroker.cli.client.administration import administration
+
+        return administration(self)
 
     def check(self) -> None:
         """Raise CommandError when there is no way to the broker any more."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.cli.client.errors import UsageError
-from pybroker.cli.client.properties import for_librdkafka, read_properties
+from pybroker.cli.client.properties import for_kafka_python, for_librdkafka, read_properties
 
 
 def test_file_of_properties(tmp_path: Path) -> None:
@@ -50,3 +50,34 @@ def test_what_only_a_jvm_has(key: str, value: str) -> None:
     """Told, and not passed over."""
     with pytest.raises(UsageError, match=key):
         for_librdkafka({key: value})
+
+
+def test_properties_of_kafka_python() -> None:
+    """Who one is and whom one trusts; what tunes librdkafka is nothing to it."""
+    given = {
+        "bootstrap.servers": "a:1,b:2",
+        "security.protocol": "sasl_ssl",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "ann",
+        "sasl.password": "letmein",
+        "ssl.ca.location": "ca.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+        "log_level": 0,
+        "socket.timeout.ms": "9",
+    }
+    assert for_kafka_python(given) == {
+        "bootstrap_servers": "a:1,b:2",
+        "security_protocol": "SASL_SSL",
+        "sasl_mechanism": "SCRAM-SHA-512",
+        "sasl_plain_username": "ann",
+        "sasl_plain_password": "letmein",
+        "ssl_cafile": "ca.pem",
+        "ssl_check_hostname": False,
+    }
+
+
+@pytest.mark.parametrize("key", ["ssl.ca.pem", "sasl.oauthbearer.config"])
+def test_what_kafka_python_does_not_have(key: str) -> None:
+    """Of what keeps strangers out nothing is passed over."""
+    with pytest.raises(UsageError, match=key):
+        for_kafka_python({key: "x"})
