@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as PythonPartition
@@ -25,6 +25,7 @@ from protocol.messages.incremental_alter_configs import (
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.java import JavaRunner, java_command
+from tests.support.moved_records import move_in_transactions
 from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
 from tests.support.tools import MAIN_CLASSES
@@ -104,50 +105,18 @@ def test_confluent_kafka_moves_records_and_their_offsets_as_one(
 ):
     """S20.13: consume, transform, produce: each record is there once, and what was aborted is read again."""
     output = f"{topic}-output"
-    client.create_topic(output)
-    wait_for_topic(reference, output, 1)
+    client.create_topic(output, 2)
+    wait_for_topic(reference, output, 2)
     count = scaled(60)
     source = Producer({"bootstrap.servers": reference.bootstrap})
     for number in range(count):
         source.produce(topic, b"%d" % number, partition=number % 2)
     source.flush()
-    producer = Producer({"bootstrap.servers": reference.bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": reference.bootstrap,
-            "group.id": topic,
-            "group.protocol": protocol,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.subscribe([topic])
-    moved = turns = 0
-    deadline = time.monotonic() + 60
-    while moved < count:
-        assert time.monotonic() < deadline
-        records = consumer.consume(10, timeout=1)
-        if not records:
-            continue
-        turns += 1
-        producer.begin_transaction()
-        for record in records:
-            producer.produce(output, record.value())
-        producer.flush()
-        places = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata())
-        if turns % 3 == 1:
-            producer.abort_transaction()
-            for record in reversed(records):
-                consumer.seek(TopicPartition(topic, record.partition(), record.offset()))
-        else:
-            producer.commit_transaction()
-            moved += len(records)
-    consumer.close()
+    move_in_transactions(reference.bootstrap, topic, output, count, protocol)
     client.settled(topic)
-    assert Counter(client.committed_values(output)) == Counter(b"%d" % number for number in range(count))
+    for partition in (0, 1):
+        found = Counter(client.committed_values(output, partition))
+        assert found == Counter(b"%d" % number for number in range(partition, count, 2))
     assert sum(client.committed(topic, topic, (0, 1))) == count
 
 

@@ -9,28 +9,22 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import pytest
-
 from tests.support.brokers import HOST, OurBroker, free_port
-from tests.support.checker import check
 from tests.support.data_client import DataClient
 from tests.support.fault_proxy import FaultProxy
-from tests.support.history import History, Partition, read_history
+from tests.support.history import History, Partition
 from tests.support.history_clients import (
     REQUEST_TIMEOUT_MS,
-    HistoryClient,
-    HistoryProducer,
     PythonProducer,
     PythonReader,
     RdkafkaProducer,
     RdkafkaReader,
 )
+from tests.support.history_load import HistoryLoad
 from tests.support.jumping_clock import JumpingBroker
 from tests.support.scale import scaled
-from tests.support.txn_client import TxnClient
 
 PLACES: list[Partition] = [("plain", 0), ("plain", 1), ("moved", 0), ("moved", 1)]
 PLAIN, MOVED = PLACES[:2], PLACES[2:]
@@ -41,58 +35,22 @@ PATIENCE_S = 120
 SLEEP_S = REQUEST_TIMEOUT_MS / 1000 + 1
 
 
-class Clients:
+def clients(bootstrap: str, port: int, history: History) -> HistoryLoad:
     """Two idempotent and two transactional producers, and two readers of all that they write."""
-
-    def __init__(self, bootstrap: str, port: int, history: History) -> None:
-        self.port = port
-        self.history = history
-        with DataClient(HOST, port) as client:
-            for topic in ("plain", "moved"):
-                client.create_topic(topic, 2)
-        self.producers: list[HistoryProducer] = [
-            RdkafkaProducer("rd", bootstrap, PLAIN, history),
-            PythonProducer("py", bootstrap, PLAIN, history),
-            RdkafkaProducer("rd-tx", bootstrap, MOVED, history, transactional=True),
-            PythonProducer("py-tx", bootstrap, MOVED, history, transactional=True),
-        ]
-        self.readers: list[HistoryClient] = [
-            RdkafkaReader("rd-reader", bootstrap, PLACES, history),
-            PythonReader("py-reader", bootstrap, PLACES, history),
-        ]
-        for client_ in (*self.producers, *self.readers):
-            client_.start()
-
-    def get_on(self, count: int) -> None:
-        """Wait until each producer has had so many more values acknowledged, and each reader has seen as many."""
-        clients: Sequence[HistoryClient] = (*self.producers, *self.readers)
-        wanted = [each.done + count for each in clients]
-        deadline = time.monotonic() + PATIENCE_S
-        while behind := [each for each, least in zip(clients, wanted, strict=True) if each.done < least]:
-            for each in clients:
-                each.check()
-            assert time.monotonic() < deadline, f"{[(each.name, each.done) for each in behind]} do not get on"
-            time.sleep(0.05)
-
-    def end(self) -> None:
-        """Let all come to their ends; there has to be no anomaly in what they saw."""
-        for producer in self.producers:
-            producer.finish()
-        with TxnClient(HOST, self.port) as client:
-            for producer in self.producers:
-                if producer.transactional:  # whatever it has left open ends now
-                    client.init_patiently(producer.name)
-        for reader in self.readers:
-            reader.finish()
-        self.history.close()
-        assert [str(anomaly) for anomaly in check(read_history(self.history.path))] == []
-
-
-@pytest.fixture
-def history(tmp_path: Path) -> Iterator[History]:
-    written = History(tmp_path / "history.jsonl")
-    yield written
-    written.close()
+    with DataClient(HOST, port) as client:
+        for topic in ("plain", "moved"):
+            client.create_topic(topic, 2)
+    producers = [
+        RdkafkaProducer("rd", bootstrap, PLAIN, history),
+        PythonProducer("py", bootstrap, PLAIN, history),
+        RdkafkaProducer("rd-tx", bootstrap, MOVED, history, transactional=True),
+        PythonProducer("py-tx", bootstrap, MOVED, history, transactional=True),
+    ]
+    readers = [
+        RdkafkaReader("rd-reader", bootstrap, PLACES, history),
+        PythonReader("py-reader", bootstrap, PLACES, history),
+    ]
+    return HistoryLoad(history, producers, readers)
 
 
 def test_nothing_is_lost_on_a_bad_network(tmp_path: Path, history: History) -> None:
@@ -102,19 +60,19 @@ def test_nothing_is_lost_on_a_bad_network(tmp_path: Path, history: History) -> N
         advertised = {"advertised.listeners": f"PLAINTEXT://{HOST}:{proxy.port}"}
         broker = OurBroker(tmp_path / "broker", {**PROPERTIES, **advertised}, port=port)
         try:
-            clients = Clients(f"{HOST}:{proxy.port}", port, history)
+            load = clients(f"{HOST}:{proxy.port}", port, history)
             for _ in range(min(100, scaled(2))):
-                clients.get_on(50)
+                load.get_on(50)
                 proxy.cut_all()
             kinds = {"cut", "half closed", "held back", "single bytes"}
             deadline = time.monotonic() + PATIENCE_S
             while not kinds <= set(proxy.done):
                 assert time.monotonic() < deadline, proxy.done
-                clients.get_on(10)
+                load.get_on(10)
                 proxy.cut_all()
             proxy.faulty = False
             proxy.cut_all()
-            clients.end()
+            load.end(broker.port)
             assert broker.stop() == 0
             assert "Traceback" not in broker.output
         finally:
@@ -127,12 +85,12 @@ def test_a_clock_that_jumps_ends_nothing_but_transactions(tmp_path: Path, histor
     early = {"log.message.timestamp.after.max.ms": str(2 * HOUR_MS)}
     broker = JumpingBroker(tmp_path / "broker", {**PROPERTIES, **early})
     try:
-        clients = Clients(broker.bootstrap, broker.port, history)
+        load = clients(broker.bootstrap, broker.port, history)
         for hours in [1, 0, -1, 0] * min(10, scaled(1)):
             broker.jump(hours * HOUR_MS)
-            clients.get_on(20)
-        clients.end()
-        assert {producer.lives for producer in clients.producers if not producer.transactional} == {1}
+            load.get_on(20)
+        load.end(broker.port)
+        assert {producer.lives for producer in load.producers if not producer.transactional} == {1}
         assert broker.stop() == 0
         assert "Traceback" not in broker.output
     finally:
@@ -143,14 +101,14 @@ def test_a_broker_that_sleeps_goes_on_where_it_was(tmp_path: Path, history: Hist
     """SIGSTOP for longer than sessions, requests and transactions last, then SIGCONT."""
     broker = OurBroker(tmp_path / "broker", {**PROPERTIES, "group.min.session.timeout.ms": "1000"})
     try:
-        clients = Clients(broker.bootstrap, broker.port, history)
+        load = clients(broker.bootstrap, broker.port, history)
         for _ in range(min(5, scaled(1))):
-            clients.get_on(20)
+            load.get_on(20)
             os.kill(broker.pid, signal.SIGSTOP)
             time.sleep(SLEEP_S)
             os.kill(broker.pid, signal.SIGCONT)
-            clients.get_on(20)
-        clients.end()
+            load.get_on(20)
+        load.end(broker.port)
         assert broker.stop() == 0
         assert "Traceback" not in broker.output
     finally:

@@ -113,7 +113,7 @@ def test_moves_go_on_after_kills(broker: OurBroker, tmp_path: Path) -> None:
         while any(moving for _, moving in places(client).values()) or len(names(tmp_path)) > PARTITIONS:
             assert time.monotonic() < deadline, "a move does not come to its end"
             time.sleep(0.05)
-    producer.end()
+    producer.finish()
     assert broker.stop() == 0
     assert names(tmp_path) == [f"{TOPIC}-{index}" for index in range(PARTITIONS)]
     broker.start()

@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Message, Producer
 
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
+from tests.support.history import History
+from tests.support.history_clients import RdkafkaProducer, RdkafkaReader
+from tests.support.history_load import HistoryLoad
 from tests.support.scale import scaled
 from tests.support.wire import Closed
 
@@ -60,7 +62,7 @@ class Load(threading.Thread):
         """Work as long as the connection lasts."""
         raise NotImplementedError
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Let it finish; raises what it failed with."""
         self.stopping.set()
         self.join(120)
@@ -191,51 +193,6 @@ def accepting(code: ErrorCode) -> Iterator[None]:
             raise
 
 
-class Librdkafka:
-    """An idempotent confluent-kafka producer, which does its own sending again; a value is partition and number."""
-
-    def __init__(self, bootstrap: str, topic: str) -> None:
-        self.topic = topic
-        self.sent = [0] * PARTITIONS
-        self.delivered: list[dict[int, bytes]] = [{} for _ in range(PARTITIONS)]  # offset -> value
-        self.failures: list[KafkaError] = []
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "linger.ms": 1,
-                "batch.num.messages": 500,  # smaller than a segment
-                "reconnect.backoff.ms": 10,
-                "reconnect.backoff.max.ms": 50,
-                "retry.backoff.ms": 20,
-                "delivery.timeout.ms": 120_000,
-                "log_level": 0,
-            }
-        )
-
-    def produce_some(self) -> None:
-        """A few records to each partition."""
-        for partition in range(PARTITIONS):
-            for _ in range(20):
-                value = b"%d:%d" % (partition, self.sent[partition])
-                try:
-                    self._producer.produce(self.topic, value, partition=partition, on_delivery=self._delivered)
-                except BufferError:
-                    break
-                self.sent[partition] += 1
-        self._producer.poll(0)
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self.failures.append(error)
-        else:
-            self.delivered[message.partition()][message.offset()] = message.value()
-
-    def end(self) -> None:
-        assert self._producer.flush(60) == 0
-        assert not self.failures
-
-
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OurBroker]:
     running = OurBroker(tmp_path)
@@ -243,7 +200,7 @@ def broker(tmp_path: Path) -> Iterator[OurBroker]:
     running.kill()
 
 
-def test_everything_acknowledged_survives_kills(broker: OurBroker) -> None:
+def test_everything_acknowledged_survives_kills(broker: OurBroker, history: History) -> None:
     """S16.6, S16.9: records once and in order, offsets of groups, topics and their configurations.
 
     Starts and stops are killed in the middle, too. The full size is ten kills.
@@ -252,17 +209,20 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker) -> None:
     with DataClient(HOST, broker.port) as client:
         for topic in ("raw", "rd"):
             client.create_topic(topic, PARTITIONS, TOPIC_CONFIGS)
-    raw, librdkafka = IdempotentProducer(broker.port, "raw"), Librdkafka(broker.bootstrap, "rd")
-    loads = [raw, Committer(broker.port, "raw"), Administrator(broker.port, "raw")]
-    for load in loads:
+    raw = IdempotentProducer(broker.port, "raw")
+    own = [raw, Committer(broker.port, "raw"), Administrator(broker.port, "raw")]
+    for load in own:
         load.start()
+    places = [("rd", partition) for partition in range(PARTITIONS)]
+    librdkafka = RdkafkaProducer("rd", broker.bootstrap, places, history, least_s=0.001)
+    stock = HistoryLoad(history, [librdkafka], [RdkafkaReader("reader", broker.bootstrap, places, history)])
+    loads = [*own, *stock.clients]
 
     def run(seconds: float) -> None:
         """Until every load has got on, and then for some time."""
         before = [load.done for load in loads]
         deadline, until = time.monotonic() + 120, None
         while until is None or time.monotonic() < until:
-            librdkafka.produce_some()
             for load in loads:
                 load.check()
             if until is None and all(load.done > count for load, count in zip(loads, before, strict=True)):
@@ -282,17 +242,16 @@ def test_everything_acknowledged_survives_kills(broker: OurBroker) -> None:
             broker.kill()
         broker.start()
     run(0.3)
-    for each in (*loads, librdkafka):
-        each.end()
+    for load in own:
+        load.finish()
+    stock.end(broker.port)
+    assert librdkafka.lives == 1
 
     with DataClient(HOST, broker.port) as client:
         for partition in range(PARTITIONS):
             found = client.values("raw", partition)
             assert [int(value.partition(b":")[0]) for value in found] == list(range(raw.sequences[partition]))
             assert all(first == offset for first, offset in raw.acknowledged[partition].items())
-            sent = [b"%d:%d" % (partition, number) for number in range(librdkafka.sent[partition])]
-            assert client.values("rd", partition) == sent
-            assert [value for _, value in sorted(librdkafka.delivered[partition].items())] == sent
     assert broker.stop() == 0
     assert "Traceback" not in broker.output
     assert not list(broker.log_dir.glob("*-stray"))

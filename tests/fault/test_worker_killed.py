@@ -15,12 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException, Producer
 
 from tests.support.data_client import batch
+from tests.support.history import History, Partition
+from tests.support.history_clients import RdkafkaProducer, RdkafkaReader
+from tests.support.history_load import HistoryLoad
 from tests.support.several_workers import WorkersBroker, until
 
 PARTITIONS = 4
+PLACES: list[Partition] = [("t", index) for index in range(PARTITIONS)]
 KILLS = 3
 TRANSACTION = 8
 # Segments roll every few dozen batches: kills fall into rolls, too.
@@ -36,53 +40,6 @@ def broker(tmp_path: Path) -> Iterator[WorkersBroker]:
     running.kill()
 
 
-class Numbers:
-    """An idempotent producer of numbers to each partition, and what of them was acknowledged."""
-
-    def __init__(self, broker: WorkersBroker, topic: str) -> None:
-        self.topic = topic
-        self.sent = [0] * PARTITIONS
-        self.delivered: list[dict[int, bytes]] = [{} for _ in range(PARTITIONS)]  # offset -> value
-        self.failures: list[KafkaError] = []
-        self._producer = Producer(
-            {
-                "bootstrap.servers": broker.bootstrap,
-                "enable.idempotence": True,
-                "linger.ms": 1,
-                "delivery.timeout.ms": PATIENCE_S * 1000,
-                **_IMPATIENT,
-            }
-        )
-
-    def produce_some(self) -> None:
-        """To each partition one, as long as not too many are on their way."""
-        for partition in range(PARTITIONS):
-            if self.sent[partition] - len(self.delivered[partition]) < 5_000:
-                value = b"%d" % self.sent[partition]
-                self._producer.produce(self.topic, value, partition=partition, on_delivery=self._delivered)
-                self.sent[partition] += 1
-        self._producer.poll(0)
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self.failures.append(error)
-        else:
-            self.delivered[message.partition()][message.offset()] = message.value()
-
-    def run_until_each_has_more(self, partitions: list[int], count: int) -> None:
-        """Produce until so many more are acknowledged in each of these partitions."""
-        wanted = {each: len(self.delivered[each]) + count for each in partitions}
-        deadline = time.monotonic() + PATIENCE_S
-        while any(len(self.delivered[each]) < goal for each, goal in wanted.items()):
-            assert time.monotonic() < deadline, "the load does not get on"
-            self.produce_some()
-            time.sleep(0.001)
-
-    def end(self) -> None:
-        assert self._producer.flush(PATIENCE_S) == 0
-        assert not self.failures
-
-
 def wait_for_another(broker: WorkersBroker, killed: int) -> None:
     """Wait until the worker has another process."""
     deadline = time.monotonic() + PATIENCE_S
@@ -91,67 +48,41 @@ def wait_for_another(broker: WorkersBroker, killed: int) -> None:
         time.sleep(0.01)
 
 
-def check_all_is_there(broker: WorkersBroker, numbers: Numbers) -> list[list[bytes]]:
-    """End the load; what was sent is there once and in order, as it was acknowledged. What was sent, by partition."""
-    numbers.end()
-    sent = [[b"%d" % number for number in range(count)] for count in numbers.sent]
-    for partition in range(PARTITIONS):
-        assert [value for _, value in sorted(numbers.delivered[partition].items())] == sent[partition]
-        assert broker.at("t", partition).values("t", partition) == sent[partition]
-    return sent
+def load_of(broker: WorkersBroker, history: History) -> HistoryLoad:
+    """A producer for the partitions of the owner, one for those of the other worker, and a reader of all."""
+    broker.client().create_topic("t", PARTITIONS, TOPIC_CONFIGS)
+    leaders = broker.leaders("t")
+    producers = [
+        RdkafkaProducer(name, broker.bootstrap, [place for place in PLACES if leaders[place[1]] == leader], history)
+        for leader, name in ((1, "to the owner"), (2, "to the other"))
+    ]
+    return HistoryLoad(history, producers, [RdkafkaReader("reader", broker.bootstrap, PLACES, history)])
 
 
-def test_what_was_acknowledged_survives_a_workers_death(broker: WorkersBroker) -> None:
+def test_what_was_acknowledged_survives_a_workers_death(broker: WorkersBroker, history: History) -> None:
     """Once and in order; readers see all of it. Partitions of the owner are written to while the worker is away."""
     dice = random.Random(7)
-    broker.client().create_topic("t", PARTITIONS, TOPIC_CONFIGS)
-    owned = [index for index, leader in enumerate(broker.leaders("t")) if leader == 1]
-    assert 0 < len(owned) < PARTITIONS
-    numbers = Numbers(broker, "t")
-    reader = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": "g",
-            "auto.offset.reset": "earliest",
-            **_IMPATIENT,
-        }
-    )
-    reader.subscribe(["t"])
-    read: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
-
-    def read_some(timeout_s: float) -> None:
-        for record in reader.consume(1000, timeout=timeout_s):
-            if record.error() is None:
-                read[record.partition()].append(record.value())
-
+    load = load_of(broker, history)
     for _ in range(KILLS):
-        numbers.run_until_each_has_more(list(range(PARTITIONS)), dice.randint(50, 500))
-        read_some(0.1)
+        load.get_on(dice.randint(50, 500))
         [worker] = broker.worker_ids()
         os.kill(worker, signal.SIGKILL)
-        numbers.run_until_each_has_more(owned, 100)
+        load.get_on(100, load.producers[:1])
         wait_for_another(broker, worker)
-    numbers.run_until_each_has_more(list(range(PARTITIONS)), 100)
-    sent = check_all_is_there(broker, numbers)
-    deadline = time.monotonic() + PATIENCE_S
-    while sum(map(len, read)) < sum(numbers.sent):
-        assert time.monotonic() < deadline
-        read_some(1)
-    assert read == sent
-    reader.close()
+    load.get_on(100)
+    load.end(broker.port)
+    assert [producer.lives for producer in load.producers] == [1, 1]
     assert broker.stop() == 0
     assert "Traceback" not in broker.output
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
 
 
-def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker) -> None:
+def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker, history: History) -> None:
     """All ends with it, and no orphan is left; a stop in good order under the same load comes last."""
     dice = random.Random(8)
-    everywhere = list(range(PARTITIONS))
-    broker.client().create_topic("t", PARTITIONS, TOPIC_CONFIGS)
-    numbers = Numbers(broker, "t")
+    load = load_of(broker, history)
     for _ in range(KILLS):
-        numbers.run_until_each_has_more(everywhere, dice.randint(50, 500))
+        load.get_on(dice.randint(50, 500))
         [worker] = broker.worker_ids()
         broker.kill()
         deadline = time.monotonic() + PATIENCE_S
@@ -159,12 +90,13 @@ def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker) 
             assert time.monotonic() < deadline
             time.sleep(0.01)
         broker.start()
-    numbers.run_until_each_has_more(everywhere, 100)
+    load.get_on(100)
     assert broker.stop() == 0
     assert (broker.log_dir / ".kafka_cleanshutdown").exists()
     broker.start()
-    numbers.run_until_each_has_more(everywhere, 100)
-    check_all_is_there(broker, numbers)
+    load.get_on(100)
+    load.end(broker.port)
+    assert [producer.lives for producer in load.producers] == [1, 1]
     assert broker.stop() == 0
     assert "Traceback" not in broker.output
 

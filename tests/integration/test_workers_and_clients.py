@@ -17,6 +17,7 @@ from kafka.admin import NewTopic as PythonTopic
 from kafka.structs import TopicPartition as PythonPartition
 
 from tests.support.kafka_python import know_topics
+from tests.support.moved_records import move_in_transactions
 from tests.support.several_workers import WorkersBroker
 
 PARTITIONS = 4
@@ -126,39 +127,7 @@ def test_librdkafka_moves_records_and_their_offsets_as_one(broker: WorkersBroker
     written_with_librdkafka(broker, topic)
     output = f"{topic}-output"
     broker.client().create_topic(output, PARTITIONS)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
-    producer.init_transactions(_PATIENCE_S)
-    consumer = Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": topic,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.subscribe([topic])
-    moved = turns = 0
-    deadline = time.monotonic() + _PATIENCE_S
-    while moved < PARTITIONS * RECORDS:
-        assert time.monotonic() < deadline
-        records = consumer.consume(50, timeout=1)
-        if not records:
-            continue
-        turns += 1
-        producer.begin_transaction()
-        for record in records:
-            producer.produce(output, record.value(), partition=record.partition())
-        places = consumer.position(consumer.assignment())
-        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata())
-        if turns % 3 == 1:
-            producer.abort_transaction()
-            for record in reversed(records):
-                consumer.seek(TopicPartition(topic, record.partition(), record.offset()))
-        else:
-            producer.commit_transaction()
-            moved += len(records)
-    consumer.close()
+    move_in_transactions(broker.bootstrap, topic, output, PARTITIONS * RECORDS)
     broker.client().settled(topic)
     for partition in range(PARTITIONS):
         found = broker.at(output, partition).committed_values(output, partition)

@@ -1,0 +1,52 @@
+"""Consume, transform, produce with librdkafka: records and the offsets up to which they were read move as one."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+_PATIENCE_S = 60
+
+
+def move_in_transactions(bootstrap: str, topic: str, output: str, count: int, protocol: str = "classic") -> None:
+    """Move `count` records of a topic to the same partitions of another; each third transaction is aborted first.
+
+    The topic's name is the group's and the transactional id, too; `protocol` is the group's.
+    """
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer.init_transactions(_PATIENCE_S)
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": topic,
+            "group.protocol": protocol,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.subscribe([topic])
+    moved = turns = 0
+    deadline = time.monotonic() + _PATIENCE_S
+    while moved < count:
+        assert time.monotonic() < deadline
+        records = consumer.consume(max(1, count // 10), timeout=1)
+        if not records:
+            continue
+        turns += 1
+        producer.begin_transaction()
+        for record in records:
+            assert record.error() is None
+            producer.produce(output, record.value(), partition=record.partition())
+        producer.flush()
+        places = consumer.position(consumer.assignment())
+        producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata())
+        if turns % 3 == 1:
+            producer.abort_transaction()
+            for record in reversed(records):
+                consumer.seek(TopicPartition(topic, record.partition(), record.offset()))
+        else:
+            producer.commit_transaction()
+            moved += len(records)
+    consumer.close()
