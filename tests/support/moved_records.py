@@ -36,16 +36,21 @@ def move_in_transactions(bootstrap: str, topic: str, output: str, count: int, pr
             continue
         turns += 1
         producer.begin_transaction()
+        first: dict[int, int] = {}  # partition -> offset
         for record in records:
             assert record.error() is None
-            producer.produce(output, record.value(), partition=record.partition())
+            partition, offset = record.partition(), record.offset()
+            assert partition is not None
+            assert offset is not None
+            producer.produce(output, record.value(), partition=partition)
+            first.setdefault(partition, offset)
         producer.flush()
         places = consumer.position(consumer.assignment())
         producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata())
         if turns % 3 == 1:
             producer.abort_transaction()
-            for record in reversed(records):
-                consumer.seek(TopicPartition(topic, record.partition(), record.offset()))
+            for partition, offset in first.items():
+                consumer.seek(TopicPartition(topic, partition, offset))
         else:
             producer.commit_transaction()
             moved += len(records)
