@@ -1,4 +1,4 @@
-"""Delegation tokens of this cluster: their secret, whose they are, and that they go when their time is over."""
+"""Delegation tokens of this cluster: their secret, whose they are, and when their time is over."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from typing import TYPE_CHECKING
 
 from broker.config.values import Password
 from broker.ids import random_id
+from metadata.decision import Refused
 from metadata.delegation_tokens import Lifetimes, expired_tokens, is_expired
+from protocol.errors import ErrorCode
 from security.delegation_token import TokenCredential, token_credential, token_hmac
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker.clock import Clock
     from broker.config import BrokerConfig
     from broker.controller import Controller
     from broker.deferred import Deferred
-    from broker.dispatch import RequestContext
+    from broker.dispatch import Reply, RequestContext
     from broker.timers import Timers
+    from metadata.decision import Decision
     from metadata.replay import Delta
     from protocol.schema import Struct
     from security.scram_credential import ScramMechanism
 
 _USER_PREFIX = "User:"
 _FIRST_VERSION_WITH_REQUESTER = 3
+_NO_TIME = -1
 #: Tokens that are swept away in one turn of the loop.
 _MOST_SWEPT = 500
 
@@ -104,6 +110,28 @@ def may_ask(ctx: RequestContext) -> bool:
     if peer.token_authenticated or peer.security_protocol == "PLAINTEXT":
         return False
     return peer.security_protocol != "SSL" or peer.principal != "User:ANONYMOUS"
+
+
+def change_end(ctx: RequestContext, code: bytes, decide: Callable[[Struct, str, int], Decision[int]]) -> Reply:
+    """Answer a request that has the token with that HMAC end at another time.
+
+    `decide`: when that is, by the token, the principal who asks, and the time; raises Refused.
+    """
+    tokens, controller, response = ctx.broker.delegation_tokens, ctx.broker.controller, ctx.api.response
+    if not may_ask(ctx):
+        return response(error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=_NO_TIME)
+    if tokens.secret is None:
+        return response(error_code=ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    token = tokens.by_hmac(code)
+    if token is None:
+        return response(error_code=ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+    try:
+        decision = decide(token, ctx.connection.principal, ctx.broker.clock.now_ms())
+    except Refused as refused:
+        return response(error_code=refused.error_code)
+    (end_ms,) = decision.results
+    answer = response(expiry_timestamp_ms=end_ms)
+    return controller.submit(decision.records).then(lambda _: answer)
 
 
 def people_of(version: int, owner: str, requester: str) -> dict[str, str]:

@@ -50,7 +50,7 @@ class Tokens:
     def ask(self, handler: Any, api: Any, version: int, user: str, *, peer: Any = None, **fields: Any) -> Struct:
         connection = {"principal": f"User:{user}", "security_protocol": "SASL_SSL", "token_authenticated": False}
         peer = SimpleNamespace(**connection | (peer or {}))
-        ctx = SimpleNamespace(broker=self.harness.broker, connection=peer, api_version=version)
+        ctx = SimpleNamespace(broker=self.harness.broker, connection=peer, api=api, api_version=version)
         request, _ = api.request.decode(version, api.request.encode(version, api.request(**fields)))
         return answered(api, version, handler(ctx, request))
 
