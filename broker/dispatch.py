@@ -252,9 +252,9 @@ class Dispatcher:
         return self._codecs.values()
 
     def dispatch(
-        self, connection: Connection, frame: memoryview, by_shortcut: bool = True
+        self, connection: Connection, frame: memoryview, again: bool = False
     ) -> bytes | list[Chunk] | Waiting | None:
-        """Serve one request, `by_shortcut` where its API has one.
+        """Serve one request, by a shortcut where its API has one; `again` one that this has left to the handler.
 
         Returns the frame of its answer, whole or in pieces, a Waiting when it comes later, or None when none is to be
         sent. Raises ProtocolError for malformed bytes and CloseConnection for what is not served: the connection
@@ -265,7 +265,8 @@ class Dispatcher:
             codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
             if codec is None:
                 return self._refuse(frame)
-            codec.requests += 1
+            if not again:
+                codec.requests += 1
             position = body = 10 + client_id_size if client_id_size > 0 else 10
             if body > len(frame):
                 raise ProtocolError("the client id reaches beyond the frame")
@@ -279,7 +280,7 @@ class Dispatcher:
         charge = None
         if self.quotas is not None and codec.is_charged:
             charge = self.quotas.charge(connection, bytes(frame[10:position]), codec.api, len(frame))
-        if by_shortcut and codec.shortcut is not None and charge is None:
+        if not again and codec.shortcut is not None and charge is None:
             try:
                 answer = codec.shortcut(connection, frame, body, correlation_id)
             except CloseConnection:
@@ -318,8 +319,7 @@ class Dispatcher:
             answer: list[Chunk] | None = waiting.deferred.result()
             if answer:
                 return answer
-            waiting.codec.requests -= 1  # it is counted anew
-            return self.dispatch(connection, memoryview(request), by_shortcut=False)
+            return self.dispatch(connection, memoryview(request), again=True)
         charge = waiting.charge
         if charge is not None:
             charge.resume()

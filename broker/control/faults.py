@@ -61,13 +61,13 @@ class FaultyDispatcher(Dispatcher):
         self._faults.clear()
 
     def dispatch(
-        self, connection: Connection, frame: memoryview, by_shortcut: bool = True
+        self, connection: Connection, frame: memoryview, again: bool = False
     ) -> bytes | list[Chunk] | Waiting | None:
-        if by_shortcut and self._faults:  # one that comes by again has had its fault
+        if not again and self._faults:  # one that comes by again has had its fault
             key = bytes(frame[_API_KEY])
             if key in self._faults and len(frame) >= 8:
                 return self._spoil(self._next_of(key), connection, frame)
-        return super().dispatch(connection, frame, by_shortcut)
+        return super().dispatch(connection, frame, again)
 
     def _next_of(self, key: bytes) -> Fault:
         faults = self._faults[key]
@@ -97,7 +97,7 @@ class FaultyDispatcher(Dispatcher):
         """As a shortcut that leaves its request to the handler, but later."""
         over: Deferred[None] = Deferred()
         self._call_later(delay_ms, lambda: over.resolve(None))
-        codec.requests += 1  # `finish` counts it anew
+        codec.requests += 1
         return Waiting(codec, int.from_bytes(frame[4:8]), bytes(frame), over)
 
     def _refuse_with(self, error: ErrorCode, codec: Codec, frame: memoryview) -> list[Chunk]:

@@ -227,7 +227,7 @@ def answer_after(broker, version, values, event, by_shortcut):
     dispatcher = Dispatcher(broker, broker.rows)
     frame = memoryview(request_frame(FETCH, version, 77, **values))[4:]
     connection = broker.context(FETCH, version).connection
-    waiting = dispatcher.dispatch(connection, frame, by_shortcut)
+    waiting = dispatcher.dispatch(connection, frame, again=not by_shortcut)
     assert isinstance(waiting, Waiting)
     assert isinstance(waiting.request, bytes) == by_shortcut
     event(broker)

@@ -91,7 +91,7 @@ def test_coordinators_are_elsewhere(key: int) -> None:
     """In every version of the API, in its own form."""
     api = ROWS[key].api
     for version in ROWS[key].served:
-        answer = worker().dispatch(CONNECTION, frame_of(api, version), by_shortcut=True)
+        answer = worker().dispatch(CONNECTION, frame_of(api, version))
         assert isinstance(answer, list)
         ((_, decoded),) = answers_in(b"".join(answer), [(api, version)])
         if api is HEARTBEAT:
