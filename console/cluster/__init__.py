@@ -1,0 +1,1 @@
+"""What the broker tells any client: topics, settings, groups, records; asked for by librdkafka."""

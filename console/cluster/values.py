@@ -1,0 +1,128 @@
+"""What pages show of a cluster, as plain values; tests make them by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the cluster is."""
+
+    id: str
+    controller: int | None
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """`start` and `end` are offsets: of the first record, and after the last."""
+
+    number: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLine:
+    """A topic in a list."""
+
+    name: str
+    partition_count: int
+    is_internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A configuration's value; `is_own`: it is the topic's, not the broker's."""
+
+    name: str
+    value: str
+    source: str
+    is_own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic."""
+
+    name: str
+    id: str
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+    settings: tuple[Setting, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group in a list."""
+
+    name: str
+    state: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group, and what it reads."""
+
+    id: str
+    client: str
+    host: str
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a group is in a partition. `offset` is None before its first commit there, and so is `lag`."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    end: int
+    client: str | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.offset is None else self.end - self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group."""
+
+    name: str
+    state: str
+    protocol: str
+    assignor: str
+    members: tuple[Member, ...]
+    lags: tuple[Lag, ...]
+
+    @property
+    def lag(self) -> int:
+        """Of all partitions in which it has committed."""
+        return sum(each.lag or 0 for each in self.lags)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A record as a client gets it. `headers` is None where the client cannot read them: a name is no UTF-8."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] | None = ()

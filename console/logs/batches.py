@@ -1,0 +1,127 @@
+"""Batches of a segment, a page of them at a time, and one of them with all its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from console.errors import NotThere
+from console.logs.segment import Segment
+from offline.errors import DumpFailed
+from offline.log_reader import LogReader, RawEntry
+from protocol.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader, parse_header
+from protocol.records.compression import Codec, decompress
+
+#: Nothing larger is opened, packed or not: a page is for people.
+MOST_BYTES = 16 << 20
+
+
+class BatchRow(NamedTuple):
+    """A batch, or a message of a format before batches, as far as its header tells."""
+
+    position: int
+    size_bytes: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    record_count: int
+    codec: str
+    max_timestamp: int
+    leader_epoch: int
+    producer_id: int
+    is_transactional: bool
+    is_control: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """Batches that follow each other. At the segment's end `next_position` is None, and `left_over` bytes are none."""
+
+    rows: tuple[BatchRow, ...]
+    next_position: int | None
+    left_over: int
+
+
+def read_batches(segment: Segment, position: int, most: int) -> BatchPage:
+    """The batches from `position` on, which has to be where one begins. NotThere: none does."""
+    rows: list[BatchRow] = []
+    with _open(segment) as reader:
+        try:
+            for entry in reader.entries(position):
+                if len(rows) == most:
+                    return BatchPage(tuple(rows), entry.position, 0)
+                rows.append(_row(entry))
+        except DumpFailed as error:
+            if not rows:
+                raise NotThere(str(error)) from None
+        end = rows[-1].position + rows[-1].size_bytes if rows else position
+        return BatchPage(tuple(rows), None, max(0, reader.size_bytes - end))
+
+
+def _open(segment: Segment) -> LogReader:
+    try:
+        return LogReader(segment.path("log"))
+    except FileNotFoundError:
+        raise NotThere("the segment has been removed since") from None
+
+
+def _row(entry: RawEntry) -> BatchRow:
+    if entry.magic < 2 or len(entry.head) < HEADER_SIZE:
+        codec = codec_name(entry.head[17] & CODEC_MASK)
+        end = entry.offset
+        return BatchRow(entry.position, entry.size_bytes, entry.magic, end, end, 1, codec, -1, -1, -1, False, False)
+    header = parse_header(entry.head)
+    return BatchRow(
+        entry.position,
+        entry.size_bytes,
+        entry.magic,
+        header.base_offset,
+        header.last_offset,
+        header.record_count,
+        codec_name(header.codec),
+        header.max_timestamp,
+        header.leader_epoch,
+        header.producer_id,
+        header.is_transactional,
+        header.is_control,
+    )
+
+
+def codec_name(codec: int) -> str:
+    """none, gzip, snappy, lz4, zstd, or the number of one that there is not."""
+    return Codec(codec).name.lower() if codec in {*Codec} else str(codec)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeBatch:
+    """All bytes of a batch v2: `data` as it lies in the file, `records` as they are without compression."""
+
+    position: int
+    data: bytes
+    header: BatchHeader
+    crc_is_right: bool
+    records: bytes
+    #: Where byte 0 of `records` lies in the file; None where they are packed there.
+    records_position: int | None
+
+
+def read_batch(segment: Segment, position: int) -> WholeBatch:
+    """The batch at `position`. NotThere: none begins there, or none that can be shown; RecordsError: it is damaged."""
+    with _open(segment) as reader:
+        try:
+            entry = next(iter(reader.entries(position)), None)
+        except DumpFailed as error:
+            raise NotThere(str(error)) from None
+        if entry is None:
+            raise NotThere(f"no batch begins at byte {position}")
+        if entry.magic != 2 or len(entry.head) < HEADER_SIZE:
+            raise NotThere(f"what begins at byte {position} has magic {entry.magic}: it is no record batch")
+        if entry.size_bytes > MOST_BYTES:
+            raise NotThere(f"the batch has {entry.size_bytes} bytes: no more than {MOST_BYTES} are shown")
+        header = parse_header(entry.head)
+        _, is_right = reader.checksum(entry)
+        data = bytes(reader.whole(entry))
+    if header.codec == Codec.NONE:
+        return WholeBatch(position, data, header, is_right, data[HEADER_SIZE:], position + HEADER_SIZE)
+    records = decompress(header.codec, memoryview(data)[HEADER_SIZE:], MOST_BYTES)
+    return WholeBatch(position, data, header, is_right, records, None)

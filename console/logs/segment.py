@@ -1,0 +1,37 @@
+"""A segment: the files of a partition that share a base offset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from console.errors import NotThere
+
+#: A segment's files besides the log itself, in the order in which they are told.
+INDEX_SUFFIXES = ("index", "timeindex", "txnindex")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """`sizes` in bytes by suffix, "log" among them."""
+
+    folder: str
+    base_offset: int
+    sizes: Mapping[str, int]
+
+    @property
+    def stem(self) -> str:
+        """What its files are called before the dot."""
+        return f"{self.base_offset:020d}"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the records alone."""
+        return self.sizes["log"]
+
+    def path(self, suffix: str) -> str:
+        """Where a file of it lies. NotThere: it has none such."""
+        if suffix not in self.sizes:
+            raise NotThere(f"the segment has no .{suffix}")
+        return os.path.join(self.folder, f"{self.stem}.{suffix}")

@@ -1,0 +1,77 @@
+"""The console's process: `python -I -m console.main`, started by the broker (broker/console.py).
+
+Settings come in as a line on standard input, which then stays open: when it ends the broker is gone, and so is the
+console. It is nicer than the broker, and has no files of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import threading
+
+import uvicorn
+
+from console.application import Sources, make_application
+from console.cluster.client import Client
+from console.logs.log_directories import LogDirectories
+from console.rates import Scraper
+from console.settings import Settings, from_line
+
+_NICENESS = 10
+#: Requests at a time, and those that wait; a browser has six connections.
+_MOST_CONNECTIONS = 64
+
+
+def host_names(sockets: list[socket.socket]) -> frozenset[str]:
+    """What the console may be called in a browser: it listens on loopback only."""
+    return frozenset({"localhost", *(str(sock.getsockname()[0]) for sock in sockets)})
+
+
+async def serve(settings: Settings) -> None:
+    """Answer on the sockets until standard input ends."""
+    sockets = [socket.socket(fileno=number) for number in settings.sockets]
+    scraper = Scraper(settings.metrics_url) if settings.metrics_url is not None else None
+    sources = Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            make_application(sources, host_names(sockets)),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # nobody stands between
+            ws="none",
+            lifespan="off",
+            limit_concurrency=_MOST_CONNECTIONS,
+            timeout_graceful_shutdown=1,
+        )
+    )
+    loop = asyncio.get_running_loop()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        loop.call_soon_threadsafe(setattr, server, "should_exit", True)
+
+    threading.Thread(target=wait_for_the_end, name="broker-watch", daemon=True).start()
+    await server.serve(sockets)
+
+
+def main() -> int:
+    """Run the console; returns the exit code."""
+    os.nice(_NICENESS)
+    try:
+        settings = from_line(sys.stdin.readline())
+    except (ValueError, TypeError, KeyError):
+        print("pybroker: the console is started by the broker: set console.listeners", file=sys.stderr)
+        return 2
+    asyncio.run(serve(settings))
+    return 0
+
+
+if __name__ == "__main__":
+    # threads may still wait for the broker to answer; nobody waits for them any more
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,72 @@
+"""Segments and batches drawn to scale: rectangles for a template to put into an SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from console.logs.batches import BatchRow
+from console.logs.index_entries import OffsetEntry
+from console.logs.segment import Segment
+
+#: Units of the drawing from side to side; CSS makes it as wide as the page.
+WIDTH = 1000.0
+_NARROWEST = 1.5
+_MOST_BARS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentBar:
+    """`is_active`: records are appended to it."""
+
+    x: float
+    width: float
+    segment: Segment
+    is_active: bool
+
+
+def segment_bars(segments: Sequence[Segment], scale_bytes: int) -> list[SegmentBar]:
+    """Segments one after the other, `scale_bytes` from side to side; of very many the last."""
+    drawn = segments[-_MOST_BARS:]
+    scale = max(scale_bytes, sum(each.size_bytes for each in drawn), 1)
+    room = WIDTH - _NARROWEST * len(drawn)
+    bars, x = [], 0.0
+    for each in drawn:
+        width = _NARROWEST + room * each.size_bytes / scale
+        bars.append(SegmentBar(round(x, 2), round(width, 2), each, each is segments[-1]))
+        x += width
+    return bars
+
+
+@dataclass(frozen=True, slots=True)
+class BatchBar:
+    """A batch of a segment."""
+
+    x: float
+    width: float
+    batch: BatchRow
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The part of a segment's file from `start` to `end`, with the entries of the index that point into it."""
+
+    start: int
+    end: int
+    bars: tuple[BatchBar, ...]
+    ticks: tuple[tuple[float, OffsetEntry], ...]
+
+
+def stretch(batches: Sequence[BatchRow], entries: Iterable[OffsetEntry]) -> Stretch | None:
+    """Batches that follow each other, to scale; None of none."""
+    if not batches:
+        return None
+    start, end = batches[0].position, batches[-1].position + batches[-1].size_bytes
+    scale = WIDTH / (end - start)
+    bars = tuple(
+        BatchBar(round((row.position - start) * scale, 2), round(row.size_bytes * scale, 2), row) for row in batches
+    )
+    ticks = tuple(
+        (round((entry.position - start) * scale, 2), entry) for entry in entries if start <= entry.position < end
+    )
+    return Stretch(start, end, bars, ticks)

@@ -1,0 +1,53 @@
+"""The first page: what this broker is, what it holds, and how busy it is."""
+
+from __future__ import annotations
+
+import shutil
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from console.errors import NotThere
+from console.pages.page import page, sources
+from console.rates import GAUGES
+
+
+def show(request: Request) -> Response:
+    """GET /"""
+    source = sources(request)
+    topics = source.client.topics()
+    sizes = [0] * len(source.logs.paths)
+    counts = [0] * len(source.logs.paths)
+    for found in source.logs.folders():
+        sizes[found.directory] += found.folder.size_bytes
+        counts[found.directory] += 1
+    disks = [
+        {"path": path, "size_bytes": sizes[number], "folders": counts[number], "free": _free(path)}
+        for number, path in enumerate(source.logs.paths)
+    ]
+    return page(
+        request,
+        "overview.html",
+        facts=source.client.facts(),
+        topics=topics,
+        groups=source.client.groups(),
+        disks=disks,
+        gauges=GAUGES if source.scraper is not None else (),
+    )
+
+
+def _free(path: str) -> int | None:
+    """Bytes that are free on the disk; None where it has failed."""
+    try:
+        return shutil.disk_usage(path).free
+    except OSError:
+        return None
+
+
+def rates(request: Request) -> Response:
+    """GET /rates.json: {"at": seconds since the epoch, "samples": {name: value}}"""
+    scraper = sources(request).scraper
+    if scraper is None:
+        raise NotThere("there are no metrics: metrics.listeners is not set")
+    at, samples = scraper.samples()
+    return JSONResponse({"at": at, "samples": samples})

@@ -1,0 +1,73 @@
+"""The data directory from above: folders of partitions, their segments, the batches of a segment; finding an offset."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from console.anatomy.index import INDEX_KINDS
+from console.logs.batches import read_batches
+from console.logs.folder import Folder
+from console.logs.index_entries import offset_entries
+from console.logs.lookup import find
+from console.logs.segment import Segment
+from console.pages.drawing import segment_bars, stretch
+from console.pages.page import number, page, sources
+
+_BATCHES = 50
+
+
+def chosen_folder(request: Request) -> tuple[int, Folder]:
+    """The log directory's number and the folder that the address names. NotThere."""
+    directory: int = request.path_params["directory"]
+    return directory, sources(request).logs.folder(directory, request.path_params["folder"])
+
+
+def chosen_segment(request: Request) -> tuple[int, Folder, Segment]:
+    """The same, and the segment. NotThere."""
+    directory, folder = chosen_folder(request)
+    return directory, folder, folder.segment(request.path_params["base"])
+
+
+def show_all(request: Request) -> Response:
+    """GET /storage"""
+    logs = sources(request).logs
+    return page(request, "storage.html", paths=logs.paths, found=list(logs.folders()))
+
+
+def show_folder(request: Request) -> Response:
+    """GET /storage/{directory}/{folder}"""
+    directory, folder = chosen_folder(request)
+    return page(
+        request,
+        "folder.html",
+        directory=directory,
+        folder=folder,
+        bars=segment_bars(folder.segments, 0),
+    )
+
+
+def show_segment(request: Request) -> Response:
+    """GET /storage/{directory}/{folder}/{base}?position=: batches from a position on"""
+    directory, folder, segment = chosen_segment(request)
+    batches = read_batches(segment, number(request, "position", 0), _BATCHES)
+    entries = offset_entries(segment, INDEX_KINDS["index"])
+    return page(
+        request,
+        "segment.html",
+        directory=directory,
+        folder=folder,
+        segment=segment,
+        batches=batches,
+        drawing=stretch(batches.rows, entries),
+        entries={each.position: each for each in entries},
+        entry_count=len(entries),
+        kinds=INDEX_KINDS,
+    )
+
+
+def find_offset(request: Request) -> Response:
+    """GET /storage/{directory}/{folder}/find?offset="""
+    directory, folder = chosen_folder(request)
+    lookup = find(folder, number(request, "offset", 0))
+    return page(request, "find.html", directory=directory, folder=folder, lookup=lookup)

@@ -1,0 +1,77 @@
+"""Keys and values as people read them: JSON, text or hexadecimal, whichever they are."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+Form = Literal["auto", "json", "text", "hex"]
+FORMS: tuple[Form, ...] = ("auto", "json", "text", "hex")
+
+#: More of a value is not put on a page of many records.
+_MOST_BYTES = 20_000
+_HEX_ROW = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """`form` says what `text` is: json, text, hex, null or empty. `size_bytes` is that of all of it."""
+
+    form: str
+    text: str
+    size_bytes: int
+    is_cut: bool = False
+
+
+def payload(data: bytes | None, form: Form = "auto") -> Payload:
+    """A key or a value in a form; auto is JSON for what is an object or a list, text for what prints, else hex.
+
+    What is asked for as JSON, and is none, is text; what is asked for as text, and is no UTF-8, is hexadecimal.
+    """
+    if data is None:
+        return Payload("null", "", 0)
+    if not data:
+        return Payload("empty", "", 0)
+    cut = data[:_MOST_BYTES]
+    is_cut = len(cut) < len(data)
+    if form in ("auto", "json") and not is_cut and (told := _json(data, anything=form == "json")) is not None:
+        return Payload("json", told, len(data))
+    if form != "hex" and (text := _text(cut, is_cut, strict=form == "auto")) is not None:
+        return Payload("text", text, len(data), is_cut)
+    return Payload("hex", _hex(cut), len(data), is_cut)
+
+
+def _json(data: bytes, *, anything: bool) -> str | None:
+    if not anything and data[:1] not in b"{[":
+        return None
+    try:
+        # digits and repeated keys stay as they are written only in text: a page shows what it means
+        told = json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+    return told.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is JSON, and no text
+
+
+def _text(data: bytes, is_cut: bool, *, strict: bool) -> str | None:
+    for end in range(len(data), max(len(data) - 4, 0), -1):  # a cut may go through a character
+        try:
+            text = data[:end].decode("utf-8")
+        except UnicodeDecodeError:
+            if not is_cut:
+                return None
+            continue
+        if strict and not all(each.isprintable() or each in "\t\r\n" for each in text):
+            return None
+        return "".join(each if each.isprintable() or each in "\t\r\n" else "�" for each in text)
+    return None
+
+
+def _hex(data: bytes) -> str:
+    """Rows of sixteen bytes, with what prints of them beside."""
+    rows = []
+    for start in range(0, len(data), _HEX_ROW):
+        row = data[start : start + _HEX_ROW]
+        printed = "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in row)
+        rows.append(f"{start:08x}  {row.hex(' '):<{_HEX_ROW * 3 - 1}}  {printed}")
+    return "\n".join(rows)

@@ -1,0 +1,78 @@
+"""What the broker's metrics endpoint says, for the overview; only where `metrics.listeners` is set."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.request
+from dataclasses import dataclass
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from console.errors import Unanswered
+
+_TIMEOUT_S = 10.0
+#: However many windows are open, the broker is asked no more often than this.
+_SELDOMEST_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A number of the overview: samples of that name, added up over all labels.
+
+    `per`: it is what that sample has grown by, for each that the other one has; "second" for a rate, "" for the number
+    as it is. `unit` is of the result.
+    """
+
+    title: str
+    unit: str
+    sample: str
+    per: str = "second"
+
+
+GAUGES = (
+    Gauge("Bytes in", "B/s", "kafka_server_brokertopicmetrics_bytesin_total"),
+    Gauge("Bytes out", "B/s", "kafka_server_brokertopicmetrics_bytesout_total"),
+    Gauge("Records in", "1/s", "kafka_server_brokertopicmetrics_messagesin_total"),
+    Gauge("Loop lag", "s", "pybroker_loop_lag_seconds_sum", per="pybroker_loop_lag_seconds_count"),
+    Gauge("Processor", "cores", "process_cpu_seconds_total"),
+    Gauge("Memory", "B", "process_resident_memory_bytes", per=""),
+)
+_WANTED = frozenset(name for each in GAUGES for name in (each.sample, each.per))
+
+
+def read_samples(text: str) -> dict[str, float]:
+    """What the gauges are computed from, by the samples' names; what is not told is left out. ValueError."""
+    found: dict[str, float] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            if sample.name in _WANTED:
+                found[sample.name] = found.get(sample.name, 0.0) + sample.value
+    return found
+
+
+class Scraper:
+    """Asks the endpoint, and remembers what it said for a while. For all threads."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url.rstrip('/')}/metrics"
+        self._asking = threading.Lock()
+        self._told: dict[str, float] = {}
+        self._told_at = 0.0
+        # a proxy of the environment has no business between two processes of this machine
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def samples(self) -> tuple[float, dict[str, float]]:
+        """When they were taken, in seconds since the epoch, and values by the samples' names. Raises Unanswered."""
+        with self._asking:
+            if time.time() - self._told_at >= _SELDOMEST_S:
+                self._told = self._ask()
+                self._told_at = time.time()
+            return self._told_at, self._told
+
+    def _ask(self) -> dict[str, float]:
+        try:
+            with self._opener.open(self._url, timeout=_TIMEOUT_S) as answer:
+                return read_samples(answer.read().decode())
+        except (OSError, ValueError) as error:
+            raise Unanswered(f"{self._url}: {error}") from None

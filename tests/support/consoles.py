@@ -1,0 +1,70 @@
+"""A console whose broker is made up, on a log directory that Apache Kafka has left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from starlette.testclient import TestClient
+
+from console.application import Sources, make_application
+from console.cluster.client import Client
+from console.cluster.values import (
+    ClusterFacts,
+    Group,
+    GroupLine,
+    Lag,
+    Member,
+    Node,
+    Partition,
+    Setting,
+    Topic,
+    TopicLine,
+)
+from console.errors import NotThere, Unanswered
+from console.logs.log_directories import LogDirectories
+from tests.support.dump_log import LOGS
+
+DATA = LOGS / "v4.3.1-clean-shutdown"
+
+
+class MadeUpClient:
+    """What a broker might answer; `is_down` and it answers nothing."""
+
+    def __init__(self) -> None:
+        self.is_down = False
+
+    def facts(self) -> ClusterFacts:
+        self._check()
+        return ClusterFacts("made-up-cluster", 1, (Node(1, "127.0.0.1", 9092),))
+
+    def topics(self) -> list[TopicLine]:
+        self._check()
+        return [TopicLine("__consumer_offsets", 50, True), TopicLine("orders", 1, False)]
+
+    def topic(self, name: str) -> Topic:
+        self._check()
+        if name not in ("orders", "__consumer_offsets"):
+            raise NotThere(f"{name}: Unknown topic or partition")
+        settings = (Setting("retention.ms", "<b>1</b>", "dynamic topic config", True),)
+        return Topic(name, "id", name != "orders", (Partition(0, 1, (1,), (1,), 0, 0),), settings)
+
+    def groups(self) -> list[GroupLine]:
+        self._check()
+        return [GroupLine("a/b?c&<i>", "stable", "consumer")]
+
+    def group(self, name: str) -> Group:
+        self._check()
+        lags = (Lag("orders", 0, 3, 10, "shop-1"), Lag("orders", 1, None, 5, None))
+        return Group(name, "stable", "consumer", "range", (Member("m", "shop-1", "/127.0.0.1", ("orders-0",)),), lags)
+
+    def _check(self) -> None:
+        if self.is_down:
+            raise Unanswered("127.0.0.1:9092: no broker answers")
+
+
+def browse(client: Any, paths: list[Path]) -> TestClient:
+    """Somebody who looks at the console of a broker with these log directories."""
+    sources = Sources(cast(Client, client), LogDirectories([str(path) for path in paths]))
+    application = make_application(sources, frozenset({"localhost", "127.0.0.1"}))
+    return TestClient(application, base_url="http://localhost:8080", raise_server_exceptions=True)

@@ -1,0 +1,200 @@
+"""Bytes with names: every byte has one, and the values are those that the decoders read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from console.anatomy.batch import header_span
+from console.anatomy.hex_view import hex_view
+from console.anatomy.index import INDEX_KINDS, entry_span
+from console.anatomy.message import message_span
+from console.anatomy.record import record_spans
+from console.anatomy.span import Span
+from console.anatomy.stored import key_span, value_span
+from protocol.errors import ProtocolError
+from protocol.messages.cluster_metadata import METADATA_RECORDS
+from protocol.messages.coordinator import GROUP_RECORDS, SHARE_STATE_RECORDS, TRANSACTION_RECORDS
+from protocol.records.batch import HEADER_SIZE, parse_header
+from protocol.records.builder import BatchBuilder
+from protocol.records.errors import InvalidRecord
+from protocol.records.record import iter_batch_records
+from protocol.schema import Message
+from tests.support.message_values import random_value
+
+COORDINATORS = (GROUP_RECORDS, TRANSACTION_RECORDS, SHARE_STATE_RECORDS)
+MESSAGES = [
+    *METADATA_RECORDS.values(),
+    *(message for records in COORDINATORS for pair in records.values() for message in pair),
+]
+
+
+def gaps(span: Span) -> Iterator[str]:
+    """Where the parts of a span do not fill it one after the other."""
+    for _, each in span.walk():
+        at = each.start
+        for part in each.parts:
+            if part.start != at or part.end < part.start:
+                yield f"{part.name} begins at {part.start}, not {at}"
+            at = part.end
+        if each.parts and at != each.end:
+            yield f"{each.name} ends at {each.end}, its parts at {at}"
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_message_has_a_name_for_each_byte(message: Message) -> None:
+    """In each version, and ends where the decoder's does."""
+    random = Random(message.name)
+    for version in message.versions:
+        for _ in range(10):
+            data = b"before" + message.encode(version, random_value(random, message, version)) + b"behind"
+            _, end = message.decode(version, data, 6)
+
+            span = message_span(message, version, data, 6)
+
+            assert (span.start, span.end) == (6, end)
+            assert list(gaps(span)) == []
+
+
+def test_message_that_is_cut_off_is_none() -> None:
+    """At any place."""
+    message = METADATA_RECORDS[2]  # TopicRecord
+    data = message.encode(0, message(name="orders", topic_id=bytes(range(16))))
+    for size in range(len(data)):
+        with pytest.raises(ProtocolError):
+            message_span(message, 0, data[:size])
+
+
+def test_fields_are_called_and_read_as_the_schema_has_them() -> None:
+    """Of a record of the metadata log."""
+    message = METADATA_RECORDS[2]
+    data = message.encode(0, message(name="orders", topic_id=bytes(range(16))))
+
+    found = {leaf.name: leaf.value for leaf in message_span(message, 0, data).leaves()}
+
+    assert found["name"] == '"orders"'
+    assert found["topicId"] == bytes(range(16)).hex()
+
+
+def batch() -> bytes:
+    builder = BatchBuilder(100, producer_id=7, producer_epoch=1, base_sequence=5)
+    builder.append(1_700_000_000_000, b"k", b"value", [("trace", b"1"), ("empty", None)])
+    builder.append(1_700_000_000_500, None, None)
+    builder.append(1_700_000_000_900, b"", b"", offset=110)
+    return builder.build()
+
+
+def test_header_of_a_batch() -> None:
+    """Thirteen fields in 61 bytes, with what they amount to."""
+    span = header_span(batch(), crc_is_right=True)
+
+    assert (span.start, span.end, len(span.parts)) == (0, HEADER_SIZE, 13)
+    assert list(gaps(span)) == []
+    assert [int(part.value) for part in span.parts] == list(parse_header(batch()))
+    told = {part.name: part.meaning for part in span.parts}
+    assert told["baseTimestamp"].startswith("2023-11-14 22:13:20.000 UTC")
+    assert told["baseSequence"].startswith("sequences 5 to 15")
+    assert told["crc"].startswith("right")
+    assert header_span(batch(), crc_is_right=False).parts[4].meaning.startswith("WRONG")
+
+
+def test_records_of_a_batch() -> None:
+    """Each fills its bytes, and says what the reader of records reads."""
+    data, header = batch()[HEADER_SIZE:], parse_header(batch())
+
+    spans = record_spans(data, header, 0, 10)
+
+    assert [span.name for span in spans] == [f"Record {each.offset}" for each in iter_batch_records(batch())]
+    assert [each for span in spans for each in gaps(span)] == []
+    assert (spans[0].start, spans[-1].end) == (0, len(data))
+    first = {leaf.name: leaf.value for leaf in spans[0].leaves()}
+    assert (first["key"], first["value"], first["headersCount"]) == ('"k"', '"value"', "2")
+    second = {part.name: part.meaning for part in spans[1].parts}
+    assert (second["keyLength"], second["valueLength"]) == ("null", "null")
+
+
+def test_records_are_had_from_any_number_on() -> None:
+    """Those before are stepped over."""
+    data, header = batch()[HEADER_SIZE:], parse_header(batch())
+    all_of_them = record_spans(data, header, 0, 10)
+
+    assert record_spans(data, header, 1, 1) == all_of_them[1:2]
+    assert record_spans(data, header, 2, 10) == all_of_them[2:]
+    assert record_spans(data, header, 3, 10) == []
+
+
+def test_record_that_lies_about_its_length_is_refused() -> None:
+    """Rather than read beyond it."""
+    data = bytearray(batch()[HEADER_SIZE:])
+    data[0] -= 2
+    with pytest.raises((InvalidRecord, ProtocolError)):
+        record_spans(bytes(data), parse_header(batch()), 0, 1)
+
+
+def test_commit_of_a_group_is_told_by_its_fields() -> None:
+    """Key and value of a record of __consumer_offsets."""
+    key_message, value_message = GROUP_RECORDS[1]
+    key = b"\0\1" + key_message.encode(0, key_message(group="shop", topic="orders", partition=3))
+    value = b"\0\3" + value_message.encode(3, value_message(offset=42))
+
+    told = key_span("__consumer_offsets", key, is_control=False)
+    said = value_span("__consumer_offsets", key, value, is_control=False)
+
+    assert told is not None
+    assert said is not None
+    assert [*gaps(told), *gaps(said)] == []
+    named = {leaf.name: leaf.value for leaf in told.leaves()}
+    assert (named["group"], named["topic"], named["partition"]) == ('"shop"', '"orders"', "3")
+    assert {leaf.name: leaf.value for leaf in said.leaves()}["offset"] == "42"
+
+
+def test_what_is_no_message_is_shown_with_the_reason() -> None:
+    """And no byte of it is lost."""
+    told = value_span("__consumer_offsets", b"\0\1", b"\0\3\0\xff", is_control=False)
+
+    assert told is not None
+    assert list(gaps(told)) == []
+    assert told.parts[-1].name == "unread"
+    assert told.parts[-1].meaning
+
+
+def test_records_of_users_are_their_own_business() -> None:
+    """No schema says what is in them."""
+    assert key_span("orders", b"key", is_control=False) is None
+    assert value_span("orders", b"key", b"value", is_control=False) is None
+
+
+def test_entries_of_indexes() -> None:
+    """With what they point at."""
+    kind = INDEX_KINDS["index"]
+    span = entry_span(kind, b"\0\0\0\5\0\0\x10\0", 0, 0, base_offset=1000)
+
+    assert (kind.entry_bytes, span.end) == (8, 8)
+    assert span.meaning == "the batch that ends with offset 1005 begins at byte 4,096"
+    assert INDEX_KINDS["timeindex"].entry_bytes == 12
+    assert INDEX_KINDS["txnindex"].entry_bytes == 34
+
+
+def test_rows_begin_where_those_of_the_file_do() -> None:
+    """And every byte is shown once, under its name."""
+    data, header = batch()[HEADER_SIZE:], parse_header(batch())
+    spans = record_spans(data, header, 0, 10)
+
+    view = hex_view(data, spans, offset=HEADER_SIZE)
+
+    assert [row.position for row in view.rows] == list(range(48, HEADER_SIZE + len(data), 16))
+    assert view.rows[0].columns_before == HEADER_SIZE - 48
+    shown = b"".join(bytes.fromhex(run.hex) for row in view.rows for run in row.runs)
+    assert shown == data
+    assert sum(run.is_first for row in view.rows for run in row.runs) == sum(1 for span in spans for _ in span.leaves())
+    assert not view.is_cut
+
+
+def test_very_large_things_are_cut() -> None:
+    """A page is for people."""
+    view = hex_view(bytes(10_000), [Span("value", 0, 10_000, "bytes")])
+
+    assert view.is_cut
+    assert len(view.rows) == 256

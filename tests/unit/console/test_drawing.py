@@ -1,0 +1,57 @@
+"""Segments and batches to scale."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.logs.batches import BatchRow
+from console.logs.index_entries import OffsetEntry
+from console.logs.segment import Segment
+from console.pages.drawing import WIDTH, segment_bars, stretch
+
+
+def segments(*sizes: int) -> list[Segment]:
+    return [Segment("/data/orders-0", number, {"log": size}) for number, size in enumerate(sizes)]
+
+
+def batch(position: int, size_bytes: int) -> BatchRow:
+    return BatchRow(position, size_bytes, 2, 0, 0, 1, "none", -1, -1, -1, False, False)
+
+
+def test_segments_stand_side_by_side() -> None:
+    """As wide as they are large, the largest partition from side to side."""
+    bars = segment_bars(segments(1000, 3000, 0), 4000)
+    assert [bar.x for bar in bars[1:]] == pytest.approx([bar.x + bar.width for bar in bars[:-1]], abs=0.02)
+    assert bars[-1].x + bars[-1].width == pytest.approx(WIDTH, abs=0.02)
+    assert bars[1].width - bars[2].width == pytest.approx(3 * (bars[0].width - bars[2].width), abs=0.05)
+    assert [bar.is_active for bar in bars] == [False, False, True]
+    assert bars[2].width > 0  # an empty one can be seen
+
+
+def test_smaller_partitions_are_narrower() -> None:
+    """On the same scale."""
+    (bar,) = segment_bars(segments(1000), 4000)
+    assert bar.width == pytest.approx(WIDTH / 4, rel=0.01)
+
+
+def test_of_very_many_segments_the_last_are_drawn() -> None:
+    """All within the drawing."""
+    bars = segment_bars(segments(*range(1000)), 0)
+    assert len(bars) == 400
+    assert bars[-1].segment.base_offset == 999
+    assert bars[-1].x + bars[-1].width <= WIDTH + 0.02
+
+
+def test_nothing_is_drawn_of_nothing() -> None:
+    assert segment_bars([], 0) == []
+    assert stretch([], []) is None
+
+
+def test_batches_with_the_entries_that_point_at_them() -> None:
+    """Entries elsewhere are left out."""
+    entries = [OffsetEntry(0, 9, 50), OffsetEntry(1, 19, 200), OffsetEntry(2, 29, 300)]
+    drawn = stretch([batch(100, 100), batch(200, 100)], entries)
+    assert drawn is not None
+    assert (drawn.start, drawn.end) == (100, 300)
+    assert [(bar.x, bar.width) for bar in drawn.bars] == [(0.0, 500.0), (500.0, 500.0)]
+    assert drawn.ticks == ((500.0, entries[1]),)

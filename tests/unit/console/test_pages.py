@@ -1,0 +1,136 @@
+"""Pages, asked for as a browser does, without a port."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from starlette.testclient import TestClient
+
+from tests.support.consoles import DATA, MadeUpClient
+
+_LINK = re.compile(r'(?:href|src)="([^"#]+)')
+
+
+def links(text: str) -> set[str]:
+    """Addresses on this host that a page names."""
+    return {unescape(each) for each in _LINK.findall(text)}
+
+
+def test_every_link_leads_somewhere(browser: TestClient) -> None:
+    """From the first page down to the bytes of records, some of each kind; no page has a style or script of its own."""
+    seen: dict[str, int] = {}
+    wanted = ["/"]
+    visits: dict[str, int] = {}
+    while wanted:
+        path = wanted.pop()
+        kind = re.sub(r"\d+|[^/]+-\d+", "N", path.partition("?")[0])
+        if path in seen or visits.get(kind, 0) >= 12 or "/messages" in path:  # those need a broker
+            continue
+        visits[kind] = visits.get(kind, 0) + 1
+        answer = browser.get(path)
+        seen[path] = answer.status_code
+        if "html" in answer.headers["content-type"]:
+            assert not re.search(r"<style|style=|<script(?! src=)| on\w+=", answer.text), path
+            assert answer.text.count("<h1>") == 1, path
+            wanted += links(answer.text)
+
+    assert {path: status for path, status in seen.items() if status != 200} == {}
+    kinds = {"/storage/N/N", "/storage/N/N/N", "/storage/N/N/N/batch/N", "/storage/N/N/N/batch/N/record/N"}
+    assert kinds <= set(visits)
+    assert {"/static/console.css", "/static/console.js", "/static/icon.svg"} <= set(seen)
+
+
+def test_only_reading(browser: TestClient) -> None:
+    """Whatever else is asked for is refused."""
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert browser.request(method, "/topics").status_code == 405
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""])
+def test_other_names_are_refused(browser: TestClient, host: str) -> None:
+    """A site that lets its name point here learns nothing."""
+    assert browser.get("/storage", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "LOCALHOST:1"])
+def test_own_names_are_served(browser: TestClient, host: str) -> None:
+    """With any port: it may have been forwarded."""
+    assert browser.get("/storage", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/storage", "/nothing", "/static/console.css"])
+def test_headers(browser: TestClient, path: str) -> None:
+    """On each answer, whatever it is."""
+    headers = browser.get(path).headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "unsafe" not in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_what_strangers_wrote_is_text(browser: TestClient) -> None:
+    """Names and values are no markup, and names with anything in them have addresses."""
+    assert "&lt;b&gt;1&lt;/b&gt;" in browser.get("/topics/orders").text
+    groups = browser.get("/groups").text
+    assert "<i>" not in groups
+    (address,) = (each for each in links(groups) if each.startswith("/groups/"))
+    assert "a/b?c&amp;&lt;i&gt;" in browser.get(address).text
+
+
+def test_metadata_log_is_not_listed(browser: TestClient) -> None:
+    """Though it lies there as any partition does."""
+    assert (DATA / "__cluster_metadata-0").is_dir()
+    text = browser.get("/storage").text
+    assert "__consumer_offsets-0" in text
+    assert "__cluster_metadata" not in text
+
+
+def test_lag_of_a_group(browser: TestClient) -> None:
+    """By partition, and together; without a commit there is none."""
+    text = browser.get("/groups/shop").text
+    assert "<dt>Lag</dt><dd>7</dd>" in text
+    assert "none yet" in text
+
+
+def test_broker_that_is_down_leaves_the_storage(browser: TestClient, client: MadeUpClient) -> None:
+    """One line says so; files can be looked at."""
+    client.is_down = True
+    answer = browser.get("/topics")
+    assert answer.status_code == 503
+    assert "no broker answers" in answer.text
+    assert browser.get("/storage").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/topics/unknown",
+        "/storage/7/orders-0",
+        "/storage/0/nothing-0",
+        "/storage/0/a%00-0",
+        "/storage/0/__cluster_metadata-0",  # credentials of users lie in it
+        "/storage/0/orders-" + 5000 * "9",
+        "/storage/9999999999999999999/orders-0",
+        "/storage/0/orders-0/9" + 5000 * "9",
+        "/storage/0/%2e%2e%2fx-0",
+        "/storage/0/meta.properties",
+        "/rates.json",
+    ],
+)
+def test_what_is_not_there(browser: TestClient, path: str) -> None:
+    """Is said on a page."""
+    answer = browser.get(path)
+    assert answer.status_code == 404
+    assert "<h1>" in answer.text
+
+
+@pytest.mark.parametrize("query", ["first=x", "first=-1", "first=1e3", "first=99999999999999999999"])
+def test_queries_that_make_no_sense(browser: TestClient, query: str) -> None:
+    """Are told by name."""
+    answer = browser.get(f"/storage/0/__consumer_offsets-0/0/index?{query}")
+    assert answer.status_code == 400
+    assert "first is a number" in answer.text

@@ -1,0 +1,37 @@
+"""Keys and values as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from console.payload import Form, payload
+
+
+@pytest.mark.parametrize(
+    ("data", "form", "shown"),
+    [
+        (None, "auto", ("null", "")),
+        (b"", "auto", ("empty", "")),
+        (b'{"a": 1}', "auto", ("json", '{\n  "a": 1\n}')),
+        (b'{"a": 1}', "text", ("text", '{"a": 1}')),
+        (b"12", "auto", ("text", "12")),
+        (b"12", "json", ("json", "12")),
+        (b'{"a": "\\ud800"}', "auto", ("json", '{\n  "a": "\\ud800"\n}')),
+        (b"{no json", "json", ("text", "{no json")),
+        ("naïve".encode(), "auto", ("text", "naïve")),
+        (b"\xff\x00", "text", ("hex", "00000000  ff 00                                            ··")),
+        (b"a\x1b[2J", "auto", ("hex", "00000000  61 1b 5b 32 4a                                   a·[2J")),
+        (b"a\x1b[2J", "text", ("text", "a�[2J")),
+    ],
+)
+def test_forms(data: bytes | None, form: Form, shown: tuple[str, str]) -> None:
+    """What is asked for, or what it seems to be."""
+    told = payload(data, form)
+    assert (told.form, told.text) == shown
+
+
+def test_long_ones_are_cut_between_characters() -> None:
+    """And it is said."""
+    told = payload("ä".encode() * 20_000 + b"x", "text")
+    assert (told.form, told.is_cut, told.size_bytes) == ("text", True, 40_001)
+    assert told.text == "ä" * 10_000

@@ -1,0 +1,33 @@
+"""What the broker tells its console."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+import pytest
+
+from console import main
+from console.settings import Settings, from_line
+
+SETTINGS = Settings("localhost:9092", ("/data/a b", "/data/ü"), (3, 4), "http://127.0.0.1:9404")
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, Settings("[::1]:1", (), ())])
+def test_a_line_says_it_all(settings: Settings) -> None:
+    """And ends with its line."""
+    line = settings.to_line()
+    assert line.count("\n") == 1
+    assert from_line(line) == settings
+
+
+@pytest.mark.parametrize("line", ["", "no JSON\n", "[]\n", "{}\n", '{"bootstrap": "x", "log_dirs": 1}\n'])
+def test_started_by_hand_it_says_what_is_to_be_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    """And ends as after a bad command line."""
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(line))
+    assert main.main() == 2
+    assert capsys.readouterr().err == "pybroker: the console is started by the broker: set console.listeners\n"
