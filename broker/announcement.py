@@ -16,7 +16,7 @@ def announcement(broker: Broker) -> str:
     """A line such as `{"bootstrap_servers": "127.0.0.1:40123", "pid": 7, "data_directory": "/tmp/x", "listeners":
     {"PLAINTEXT": "127.0.0.1:40123"}}`: addresses that clients on this machine reach the broker at.
     """
-    listeners = {each.name: _reachable(broker, each.name, each.port) for each in broker.server.listeners}
+    listeners = {each.name: reachable(broker, each.name, each.port) for each in broker.server.listeners}
     told = {
         "bootstrap_servers": next(iter(listeners.values())),
         "pid": os.getpid(),
@@ -26,7 +26,8 @@ def announcement(broker: Broker) -> str:
     return json.dumps(told)
 
 
-def _reachable(broker: Broker, listener_name: str, port: int) -> str:
+def reachable(broker: Broker, listener_name: str, port: int) -> str:
+    """The address of a listener for programs on this machine."""
     opened = next(each for each in broker.config.listeners if each.name == listener_name)
     host = "localhost" if opened.host is None or opened.host in WILDCARDS else opened.host
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

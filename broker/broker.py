@@ -30,6 +30,7 @@ from broker.dispatch import Dispatcher, Row, discover
 from broker.fetch_session import FetchSessions
 from broker.gate import Gate
 from broker.groups import Groups
+from broker.hosted_console import bind_console
 from broker.log_opening import LogOpening
 from broker.loop_watch import LoopWatch
 from broker.metadata_log import MetadataLogDamaged
@@ -60,6 +61,7 @@ from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from broker.authorization.guard import Guard
+    from broker.console import Console
     from broker.cores.crew import Crew
     from broker.cores.remote import RemoteTransactions
     from broker.metrics.endpoint import Endpoint
@@ -147,6 +149,7 @@ class Broker:
         self.loop_watch = LoopWatch(loop)
         self.state = BrokerState.STARTING
         self.endpoint: Endpoint | None = None
+        self.console: Console | None = None
         self._on_fatal = on_fatal
         self._node: Node | None = None
         self._stopping = False
@@ -163,6 +166,7 @@ class Broker:
         """Come up; clients are let in last. Raises CannotStart."""
         try:
             self.endpoint = bind_endpoint(self)
+            self.console = bind_console(self)
             listeners = self._bind()
         except CannotBind as error:
             self._close_pools()
@@ -177,6 +181,8 @@ class Broker:
             await self._open(listeners)
             self.loop_watch.start()
             self.state = BrokerState.RUNNING
+            if self.console is not None:
+                self.console.start(self)
         except BaseException as error:
             await self._abandon(listeners)
             if isinstance(error, CannotBind | MetadataLogDamaged | StorageError):
@@ -323,6 +329,8 @@ class Broker:
     async def stop(self) -> None:
         """Go down in good order: nobody new, last answers, everything on disk and marked clean."""
         self.state = BrokerState.SHUTTING_DOWN
+        if self.console is not None:
+            self.console.end()
         self.loop_watch.stop()
         self.server.stop_accepting()
         self.server.stop_receiving()
@@ -366,6 +374,8 @@ class Broker:
         self.offload.close()
         if self.endpoint is not None:
             self.endpoint.close()
+        if self.console is not None:
+            self.console.close()
 
     # -- failures ------------------------------------------------------------------------------------------------------
 

@@ -131,6 +131,8 @@ class _Run:
         collect_garbage_seldom(broker)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
         self._service.ready(f"Listening on {', '.join(broker.addresses)}")
+        if broker.console is not None:
+            log.info("The console is at %s", broker.console.urls[0])
         if broker.endpoint is not None:
             log.info("Metrics are at %s/metrics, health at /live and /ready", broker.endpoint.urls[0])
         if self._announce:

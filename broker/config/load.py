@@ -51,7 +51,7 @@ def load(
 
     Raises ConfigError with every problem found (see errors.py), OSError when the file can not be read. Unknown keys
     become warnings of the result, or problems if `strict`. Warnings and notices are for the log, once there is one.
-    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, authorizers.
+    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, authorizers, consoles.
     """
     warnings: list[str] = []
     notices: list[str] = []
@@ -104,6 +104,10 @@ def load(
 
 def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
     yield from authorizer_problems(config)
+    if config.get_list("console.listeners"):
+        from .console import console_problems  # most have none
+
+        yield from console_problems(config)
     secured = [str(each) for each in config.listeners if each.security_protocol != "PLAINTEXT"]
     if config.num_workers > 1 and (has_authorizer(config) or secured):
         what = "authorizer.class.name" if has_authorizer(config) else " and ".join(secured)

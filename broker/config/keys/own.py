@@ -21,5 +21,8 @@ OWN_KEYS = (
     ConfigKey("metrics.listeners", LIST, (), Rule("http://host:port, with commas between", http_listeners_reason), LOW,
         READ_ONLY, internal=True,
         doc="Where /metrics is for Prometheus, /live and /ready for health checks; worker k's are on port + k."),
+    ConfigKey("console.listeners", LIST, (), Rule("http://host:port, with commas between", http_listeners_reason), LOW,
+        READ_ONLY, internal=True,
+        doc="Where the web console is, on addresses of this machine alone."),
 )
 # fmt: on

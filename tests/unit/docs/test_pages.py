@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/data/*.md") for path in ROOT.glob(pattern)
 )
-ROOMS = "protocol|storage|metadata|coordinator|broker|offline|pybroker|tests|bench|docs|config|docker|examples"
+ROOMS = "protocol|storage|metadata|coordinator|broker|offline|console|pybroker|tests|bench|docs|config|docker|examples"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

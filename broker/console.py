@@ -1,0 +1,106 @@
+"""The web console's process, where `console.listeners` asks for one.
+
+Its ports are taken here, so that one that is not to be had stops the start; the sockets go to the process, which
+listens on them. It is a client of the broker as any other, nicer than it, and ends with it: when the pipe that is its
+standard input does. A console that ends by itself is logged, and the broker goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from broker.announcement import reachable
+from broker.network.listener import CannotBind, bind
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+#: What `pybroker[console]` brings.
+_PACKAGES = ("starlette", "uvicorn", "jinja2", "confluent_kafka", "prometheus_client")
+#: For the process to end by itself.
+_PATIENCE_S = 3.0
+
+
+class Console:
+    """Its sockets, and its process once it is started. Raises CannotBind."""
+
+    def __init__(self, addresses: list[tuple[str | None, int]]) -> None:
+        missing = [name for name in _PACKAGES if find_spec(name) is None]
+        if missing:
+            told = ", ".join(missing)
+            raise CannotBind(f"console.listeners: there is no {told}; pip install 'pybroker[console]' brings it")
+        self._sockets: list[socket.socket] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_wanted = True
+        try:
+            for host, port in addresses:
+                self._sockets += bind(host, port, receive_buffer_bytes=-1)
+        except CannotBind:
+            self.close()
+            raise
+        found = [sock.getsockname()[:2] for sock in self._sockets]
+        #: Where it is.
+        self.urls = [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
+
+    def start(self, broker: Broker) -> None:
+        """Start the process; the broker has to be there for clients."""
+        listener = broker.server.listeners[0]
+        handles = [each.fileno() for each in self._sockets]
+        settings = {
+            "bootstrap": reachable(broker, listener.name, listener.port),
+            "log_dirs": [os.path.abspath(each) for each in broker.config.log_dirs],
+            "sockets": handles,
+            "metrics_url": broker.endpoint.urls[0] if broker.endpoint is not None else None,
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "console.main"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,  # the broker's own is for what its starter reads
+            pass_fds=handles,
+            start_new_session=True,  # Ctrl-C is the broker's business
+        )
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended already, and said why
+            self._process.stdin.write(json.dumps(settings).encode() + b"\n")
+            self._process.stdin.flush()
+        self._close_sockets()
+        threading.Thread(target=self._watch, args=(self._process,), name="console-watch", daemon=True).start()
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        code = process.wait()
+        if self._is_wanted:
+            log.warning("The console has ended with code %d; the broker goes on without it", code)
+
+    def end(self) -> None:
+        """Ask the process to end."""
+        self._is_wanted = False
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def close(self) -> None:
+        """Wait for its end, and make it one if that takes too long."""
+        self.end()
+        self._close_sockets()
+        if self._process is not None:
+            try:
+                self._process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _close_sockets(self) -> None:
+        for each in self._sockets:
+            each.close()
+        self._sockets = []

@@ -1,0 +1,21 @@
+"""A broker's console, where `console.listeners` asks for one; most have none, and need nothing of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker.config.http_listeners import parse_http_listener
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.console import Console
+
+
+def bind_console(broker: Broker) -> Console | None:
+    """Take the ports; the owner's among workers has it for all. Raises CannotBind."""
+    addresses = [parse_http_listener(each) for each in broker.config.get_list("console.listeners")]
+    if not addresses or broker.number:
+        return None
+    from broker.console import Console
+
+    return Console(addresses)

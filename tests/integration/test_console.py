@@ -1,0 +1,344 @@
+"""The web console of a broker that runs: every page over HTTP, of nothing, of much, and of what strangers wrote."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+from collections import deque
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from broker.console import Console as StartedConsole
+from broker.network.listener import CannotBind
+from protocol.records.builder import BatchBuilder
+from pybroker.testing import Broker
+from tests.support.data_client import DataClient
+from tests.support.producing import patched
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+ESCAPED = "&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"
+GROUP = f"group/{HOSTILE}?a=b&c#d"
+_LINK = re.compile(r'(?:href|src)="([^"#]+)')
+_OWN_CODE = re.compile(r"<style|style=|<script(?! src=)|<[^>]* on\w+=|javascript:")
+_PATIENCE_S = 60
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+class Console:
+    """The console of a broker, and the process that it is."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        told = re.findall(r"The console is at http://(.+):(\d+)", broker.log)
+        self._host, self._port = told[-1][0], int(told[-1][1])
+
+    def ask(self, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> Answer:
+        """What it answers; it may take a moment after the broker to listen."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=_PATIENCE_S)
+            try:
+                connection.request(method, path, headers=headers or {})
+                answer = connection.getresponse()
+                told = {name.lower(): value for name, value in answer.getheaders()}
+                return Answer(answer.status, told, answer.read().decode())
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline, "nobody listens"
+                time.sleep(0.05)
+            finally:
+                connection.close()
+
+    def page(self, path: str) -> str:
+        """A page that there is, which runs nothing that is not the console's own."""
+        answer = self.ask(path)
+        assert answer.status == 200, f"{path}: {answer.text}\n{self.broker.log[-4000:]}"
+        assert "default-src 'none'" in answer.headers["content-security-policy"], path
+        if "html" in answer.headers["content-type"]:
+            assert _OWN_CODE.findall(answer.text) == [], path
+            assert answer.text.count("<h1>") == 1, path
+        return answer.text
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        children = Path(f"/proc/{self.broker.pid}/task/{self.broker.pid}/children").read_text().split()
+        (found,) = (int(pid) for pid in children if b"console.main" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return found
+
+
+def links(text: str) -> set[str]:
+    """Addresses of the console that a page names."""
+    return {unescape(each) for each in _LINK.findall(text)}
+
+
+def until(condition: Callable[[], object], about: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, about
+        time.sleep(0.05)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """With a console and metrics."""
+    nowhere = "http://127.0.0.1:0"
+    with Broker({"console.listeners": nowhere, "metrics.listeners": nowhere, "num.partitions": 1}) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bare(broker: Broker) -> dict[str, str]:
+    """Pages of a broker that holds nothing yet, by their addresses."""
+    console = Console(broker)
+    return {path: console.page(path) for path in ("/", "/topics", "/groups", "/storage")}
+
+
+@pytest.fixture(scope="module")
+def console(broker: Broker, bare: dict[str, str]) -> Iterator[Console]:
+    """After somebody has written what nobody should, and while a member of a group with such a name reads it."""
+    broker.create_topic("orders", config={"cleanup.policy": "compact"})
+    broker.create_topic("wide", partitions=1000)
+    server = {"bootstrap.servers": broker.bootstrap_servers}
+    producer = Producer({**server, "client.id": HOSTILE})
+    producer.produce("orders", HOSTILE, HOSTILE, headers={HOSTILE: HOSTILE, "null": None}, timestamp=1_700_000_000_000)
+    producer.produce("orders", bytes(range(256)), "binary", timestamp=1_700_000_001_000)
+    producer.produce("orders", None, "tombstone", timestamp=1_700_000_002_000)
+    producer.produce("orders", '{"a": ["</pre>", "\\ud800"]}', "json", timestamp=1_700_000_003_000)
+    assert producer.flush(_PATIENCE_S) == 0
+    consumer = Consumer(
+        {
+            **server,
+            "group.id": GROUP,
+            "client.id": HOSTILE,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["orders"])
+    until(lambda: (record := consumer.poll(1)) is not None and record.error() is None, "no record")
+    consumer.commit(asynchronous=False)
+    yield Console(broker)
+    consumer.close()
+
+
+def test_broker_without_topics(bare: dict[str, str]) -> None:
+    """Each page says that there are none."""
+    assert "There are no topics." in bare["/topics"]
+    assert "There are no groups." in bare["/groups"]
+    assert "There are no partitions." in bare["/storage"]
+    assert "<dt>Topics</dt>" in bare["/"]
+
+
+def test_every_page(console: Console) -> None:
+    """Whatever a page leads to is there, down to the bytes of records, some pages of each kind."""
+    visits: dict[str, int] = {}
+    wanted = deque(["/storage/0/orders-0", "/"])  # of a kind, those of what was written come first
+    seen = set(wanted)
+    while wanted:
+        path = wanted.popleft()
+        kind = re.sub(r"(?<=/groups/).+", "N", re.sub(r"\d+|(?<=/)[\w.]+-\d+", "N", path.partition("?")[0]))
+        visits[kind] = visits.get(kind, 0) + 1
+        if visits[kind] <= 3 and "wide" not in path:  # a thousand partitions have a test of their own
+            found = links(console.page(path)) - seen
+            seen |= found
+            wanted += sorted(found)
+
+    assert {
+        *("/", "/topics", "/topics/orders", "/topics/orders/messages", "/groups", "/groups/N", "/storage"),
+        *("/storage/N/N", "/storage/N/N/N", "/storage/N/N/N/index", "/storage/N/N/N/timeindex"),
+        *("/storage/N/N/N/batch/N", "/storage/N/N/N/batch/N/record/N"),
+        *("/static/console.css", "/static/console.js", "/static/icon.svg"),
+    } <= set(visits)
+
+
+def test_what_strangers_wrote_is_text(console: Console) -> None:
+    """Keys, values, headers, groups, client ids: in each place where they are shown."""
+    messages = console.page("/topics/orders/messages")
+    assert messages.count(ESCAPED) == 4  # key, value, a header's name and value
+    assert console.page("/groups").count(ESCAPED) == 1
+    (address,) = (each for each in links(console.page("/groups")) if each.startswith("/groups/"))
+    group = console.page(address)
+    assert f"<h1>group/{ESCAPED}?a=b&amp;c#d</h1>" in group
+    assert f"<td>{ESCAPED}</td>" in group  # its member's client id
+    find = "/storage/0/orders-0/find?offset=0"
+    (batch,) = (each for each in links(console.page(find)) if "/batch/" in each)
+    assert ESCAPED in console.page(f"{batch}/record/0")
+
+
+def test_values_of_all_kinds(console: Console) -> None:
+    """Bytes that are no text, none at all, and JSON with half a character in it."""
+    messages = console.page("/topics/orders/messages")
+    assert "00000000  00 01 02 03" in messages
+    assert "<em>null</em>" in messages
+    assert "&lt;/pre&gt;" in messages
+    assert "\\ud800" in messages
+    for form in ("text", "hex", "json"):
+        assert console.page(f"/topics/orders/messages?form={form}")
+
+
+def test_header_whose_name_is_no_text(console: Console) -> None:
+    """Clients do not send such names; whoever speaks the protocol may, behind others, when the interpreter is warm."""
+    console.broker.create_topic("strange")
+    host, _, port = console.broker.bootstrap_servers.rpartition(":")
+    builder = BatchBuilder()
+    builder.append(int(time.time() * 1000), None, b"value", [("name", b"")])
+    with DataClient(host, int(port)) as client:
+        for _ in range(49):
+            client.produce("strange", builder.build())
+        client.produce("strange", patched(builder.build().replace(b"name", b"\xff\xfe\xfd\xfc"), 21, ">h", 0))
+    assert "<em>a name among them is no text</em>" in console.page("/topics/strange/messages")
+    (batch,) = (each for each in links(console.page("/storage/0/strange-0/find?offset=49")) if "/batch/" in each)
+    assert "0xfffefdfc" in console.page(f"{batch}/record/0")
+
+
+def test_a_page_of_records_begins_where_one_likes(console: Console) -> None:
+    """By offset, by time, by count."""
+
+    def offsets(query: str) -> list[str]:
+        return re.findall(r'<th scope="row">(\d+)</th>', console.page(f"/topics/orders/messages?{query}"))
+
+    assert offsets("") == ["0", "1", "2", "3"]
+    assert offsets("offset=2") == ["2", "3"]
+    assert offsets("offset=1&count=2") == ["1", "2"]
+    assert offsets("time=@1700000001500") == ["2", "3"]
+    assert offsets("time=@1800000000000") == []
+    for query, told in (("partition=7", 404), ("offset=x", 400), ("form=x", 400), ("time=" + 9 * "9" * 999, 400)):
+        assert console.ask(f"/topics/orders/messages?{query}").status == told
+
+
+def test_topic_of_a_thousand_partitions(console: Console) -> None:
+    """Each has a line."""
+    page = console.page("/topics/wide")
+    assert len(re.findall(r"<td>0 to 0</td>", page)) == 1000
+    assert "/topics/wide/messages?partition=999" in page
+    assert "There are no records here." in console.page("/topics/wide/messages?partition=999")
+
+
+def test_nothing_that_is_not_there(console: Console) -> None:
+    """Is said in a line; the metadata log, with users' credentials, is not there for a browser."""
+    assert (console.broker.data_directory / "__cluster_metadata-0").is_dir()
+    topics = ("/topics/nothing", "/topics/no%20name", "/topics/%00", "/topics/" + 300 * "a")
+    folders = ("/storage/0/nothing-0", "/storage/0/orders-0/7", "/storage/0/__cluster_metadata-0")
+    for path in (*topics, "/groups/nothing", "/groups/%00", *folders, "/storage/0/orders-0/0/batch/1"):
+        answer = console.ask(path)
+        assert (path, answer.status) == (path, 404)
+        assert "<h1>" in answer.text
+
+
+def test_looking_leaves_no_group(broker: Broker) -> None:
+    """Reading records commits nothing, and looking at anything else does not even make __consumer_offsets."""
+    with Broker({"console.listeners": "http://127.0.0.1:0"}) as other:
+        other.create_topic("only")
+        console = Console(other)
+        for path in ("/", "/topics", "/topics/only", "/topics/only/messages", "/groups", "/storage"):
+            console.page(path)
+        assert "__consumer_offsets" not in console.page("/topics")
+        producer = Producer({"bootstrap.servers": other.bootstrap_servers})
+        producer.produce("only", "value")
+        assert producer.flush(_PATIENCE_S) == 0
+        assert "<pre>value</pre>" in console.page("/topics/only/messages")
+        assert "There are no groups." in console.page("/groups")
+
+
+def test_rates(console: Console) -> None:
+    """What the charts are drawn from, by the names that the page has."""
+    samples = set(re.findall(r'data-(?:sample|per)="(\w{7,})"', console.page("/")))
+    told = console.ask("/rates.json")
+    assert told.headers["content-type"] == "application/json"
+    assert set(re.findall(r'"(\w+)": ?[\d.]+', told.text)) - {"at"} == samples
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", None])
+def test_nothing_is_changed_by_anybody(console: Console, origin: str | None) -> None:
+    """A page of another site can have a browser send a form: there is nothing that takes one."""
+    headers = {"content-type": "application/x-www-form-urlencoded", **({"origin": origin} if origin else {})}
+    for path in ("/", "/topics", "/topics/orders", "/topics/orders/messages", urllib.parse.quote(f"/groups/{GROUP}")):
+        for method in ("POST", "PUT", "DELETE"):
+            assert console.ask(path, method, headers).status == 405
+    assert "access-control-allow-origin" not in console.ask("/topics", headers=headers).headers
+
+
+def test_other_sites_names_lead_nowhere(console: Console) -> None:
+    """One whose name points to 127.0.0.1 by now reads nothing."""
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example"):
+        answer = console.ask("/topics/orders/messages", headers={"host": host})
+        assert (answer.status, "alert" in answer.text) == (421, False)
+    assert console.ask("/topics", headers={"host": "localhost:1"}).status == 200
+
+
+def test_console_that_dies_is_told_of(console: Console) -> None:
+    """And the broker goes on without it; killed itself, it takes its console along."""
+    with Broker({"console.listeners": "http://127.0.0.1:0"}) as other:
+        first = Console(other)
+        first.page("/")
+        os.kill(first.pid, signal.SIGKILL)
+        until(lambda: "The console has ended with code -9; the broker goes on without it" in other.log, other.log)
+        other.create_topic("afterwards")
+        other.restart()
+        second = Console(other)
+        second.page("/")
+        pid = second.pid
+        other.kill()
+        until(lambda: not is_alive(pid), "the console outlives its broker")
+
+
+def test_console_ends_with_its_broker_and_says_nothing() -> None:
+    """A stop in good order, by which nobody is surprised."""
+    broker = Broker({"console.listeners": "http://127.0.0.1:0"}).start()
+    try:
+        console = Console(broker)
+        console.page("/")
+        pid = console.pid
+        broker.pause()
+        assert not is_alive(pid)
+        assert "The console has ended" not in broker.log
+        assert "Traceback" not in broker.log
+    finally:
+        broker.stop()
+
+
+def test_ports_that_are_taken_leave_no_other_open() -> None:
+    """One that is not to be had stops the start of the broker."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(CannotBind, match="the port is in use"):
+            StartedConsole([("127.0.0.1", 0), ("127.0.0.1", port)])
+    free = StartedConsole([("127.0.0.1", port)])
+    assert free.urls == [f"http://127.0.0.1:{port}"]
+    free.close()
+
+
+def test_broker_without_a_console_knows_nothing_of_it() -> None:
+    """Neither a process nor a module, of ours or others."""
+    known = "import broker.main, broker.broker, sys; print(*sorted({each.partition('.')[0] for each in sys.modules}))"
+    names = subprocess.run([sys.executable, "-I", "-c", known], capture_output=True, text=True, check=True).stdout
+    assert {"console", "starlette", "uvicorn", "jinja2", "confluent_kafka"} & set(names.split()) == set()
+    with Broker() as broker:
+        children = Path(f"/proc/{broker.pid}/task/{broker.pid}/children").read_text()
+        assert children == ""
+        assert "console" not in broker.log
