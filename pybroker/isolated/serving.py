@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -25,19 +25,43 @@ from pybroker.source.frames import (
 from storage.errors import StorageError
 
 #: What can be asked: the module, in this package, and the function that does it.
-_DOERS = {"plan_log": ("log_requests", "plan"), "read_log": ("log_requests", "read")}
+_DOERS = {
+    "plan_log": ("log_requests", "plan"),
+    "read_log": ("log_requests", "read"),
+    "plan_topics": ("topic_requests", "plan"),
+    "topic_ends": ("topic_requests", "ends"),
+    "read_topic": ("topic_requests", "read"),
+    "write_topic": ("topic_writer", "write"),
+}
 
 
 class Exchange:
-    """One request: what is wanted, and the record batches that are its answer's."""
+    """One request: what is wanted, batches that come with it, and the batches that are its answer's."""
 
-    def __init__(self, wanted: Mapping[str, Any], answers: Writable) -> None:
+    def __init__(self, wanted: Mapping[str, Any], requests: Readable, answers: Writable) -> None:
         self.wanted = wanted
+        self._requests = requests
         self._answers = answers
+        self._is_complete = wanted["do"] != "write_topic"
 
     def emit(self, batch: pa.RecordBatch) -> None:
         """Give a record batch away."""
         write_frame(self._answers, BATCH, batch.serialize())
+
+    def received(self) -> Iterator[bytes]:
+        """The encapsulated record batches that come with the request."""
+        while not self._is_complete:
+            frame = read_frame(self._requests)
+            if frame is None or frame[0] != BATCH:
+                self._is_complete = True
+                return
+            yield frame[1]
+
+    def answer(self, kind: bytes, value: object) -> None:
+        """Tell the end, once all that comes with the request is read: whoever sends it does not listen before."""
+        for _ in self.received():
+            pass
+        write_json(self._answers, kind, value)
 
 
 def serve(requests: Readable, answers: Writable) -> None:
@@ -46,19 +70,19 @@ def serve(requests: Readable, answers: Writable) -> None:
         kind, payload = frame
         if kind != REQUEST:
             raise SystemExit(f"a frame of kind {kind!r} where a request should be")
-        exchange = Exchange(json.loads(payload), answers)
+        exchange = Exchange(json.loads(payload), requests, answers)
         try:
             answer = _doer(exchange.wanted["do"])(exchange)
         except SourceError as error:
-            write_json(answers, ERROR, to_json(error))
+            exchange.answer(ERROR, to_json(error))
         except (StorageError, RecordsError) as error:
-            write_json(answers, ERROR, to_json(DamagedLog(str(error))))
+            exchange.answer(ERROR, to_json(DamagedLog(str(error))))
         except BrokenPipeError:
             raise
         except OSError as error:
-            write_json(answers, ERROR, to_json(SourceError(str(error))))
+            exchange.answer(ERROR, to_json(SourceError(str(error))))
         else:
-            write_json(answers, ANSWER, answer)
+            exchange.answer(ANSWER, answer)
 
 
 def _doer(name: str) -> Callable[[Exchange], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import ReaderDied, from_json
-from pybroker.source.frames import ANSWER, BATCH, ERROR, REQUEST, CutOff, read_frame, write_json
+from pybroker.source.frames import ANSWER, BATCH, ERROR, REQUEST, CutOff, read_frame, write_frame, write_json
 
 _STOP_S = 10
 
@@ -67,6 +68,22 @@ class Reader:
             if not complete:
                 self.close()
 
+    def tell(self, do: str, batches: Iterator[Any], **arguments: Any) -> Any:
+        """Hand over record batches, and return the answer to all of them. Errors: as `ask`."""
+        self._send(do, arguments)
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            for batch in batches:
+                write_frame(self._process.stdin, BATCH, batch.serialize())
+            write_json(self._process.stdin, ANSWER, {})
+        except BrokenPipeError:
+            raise self._died() from None
+        kind, payload = self._receive()
+        if kind != ANSWER:
+            raise self._failed(kind, payload)
+        return json.loads(payload)
+
     def close(self) -> None:
         """End the child, whatever it is doing."""
         process, self._process = self._process, None
@@ -119,3 +136,11 @@ class Reader:
         self.close()
         code = None if process is None else process.returncode
         return ReaderDied(f"the reader's process has ended (exit code {code}) without an answer; stderr has its reason")
+
+
+_shared: dict[int, Reader] = {}
+
+
+def shared_reader() -> Reader:
+    """This process's reader, for whoever has many requests one after the other; a child of fork has one of its own."""
+    return _shared.setdefault(os.getpid(), Reader())

@@ -1,0 +1,205 @@
+"""A cluster: where its partitions are led, and requests to their leaders, tried again while that may help."""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.schema import Struct
+from pybroker.isolated.connection import Connection, ConnectionFailed
+from pybroker.source.errors import BrokerFailed, UnknownPartition, UnusableOption
+
+T = TypeVar("T")
+TopicPartition = tuple[str, int]
+
+#: Topics by name; the versions from 10 on also know them by id.
+_METADATA_VERSION = 9
+_PAUSE_S = 0.2
+
+
+class Retriable(Exception):
+    """An answer after which the same request may well succeed: another leader, a broker that has just started."""
+
+    def __init__(self, code: int, about: str) -> None:
+        super().__init__(f"{about}: {ErrorCode(code).text}")
+
+
+def check(code: int, about: str) -> None:
+    """Nothing where `code` is no error. Errors: Retriable, UnknownPartition, BrokerFailed."""
+    if not code:
+        return
+    try:
+        error = ErrorCode(code)
+    except ValueError:
+        raise BrokerFailed(f"{about}: error {code}") from None
+    if error.retriable:
+        raise Retriable(code, about)
+    raise BrokerFailed(f"{about}: {error.text}")
+
+
+class Cluster:
+    """Connections to brokers by address, opened when they are needed.
+
+    `properties` are those of Kafka's clients: bootstrap.servers, security.protocol (PLAINTEXT or SSL), ssl.ca.location,
+    request.timeout.ms.
+    """
+
+    def __init__(self, properties: Mapping[str, str], now_s: Callable[[], float] = time.monotonic) -> None:
+        """Errors: UnusableOption."""
+        servers = [each.strip() for each in properties.get("bootstrap.servers", "").split(",") if each.strip()]
+        if not servers:
+            raise UnusableOption("kafka.bootstrap.servers is not set: host:port, or several with commas between them")
+        self._bootstrap = [_address(each) for each in servers]
+        self.timeout_s = _milliseconds(properties, "request.timeout.ms", "30000") / 1000
+        self._tls = _tls(properties)
+        self.now_s = now_s
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._leaders: dict[TopicPartition, tuple[str, int]] = {}
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def partitions(self, topics: list[str] | None, pattern: str | None = None) -> list[TopicPartition]:
+        """All partitions of these topics, or of those whose whole name matches.
+
+        Errors: UnknownPartition, BrokerFailed.
+        """
+        return self.patiently(lambda: self._partitions(topics, pattern))
+
+    def at_leader(self, place: TopicPartition, call: Callable[[Connection], T]) -> T:
+        """What `call` returns, given a connection to a partition's leader. Errors: of `call`, BrokerFailed.
+
+        Where it raises Retriable, or the connection fails, the leader is looked for again, and it is called again.
+        """
+
+        def attempt() -> T:
+            if place not in self._leaders:
+                self._partitions([place[0]], None)
+            if place not in self._leaders:
+                raise UnknownPartition(f"there is no partition {place[0]}-{place[1]}")
+            try:
+                return call(self._connected(self._leaders[place]))
+            except (Retriable, ConnectionFailed):
+                del self._leaders[place]
+                raise
+
+        return self.patiently(attempt)
+
+    def anywhere(self, call: Callable[[Connection], T]) -> T:
+        """What `call` returns, given a connection to any broker. Errors: of `call`, BrokerFailed."""
+        return self.patiently(lambda: call(self._any()))
+
+    def patiently(self, attempt: Callable[[], T]) -> T:
+        """Try until it succeeds, or the time is over."""
+        deadline = self.now_s() + self.timeout_s
+        while True:
+            try:
+                return attempt()
+            except (Retriable, ConnectionFailed) as error:
+                if self.now_s() >= deadline:
+                    raise BrokerFailed(str(error)) from None
+            time.sleep(_PAUSE_S)
+
+    # ---- inside
+
+    def _partitions(self, topics: list[str] | None, pattern: str | None) -> list[TopicPartition]:
+        names = None if pattern is not None else [MetadataRequestTopic(name=name) for name in topics or ()]
+        answer, _ = self._any().call(METADATA, _METADATA_VERSION, topics=names, allow_auto_topic_creation=False)
+        brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        found: list[TopicPartition] = []
+        for topic in answer.topics:
+            if pattern is not None and (topic.is_internal or not re.fullmatch(pattern, topic.name)):
+                continue
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise UnknownPartition(f"there is no topic {topic.name}")
+            check(topic.error_code, topic.name)
+            found += [self._led(topic.name, partition, brokers) for partition in topic.partitions]
+        return sorted(found)
+
+    def _led(self, topic: str, partition: Struct, brokers: Mapping[int, tuple[str, int]]) -> TopicPartition:
+        place = topic, partition.partition_index
+        if partition.leader_id not in brokers:
+            raise Retriable(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition.partition_index}")
+        self._leaders[place] = brokers[partition.leader_id]
+        return place
+
+    def _any(self) -> Connection:
+        problems = []
+        for address in [*self._connections, *self._bootstrap]:
+            try:
+                return self._connected(address)
+            except ConnectionFailed as error:
+                problems.append(str(error))
+        raise ConnectionFailed("; ".join(dict.fromkeys(problems)))
+
+    def _connected(self, address: tuple[str, int]) -> Connection:
+        connection = self._connections.get(address)
+        if connection is not None and connection.is_broken:
+            connection.close()
+            del self._connections[address]
+        if address not in self._connections:
+            host, port = address
+            self._connections[address] = Connection(host, port, timeout_s=self.timeout_s, tls=self._tls)
+        return self._connections[address]
+
+
+#: One cluster after the other, mostly the same: its connections stay open between requests.
+_kept: dict[str, Cluster] = {}
+
+
+@contextmanager
+def kept_cluster(properties: Mapping[str, str]) -> Iterator[Cluster]:
+    """The cluster of these properties, with its open connections; after an error it is made anew."""
+    key = repr(sorted(properties.items()))
+    if key not in _kept:
+        _kept[key] = Cluster(properties)
+    try:
+        yield _kept[key]
+    except BaseException:
+        with _kept.pop(key):
+            raise
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise UnusableOption(f"kafka.bootstrap.servers: {text!r} is not host:port")
+    return host.strip("[]"), int(port)
+
+
+def _milliseconds(properties: Mapping[str, str], name: str, usual: str) -> int:
+    text = properties.get(name, usual)
+    if not text.isdigit():
+        raise UnusableOption(f"kafka.{name}: {text!r} is no number of milliseconds")
+    return int(text)
+
+
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext | None:
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol == "PLAINTEXT":
+        return None
+    if protocol != "SSL":
+        raise UnusableOption(f"kafka.security.protocol: {protocol} is not served here, only PLAINTEXT and SSL")
+    return ssl.create_default_context(cafile=properties.get("ssl.ca.location"))
+
+
+def as_isolation_level(properties: Mapping[str, Any]) -> int:
+    """isolation.level as requests have it. Errors: UnusableOption."""
+    levels = {"read_uncommitted": 0, "read_committed": 1}
+    name = properties.get("isolation.level", "read_uncommitted")
+    if name not in levels:
+        raise UnusableOption(f"kafka.isolation.level: {name!r} is neither read_uncommitted nor read_committed")
+    return levels[name]

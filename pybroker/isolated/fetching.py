@@ -1,0 +1,115 @@
+"""A range of one partition's records, by Fetch requests to its leader."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.records.batch import entry_at
+from protocol.records.errors import RecordsError
+from protocol.schema import Struct
+from pybroker.isolated.aborted import FetchedAborted
+from pybroker.isolated.cluster import Cluster, TopicPartition, check
+from pybroker.isolated.connection import Connection
+from pybroker.isolated.entries import IsAborted, add_entry, nothing_aborted
+from pybroker.isolated.rows import Rows
+from pybroker.source.errors import DamagedLog, DataLoss
+
+#: The newest that names topics, which later ones know by id alone.
+_FETCH_VERSION = 12
+#: So much at a time: enough that requests cost little, little enough that several readers fit into a machine.
+_FETCH_BYTES = 8 << 20
+_WAIT_MS = 500
+_NO_SESSION = -1
+
+
+class Range(NamedTuple):
+    """Offsets from `start` on, before `end`."""
+
+    place: TopicPartition
+    start: int
+    end: int
+
+    @property
+    def name(self) -> str:
+        """As errors name it."""
+        return f"{self.place[0]}-{self.place[1]}"
+
+
+def fetch_range(
+    cluster: Cluster,
+    wanted: Range,
+    rows: Rows,
+    isolation: int,
+    earliest: Callable[[], int] | None = None,
+) -> None:
+    """Give `rows` the records of a range. Offsets that no record has are passed over.
+
+    `earliest` gives the partition's first offset; with it, what is not there any more is left out. Errors: without it
+    DataLoss, where the log begins behind the start, or nothing comes where the range says that something is;
+    DamagedLog, BrokerFailed.
+    """
+    offset, deadline = wanted.start, cluster.now_s() + cluster.timeout_s
+    while offset < wanted.end:
+        data = cluster.at_leader(wanted.place, partial(_fetch, wanted=wanted, offset=offset, isolation=isolation))
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if earliest is None:
+                raise DataLoss(f"{wanted.name}: offset {offset} is wanted, and is not there any more, or not yet")
+            begun = earliest()
+            if begun <= offset:  # the log has become shorter
+                return
+            offset = begun
+            continue
+        reached = _take(data, wanted, offset, rows, isolation)
+        if reached > offset:
+            offset, deadline = reached, cluster.now_s() + cluster.timeout_s
+        elif cluster.now_s() >= deadline:
+            if earliest is None:
+                raise DataLoss(
+                    f"{wanted.name}: nothing has come from offset {offset} on, where {wanted.end} is the end"
+                )
+            return
+
+
+def _fetch(connection: Connection, wanted: Range, offset: int, isolation: int) -> Struct:
+    topic, partition = wanted.place
+    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
+    answer, _ = connection.call(
+        FETCH,
+        _FETCH_VERSION,
+        replica_id=-1,
+        max_wait_ms=_WAIT_MS,
+        min_bytes=1,
+        max_bytes=_FETCH_BYTES,
+        isolation_level=isolation,
+        session_id=0,
+        session_epoch=_NO_SESSION,
+        topics=[FetchTopic(topic=topic, partitions=[asked])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+    check(answer.error_code, wanted.name)
+    data: Struct = answer.responses[0].partitions[0]
+    if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+        check(data.error_code, wanted.name)
+    return data
+
+
+def _take(data: Struct, wanted: Range, offset: int, rows: Rows, isolation: int) -> int:
+    """The offset after the last whole entry of an answer. The last one may be cut off; the next answer has it."""
+    is_aborted: IsAborted = nothing_aborted
+    if isolation and data.aborted_transactions:
+        is_aborted = FetchedAborted((each.producer_id, each.first_offset) for each in data.aborted_transactions)
+    records, position = memoryview(data.records or b""), 0
+    try:
+        while offset < wanted.end and (entry := entry_at(records, position)) is not None:
+            size = entry[1]
+            behind = add_entry(rows, records[position : position + size], offset, wanted.end, is_aborted)
+            offset = max(offset, behind)
+            position += size
+    except RecordsError as error:
+        raise DamagedLog(f"{wanted.name}, behind offset {offset}: {error}") from None
+    return offset

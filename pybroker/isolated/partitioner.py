@@ -1,0 +1,28 @@
+"""Which partition a key belongs to, as Java clients have it: murmur2 of its bytes, and of that 31 bits."""
+
+from __future__ import annotations
+
+_SEED, _MULTIPLIER, _SHIFT = 0x9747B28C, 0x5BD1E995, 24
+_MASK = 0xFFFFFFFF
+
+
+def partition_of(key: bytes, partitions: int) -> int:
+    """The partition of a key, of so many."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def murmur2(data: bytes) -> int:
+    """The 32 bits of org.apache.kafka.common.utils.Utils.murmur2."""
+    length = len(data)
+    result = _SEED ^ length
+    whole = length & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * _MULTIPLIER & _MASK
+        word ^= word >> _SHIFT
+        word = word * _MULTIPLIER & _MASK
+        result = result * _MULTIPLIER & _MASK ^ word
+    if rest := data[whole:]:
+        result = (result ^ int.from_bytes(rest, "little")) * _MULTIPLIER & _MASK
+    result ^= result >> 13
+    result = result * _MULTIPLIER & _MASK
+    return result ^ result >> 15

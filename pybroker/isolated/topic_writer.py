@@ -1,0 +1,157 @@
+"""Rows into topics: batches of an idempotent producer, acknowledged by all replicas.
+
+A batch that is sent again after a lost connection is written once. A whole task that Spark runs again is another
+producer: its rows are written again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+import pyarrow as pa
+
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.record import Headers
+from protocol.schema import Struct
+from pybroker.isolated.cluster import Cluster, TopicPartition, check, kept_cluster
+from pybroker.isolated.connection import Connection
+from pybroker.isolated.partitioner import partition_of
+from pybroker.isolated.serving import Exchange
+from pybroker.source.columns import arrow_schema
+from pybroker.source.errors import SourceError, UnknownPartition, UnusableOption
+
+#: The newest that names topics, without transactions begun by it; and one that any broker with idempotence has.
+_PRODUCE_VERSION, _INIT_VERSION = 9, 1
+#: The most bytes of a batch of several rows, before compression: below the default of max.message.bytes.
+_BATCH_BYTES = 512 << 10
+_TIMEOUT_MS = 30_000
+_ALL_REPLICAS = -1
+
+Row = tuple[str, int | None, bytes | None, bytes | None, Headers]
+"""topic, partition, key, value, headers"""
+
+
+def write(exchange: Exchange) -> dict[str, int]:
+    """Send the rows of the request's batches; how many they are, all acknowledged.
+
+    Wanted: `properties`, also compression.type; `columns` of the batches; `topic` where they have none. Errors:
+    UnknownPartition, UnusableOption, BrokerFailed.
+    """
+    wanted = exchange.wanted
+    with kept_cluster(wanted["properties"]) as cluster:
+        sender = Sender(cluster, _codec(wanted["properties"].get("compression.type", "none")))
+        written = 0
+        for payload in exchange.received():
+            batch = pa.ipc.read_record_batch(pa.py_buffer(payload), arrow_schema(wanted["columns"]))
+            for row in rows_of(batch, wanted["columns"], wanted["topic"]):
+                sender.send(row)
+                written += 1
+        sender.flush()
+    return {"count": written}
+
+
+def rows_of(batch: pa.RecordBatch, columns: Sequence[str], topic: str | None) -> Iterator[Row]:
+    """The rows of a batch. `topic` comes before a row's own, as with Spark's sink.
+
+    Errors: SourceError for a row without any.
+    """
+    nothing = [None] * batch.num_rows
+    of = {name: column.to_pylist() for name, column in zip(columns, batch.columns, strict=True)}
+    for named, partition, key, value, headers in zip(
+        *(of.get(name, nothing) for name in ("topic", "partition", "key", "value", "headers")), strict=True
+    ):
+        where = named if topic is None else topic
+        if where is None:
+            raise SourceError("a row has no topic, and there is no option topic")
+        yield where, partition, key, value, tuple((each["key"], each["value"]) for each in headers or ())
+
+
+class Sender:
+    """An idempotent producer: a batch for each partition is filled, and sent when it is full."""
+
+    def __init__(self, cluster: Cluster, codec: Codec, now_s: Callable[[], float] = time.time) -> None:
+        self._cluster = cluster
+        self._codec = codec
+        self._now_s = now_s
+        self._producer: tuple[int, int] | None = None
+        self._batches: dict[TopicPartition, BatchBuilder] = {}
+        self._sequences: dict[TopicPartition, int] = {}
+        self._partitions: dict[str, int] = {}
+        self._turns = count()
+
+    def send(self, row: Row) -> None:
+        """Take a row."""
+        topic, partition, key, value, headers = row
+        place = topic, self._partition(topic, partition, key)
+        size = len(key or b"") + len(value or b"")
+        while (batch := self._batches.get(place)) is not None and batch.size_bytes + size > _BATCH_BYTES:
+            self._deliver(place)
+            place = topic, self._partition(topic, partition, key)  # without a key the next rows go elsewhere
+        if batch is None:
+            batch = self._batches[place] = self._begin(place)
+        batch.append(int(self._now_s() * 1000), key, value, headers)
+
+    def flush(self) -> None:
+        """Send what was taken, and wait until all of it is acknowledged."""
+        for place in list(self._batches):
+            self._deliver(place)
+
+    def _partition(self, topic: str, partition: int | None, key: bytes | None) -> int:
+        if topic not in self._partitions:
+            self._partitions[topic] = len(self._cluster.partitions([topic]))
+        there = self._partitions[topic]
+        if partition is not None:
+            if not 0 <= partition < there:
+                raise UnknownPartition(f"there is no partition {topic}-{partition}")
+            return partition
+        if key is not None:
+            return partition_of(key, there)
+        filling = [place[1] for place in self._batches if place[0] == topic]
+        return filling[0] if filling else next(self._turns) % there
+
+    def _begin(self, place: TopicPartition) -> BatchBuilder:
+        if self._producer is None:
+            self._producer = self._cluster.anywhere(_producer_id)
+        producer_id, epoch = self._producer
+        sequence = self._sequences.get(place, 0)
+        return BatchBuilder(0, self._codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+
+    def _deliver(self, place: TopicPartition) -> None:
+        batch = self._batches.pop(place)
+        data = batch.build()
+        self._cluster.at_leader(place, lambda connection: _produce(connection, place, data))
+        self._sequences[place] = (self._sequences.get(place, 0) + batch.record_count) & 0x7FFFFFFF
+
+
+def _producer_id(connection: Connection) -> tuple[int, int]:
+    answer, _ = connection.call(
+        INIT_PRODUCER_ID, _INIT_VERSION, transactional_id=None, transaction_timeout_ms=_TIMEOUT_MS
+    )
+    check(answer.error_code, "InitProducerId")
+    return answer.producer_id, answer.producer_epoch
+
+
+def _produce(connection: Connection, place: TopicPartition, data: bytes) -> None:
+    topic, partition = place
+    part = PartitionProduceData(index=partition, records=data)
+    answer, _ = connection.call(
+        PRODUCE,
+        _PRODUCE_VERSION,
+        transactional_id=None,
+        acks=_ALL_REPLICAS,
+        timeout_ms=_TIMEOUT_MS,
+        topic_data=[TopicProduceData(name=topic, partition_data=[part])],
+    )
+    told: Struct = answer.responses[0].partition_responses[0]
+    check(told.error_code, f"{topic}-{partition}")
+
+
+def _codec(name: str) -> Codec:
+    if name.upper() not in Codec.__members__:
+        raise UnusableOption(f"kafka.compression.type: {name!r} is none of none, gzip, snappy, lz4 and zstd")
+    return Codec[name.upper()]

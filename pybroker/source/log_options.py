@@ -1,0 +1,79 @@
+"""Options of the source `pybroker-log`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pybroker.source.bounds import EARLIEST, LATEST, Bounds, bounds_of
+from pybroker.source.columns import chosen_columns
+from pybroker.source.errors import UnusableOption
+
+_OPTIONS = (
+    *("path", "subscribe", "startingOffset", "endingOffset", "startingTimestamp", "endingTimestamp"),
+    *("kafka.isolation.level", "includeHeaders", "columns"),
+)
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Which records of which directory."""
+
+    path: str
+    topics: list[str] | None
+    start: Bounds
+    end: Bounds
+    committed: bool
+    columns: tuple[str, ...]
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """As the reader's process is asked for its splits."""
+        return {
+            "path": self.path,
+            "topics": self.topics,
+            "start": self.start.to_json(),
+            "end": self.end.to_json(),
+            "committed": self.committed,
+        }
+
+
+def read_log_options(given: Mapping[str, str]) -> LogOptions:
+    """What the options say; names count in any case. Errors: UnusableOption."""
+    options = {name.lower(): value for name, value in given.items()}
+    known = {name.lower() for name in _OPTIONS}
+    for name in options:
+        if name not in known:
+            raise UnusableOption(f"there is no option {name!r}: there are {', '.join(_OPTIONS)}")
+    if not options.get("path"):
+        raise UnusableOption("no path is given: a partition's directory, such as data/orders-0, or one with several")
+    levels = {"read_uncommitted": False, "read_committed": True}
+    level = options.get("kafka.isolation.level", "read_uncommitted")
+    if level not in levels:
+        raise UnusableOption(f"kafka.isolation.level: {level!r} is neither read_uncommitted nor read_committed")
+    topics = [each.strip() for each in options.get("subscribe", "").split(",") if each.strip()]
+    headers = options.get("includeheaders", "false").lower()
+    if headers not in ("true", "false"):
+        raise UnusableOption(f"includeHeaders: {headers!r} is neither true nor false")
+    names = options["columns"].split(",") if "columns" in options else None
+    return LogOptions(
+        path=os.path.abspath(options["path"].removeprefix("file:")),
+        topics=topics or None,
+        start=_bounds(options, "starting", EARLIEST),
+        end=_bounds(options, "ending", LATEST),
+        committed=levels[level],
+        columns=chosen_columns(names, headers=headers == "true"),
+    )
+
+
+def _bounds(options: Mapping[str, str], side: str, usual: int) -> Bounds:
+    offset: int | str | None = options.get(f"{side}offset")
+    time = options.get(f"{side}timestamp")
+    try:
+        if offset is not None and offset not in ("earliest", "latest"):
+            offset = int(offset)
+        return bounds_of(offset, None if time is None else int(time), usual, name=f"{side}Offset")
+    except ValueError as error:
+        raise UnusableOption(str(error)) from None

@@ -1,0 +1,63 @@
+"""How far a stream has come: the offset in each partition that is read next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pybroker.source.bounds import TopicPartition
+from pybroker.source.errors import DataLoss
+from pybroker.source.ranges import OffsetRange
+
+Positions = Mapping[TopicPartition, int]
+
+
+def written_positions(positions: Positions) -> dict[str, dict[str, int]]:
+    """As Spark keeps them: {"orders": {"0": 23}}, in order, so that equal ones are equal texts."""
+    written: dict[str, dict[str, int]] = {}
+    for topic, partition in sorted(positions):
+        written.setdefault(topic, {})[str(partition)] = positions[topic, partition]
+    return written
+
+
+def read_positions(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """And back."""
+    return {
+        (topic, int(partition)): offset
+        for topic, partitions in written.items()
+        for partition, offset in partitions.items()
+    }
+
+
+def ends_of(begun: Positions, latest: Positions, *, fail_on_data_loss: bool) -> dict[TopicPartition, int]:
+    """Where a micro-batch ends: never before it begins.
+
+    Errors: DataLoss where a partition has become shorter, or has gone, unless that may be.
+    """
+    for place, start in sorted(begun.items()):
+        if fail_on_data_loss and latest.get(place, -1) < start:
+            end = latest.get(place)
+            now = "it is not there any more" if end is None else f"it ends at {end}"
+            raise DataLoss(f"{place[0]}-{place[1]}: was read up to offset {start}, and now {now}")
+    return {place: max(begun.get(place, 0), latest.get(place, 0)) for place in {**begun, **latest}}
+
+
+def stream_ranges(
+    begun: Positions, ended: Positions, earliest: Positions, *, fail_on_data_loss: bool
+) -> list[OffsetRange]:
+    """What a micro-batch reads. A partition that is new since begins at its first record.
+
+    Errors: DataLoss for a new partition that has gone again, or a position that goes back, unless that may be.
+    """
+    ranges = []
+    for place, end in sorted(ended.items()):
+        start = begun.get(place, earliest.get(place))
+        if start is None or start > end:
+            if fail_on_data_loss:
+                raise DataLoss(
+                    f"{place[0]}-{place[1]}: from offset {start} to {end}: the partition is another one, or gone"
+                )
+            continue
+        if start < end:
+            ranges.append(OffsetRange(*place, start, end))
+    return ranges

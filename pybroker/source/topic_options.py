@@ -1,0 +1,163 @@
+"""Options of the source `pybroker`, which are those of Spark's Kafka source.
+
+kafka.bootstrap.servers, kafka.isolation.level and other kafka.*; one of subscribe, subscribePattern, assign;
+startingOffsets, endingOffsets, startingTimestamp, endingTimestamp, startingOffsetsByTimestamp,
+endingOffsetsByTimestamp, startingOffsetsByTimestampStrategy; failOnDataLoss, minPartitions, maxRecordsPerPartition,
+maxOffsetsPerTrigger, includeHeaders. Besides these `columns`: which are wanted, with commas between them. Others are
+refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pybroker.source.bounds import (
+    EARLIEST,
+    LATEST,
+    OFFSET,
+    TIMESTAMP,
+    Bound,
+    Bounds,
+    TopicPartition,
+    at_offset,
+    at_time,
+)
+from pybroker.source.columns import chosen_columns
+from pybroker.source.errors import UnusableOption
+
+_OPTIONS = (
+    *("subscribe", "subscribePattern", "assign"),
+    *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy"),
+    *("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"),
+    *("failOnDataLoss", "minPartitions", "maxRecordsPerPartition", "maxOffsetsPerTrigger", "includeHeaders", "columns"),
+)
+_NAMES = {name.lower(): name for name in _OPTIONS}
+_KAFKA = "kafka."
+_PLACES = {"earliest": EARLIEST, "latest": LATEST}
+
+
+@dataclass(frozen=True)
+class TopicOptions:
+    """What a query wants of which topics. `assigned`: these partitions, and no others."""
+
+    properties: Mapping[str, str]
+    topics: list[str] | None
+    pattern: str | None
+    assigned: list[TopicPartition] | None
+    start: Bounds
+    end: Bounds
+    columns: tuple[str, ...]
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    max_offsets_per_trigger: int | None
+
+    @property
+    def wanted(self) -> dict[str, Any]:
+        """The topics, as requests to the reader's process name them."""
+        return {
+            "properties": dict(self.properties),
+            "topics": self.topics,
+            "pattern": self.pattern,
+            "assigned": self.assigned,
+        }
+
+
+def read_options(given: Mapping[str, str], *, streaming: bool | None) -> TopicOptions:
+    """What the options say; names count in any case. `streaming` None: it is not known yet. Errors: UnusableOption."""
+    options = {name.lower(): value for name, value in given.items()}
+    properties = {name[len(_KAFKA) :]: value for name, value in options.items() if name.startswith(_KAFKA)}
+    for name in options:
+        if name not in _NAMES and not name.startswith(_KAFKA):
+            raise UnusableOption(f"there is no option {name!r}: there are kafka.* and {', '.join(_OPTIONS)}")
+    if not properties.get("bootstrap.servers"):
+        raise UnusableOption("kafka.bootstrap.servers is not set: host:port, or several with commas between them")
+    ways = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in options]
+    if len(ways) != 1:
+        raise UnusableOption(f"one of subscribe, subscribePattern and assign says what is read; given: {ways}")
+    topics = [each.strip() for each in options.get("subscribe", "").split(",") if each.strip()]
+    if ways == ["subscribe"] and not topics:
+        raise UnusableOption("subscribe names no topic")
+    if streaming and any(name.startswith("ending") for name in options):
+        raise UnusableOption("a stream has no end: endingOffsets and the like are for batches")
+    names = options["columns"].split(",") if "columns" in options else None
+    return TopicOptions(
+        properties=properties,
+        topics=topics or None,
+        pattern=options.get("subscribepattern"),
+        assigned=_assigned(options["assign"]) if "assign" in options else None,
+        start=_bounds(options, "starting", LATEST if streaming else EARLIEST),
+        end=_bounds(options, "ending", LATEST),
+        columns=chosen_columns(names, headers=_boolean(options, "includeHeaders", default=False)),
+        fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
+        min_partitions=_count(options, "minPartitions"),
+        max_records_per_partition=_count(options, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=_count(options, "maxOffsetsPerTrigger"),
+    )
+
+
+def _bounds(options: Mapping[str, str], side: str, usual: int) -> Bounds:
+    """Of `starting` or `ending`: by times of each partition, by one time, or by offsets, in Spark's order."""
+    strategy = options.get("startingoffsetsbytimestampstrategy", "error").lower()
+    if strategy not in ("error", "latest"):
+        raise UnusableOption(f"startingOffsetsByTimestampStrategy: {strategy!r} is neither error nor latest")
+    late_means_latest = side == "ending" or strategy == "latest"
+    if (text := options.get(f"{side}offsetsbytimestamp")) is not None:
+        times = _by_partition(text, f"{side}OffsetsByTimestamp")
+        return Bounds(None, {place: Bound(TIMESTAMP, time) for place, time in times.items()}, late_means_latest)
+    if (text := options.get(f"{side}timestamp")) is not None:
+        return at_time(_number(text, f"{side}Timestamp"), late_means_latest=late_means_latest)
+    text = options.get(f"{side}offsets")
+    if text is None:
+        return at_offset(usual)
+    if text.lower() in _PLACES:
+        return at_offset(_PLACES[text.lower()])
+    offsets = _by_partition(text, f"{side}Offsets")
+    if any(offset < EARLIEST for offset in offsets.values()):
+        raise UnusableOption(f"{side}Offsets: offsets are -2 (earliest), -1 (latest), or from 0 on")
+    return Bounds(None, {place: Bound(OFFSET, offset) for place, offset in offsets.items()})
+
+
+def _by_partition(text: str, name: str) -> dict[TopicPartition, int]:
+    """`{"orders": {"0": 23, "1": -2}}`."""
+    try:
+        return {
+            (topic, int(partition)): int(value)
+            for topic, partitions in json.loads(text).items()
+            for partition, value in partitions.items()
+        }
+    except (ValueError, AttributeError, TypeError):
+        raise UnusableOption(f'{name}: {text!r} is not of the form {{"topic": {{"0": 23, "1": -2}}}}') from None
+
+
+def _assigned(text: str) -> list[TopicPartition]:
+    try:
+        return [(topic, int(each)) for topic, partitions in json.loads(text).items() for each in partitions]
+    except (ValueError, AttributeError, TypeError):
+        raise UnusableOption(f'assign: {text!r} is not of the form {{"topic": [0, 1]}}') from None
+
+
+def _number(text: str, name: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UnusableOption(f"{name}: {text!r} is no number") from None
+
+
+def _count(options: Mapping[str, str], name: str) -> int | None:
+    if name.lower() not in options:
+        return None
+    count = _number(options[name.lower()], name)
+    if count < 1:
+        raise UnusableOption(f"{name}: {count} is less than 1")
+    return count
+
+
+def _boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
+    text = options.get(name.lower(), str(default)).lower()
+    if text not in ("true", "false"):
+        raise UnusableOption(f"{name}: {text!r} is neither true nor false")
+    return text == "true"

@@ -1,0 +1,126 @@
+"""Readers and writers of records against a broker: rows go in and come out again, by a process of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+
+from pybroker.source.bounds import EARLIEST, LATEST, at_offset
+from pybroker.source.columns import arrow_schema
+from pybroker.source.errors import BrokerFailed, DataLoss, UnknownPartition
+from pybroker.source.reader import Reader
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.data_client import DataClient
+
+COLUMNS = ("key", "value", "headers")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    running = OurBroker(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Reader]:
+    """One child for all tests: what fails in one is no matter in the next."""
+    with Reader() as reader:
+        yield reader
+
+
+def create(broker: OurBroker, topic: str, partitions: int = 1) -> None:
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic(topic, partitions)
+
+
+def write(reader: Reader, broker: OurBroker, topic: str, rows: list[dict[str, Any]], **properties: str) -> None:
+    half = len(rows) // 2
+    batches = [pa.RecordBatch.from_pylist(part, arrow_schema(COLUMNS)) for part in (rows[:half], rows[half:])]
+    asked = {"columns": COLUMNS, "topic": topic, "properties": {"bootstrap.servers": broker.bootstrap, **properties}}
+    assert reader.tell("write_topic", iter(batches), **asked) == {"count": len(rows)}
+
+
+def read(
+    reader: Reader, broker: OurBroker, topic: str, start: int = EARLIEST, *, fail: bool = True, **properties: str
+) -> list[dict[str, Any]]:
+    """All rows, or those from an offset on, partition by partition."""
+    of = {"properties": {"bootstrap.servers": broker.bootstrap, **properties}}
+    bounds = {"start": at_offset(start).to_json(), "end": at_offset(LATEST).to_json()}
+    planned = reader.ask("plan_topics", topics=[topic], pattern=None, assigned=None, **bounds, **of)
+    rows: list[dict[str, Any]] = []
+    for each in planned:
+        place = {name: each[name] for name in ("topic", "partition", "start", "end")}
+        for batch in reader.batches("read_topic", COLUMNS, fail_on_data_loss=fail, **place, **of):
+            rows += batch.to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_rows_come_back_as_they_were_written(broker: OurBroker, reader: Reader, codec: str) -> None:
+    topic = f"codec-{codec}"
+    create(broker, topic, 3)
+    headers = [{"key": "name", "value": b"\xff"}, {"key": "null", "value": None}]
+    rows = [
+        {
+            "key": b"%d" % number if number % 3 else None,
+            "value": b"value-%d" % number * 20 if number % 7 else None,
+            "headers": headers if number % 2 else None,
+        }
+        for number in range(2000)
+    ]
+    write(reader, broker, topic, rows, **{"compression.type": codec})
+
+    found = read(reader, broker, topic)
+
+    assert len(found) == 2000
+    assert sorted(map(repr, found)) == sorted(map(repr, rows))
+
+
+def test_transactions(broker: OurBroker, reader: Reader) -> None:
+    """Only those that were committed, up to the first that is open; or all there is."""
+    create(broker, "transactions")
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "readers"})
+    producer.init_transactions(30)
+    for value, commit in ((b"aborted", False), (b"committed", True), (b"aborted again", False)):
+        producer.begin_transaction()
+        producer.produce("transactions", value)
+        producer.flush(30)
+        if commit:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+    write(reader, broker, "transactions", [{"key": None, "value": b"plain", "headers": None}])
+    producer.begin_transaction()
+    producer.produce("transactions", b"open")
+    producer.flush(30)
+
+    committed = read(reader, broker, "transactions", **{"isolation.level": "read_committed"})
+    everything = read(reader, broker, "transactions")
+    producer.abort_transaction(30)
+
+    assert [row["value"] for row in committed] == [b"committed", b"plain"]
+    assert [row["value"] for row in everything] == [b"aborted", b"committed", b"aborted again", b"plain", b"open"]
+
+
+def test_deleted_records_are_an_error_or_left_out(broker: OurBroker, reader: Reader) -> None:
+    create(broker, "deleted")
+    write(reader, broker, "deleted", [{"key": None, "value": b"%d" % number, "headers": None} for number in range(10)])
+    with DataClient(HOST, broker.port) as client:
+        client.delete_records("deleted", 0, 6)
+
+    with pytest.raises(DataLoss, match="deleted-0: offset 2"):
+        read(reader, broker, "deleted", 2)
+    assert [row["value"] for row in read(reader, broker, "deleted", 2, fail=False)] == [b"6", b"7", b"8", b"9"]
+
+
+def test_what_is_not_there_is_one_sentence(broker: OurBroker, reader: Reader) -> None:
+    with pytest.raises(UnknownPartition, match="no topic nowhere"):
+        read(reader, broker, "nowhere")
+    nobody = {"bootstrap.servers": f"{HOST}:{free_port()}", "request.timeout.ms": "300"}
+    with pytest.raises(BrokerFailed, match="refused"):
+        reader.ask("topic_ends", properties=nobody, topics=["orders"], pattern=None, assigned=None)

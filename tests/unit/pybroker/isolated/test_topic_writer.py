@@ -1,0 +1,155 @@
+"""Rows into topics: partitions, batches, sequences, and what is sent again."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
+from protocol.messages.produce import PRODUCE
+from protocol.records.batch import parse_header
+from protocol.records.compression import Codec
+from pybroker.isolated.connection import ConnectionFailed
+from pybroker.isolated.partitioner import partition_of
+from pybroker.isolated.serving import serve
+from pybroker.source.columns import arrow_schema
+from pybroker.source.errors import BrokerFailed, SourceError, UnknownPartition, UnusableOption, from_json
+from pybroker.source.frames import ANSWER, BATCH, REQUEST, read_frame, write_frame, write_json
+from tests.support.broker_double import PROPERTIES, TOPIC, BrokerDouble
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerDouble]:
+    with BrokerDouble(3).installed(monkeypatch) as broker:
+        yield broker
+
+
+def write(
+    *batches: Sequence[Row], columns: Sequence[str] = ("key", "value"), topic: str | None = TOPIC, **properties: str
+) -> int:
+    """The rows, as a task hands them over; how many were acknowledged."""
+    asked, told = io.BytesIO(), io.BytesIO()
+    wanted = {"columns": columns, "topic": topic, "properties": {**PROPERTIES, **properties}}
+    write_json(asked, REQUEST, {"do": "write_topic", **wanted})
+    for rows in batches:
+        write_frame(asked, BATCH, pa.RecordBatch.from_pylist(rows, arrow_schema(columns)).serialize())
+    write_json(asked, ANSWER, {})
+    asked.seek(0)
+    serve(asked, told)
+    assert asked.read() == b"", "whoever sends rows is not left waiting"
+    told.seek(0)
+    frame = read_frame(told)
+    assert frame is not None
+    if frame[0] != ANSWER:
+        raise from_json(json.loads(frame[1]))
+    count: int = json.loads(frame[1])["count"]
+    return count
+
+
+def values(broker: BrokerDouble, partition: int = 0) -> list[bytes | None]:
+    return [record.value for record in broker.records(partition)]
+
+
+def test_rows_with_keys_go_to_their_partitions_in_order(broker: BrokerDouble) -> None:
+    rows = [{"key": b"%d" % (number % 10), "value": b"%d" % number} for number in range(100)]
+
+    assert write(rows[:40], rows[40:]) == 100
+
+    for partition in range(3):
+        here = [row["value"] for row in rows if partition_of(row["key"], 3) == partition]
+        assert here
+        assert values(broker, partition) == here
+
+
+def test_rows_without_keys_fill_one_batch_after_the_other(broker: BrokerDouble) -> None:
+    """Each batch on another partition, as Kafka's sticky partitioner has it; none above 512 KiB."""
+    large = [{"value": bytes(100_000)} for _ in range(20)]
+
+    assert write(large, columns=("value",)) == 20
+
+    sizes = [len(batch) for partition in broker.partitions for batch in partition.batches]
+    assert len(sizes) == 4
+    assert max(sizes) <= 512 << 10
+    assert all(partition.batches for partition in broker.partitions)
+
+
+def test_row_that_is_larger_than_a_batch_goes_alone(broker: BrokerDouble) -> None:
+    write([{"key": b"k", "value": value} for value in (b"small", bytes(900_000), b"last")])
+
+    partition = broker.partitions[partition_of(b"k", 3)]
+    assert [parse_header(batch).record_count for batch in partition.batches] == [1, 1, 1]
+
+
+def test_row_may_name_its_partition_and_topic(broker: BrokerDouble) -> None:
+    columns = ("topic", "partition", "value")
+    rows = [
+        {"topic": TOPIC, "partition": 2, "value": b"two"},
+        {"topic": TOPIC, "partition": 0, "value": None},
+    ]
+    assert write(rows, columns=columns, topic=None) == 2
+    assert (values(broker, 0), values(broker, 1), values(broker, 2)) == ([None], [], [b"two"])
+
+    with pytest.raises(UnknownPartition, match="orders-3"):
+        write([{"topic": TOPIC, "partition": 3, "value": b""}], columns=columns, topic=None)
+    with pytest.raises(SourceError, match="no topic"):
+        write([{"topic": None, "partition": 0, "value": b""}], columns=columns, topic=None)
+
+
+def test_option_comes_before_a_rows_own_topic(broker: BrokerDouble) -> None:
+    write([{"topic": "missing", "value": b"here"}], columns=("topic", "value"))
+
+    assert [value for partition in range(3) for value in values(broker, partition)] == [b"here"]
+    with pytest.raises(UnknownPartition, match="missing"):
+        write([{"value": b""}], columns=("value",), topic="missing")
+
+
+def test_headers_go_along(broker: BrokerDouble) -> None:
+    headers = [{"key": "a", "value": b"1"}, {"key": "b", "value": None}]
+    write([{"key": b"k", "value": b"", "headers": headers}], columns=("key", "value", "headers"))
+
+    [record] = broker.records(partition_of(b"k", 3))
+    assert record.headers == (("a", b"1"), ("b", None))
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_codec_is_chosen_by_the_producers_property(broker: BrokerDouble, codec: str) -> None:
+    write([{"key": b"k", "value": b"value" * 100}], **{"compression.type": codec})
+
+    [batch] = broker.partitions[partition_of(b"k", 3)].batches
+    assert parse_header(batch).codec == Codec[codec.upper()]
+    with pytest.raises(UnusableOption, match="'brotli'"):
+        write([], **{"compression.type": "brotli"})
+
+
+def test_sequences_go_on_and_what_is_sent_again_is_the_same(broker: BrokerDouble) -> None:
+    """So that a broker writes it once."""
+    broker.fail(PRODUCE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ConnectionFailed)
+    write([{"key": b"k", "value": bytes(300_000)} for _ in range(3)])
+
+    sent = [fields["topic_data"][0].partition_data[0].records for fields in broker.asked(PRODUCE)]
+    assert sent[0] == sent[1] == sent[2]
+    headers = [parse_header(batch) for batch in sent[2:]]
+    assert [header.base_sequence for header in headers] == [0, 1, 2]
+    assert {(header.producer_id, header.producer_epoch) for header in headers} == {(4711, 3)}
+    assert len(broker.asked(INIT_PRODUCER_ID)) == 1
+    assert {fields["acks"] for fields in broker.asked(PRODUCE)} == {-1}
+
+
+def test_refusal_is_told_once_all_rows_have_come(broker: BrokerDouble) -> None:
+    broker.fail(PRODUCE, ErrorCode.MESSAGE_TOO_LARGE)
+
+    with pytest.raises(BrokerFailed, match="larger"):
+        write(*[[{"key": b"k", "value": bytes(300_000)}]] * 4)
+
+
+def test_nothing_to_write_asks_nothing(broker: BrokerDouble) -> None:
+    assert write() == 0
+    assert broker.calls == []

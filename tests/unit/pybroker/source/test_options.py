@@ -1,0 +1,192 @@
+"""Options of the sources and of the sink: those of Spark's Kafka source, and sentences for all others."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pybroker.source.bounds import EARLIEST, LATEST, OFFSET, TIMESTAMP, Bound
+from pybroker.source.columns import COLUMNS, USUAL
+from pybroker.source.errors import UnusableOption
+from pybroker.source.log_options import read_log_options
+from pybroker.source.sink_options import read_sink_options
+from pybroker.source.topic_options import TopicOptions, read_options
+
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+USED = {**SERVERS, "subscribe": "orders"}
+
+
+def options(streaming: bool | None = False, **given: str) -> TopicOptions:
+    return read_options({**USED, **given}, streaming=streaming)
+
+
+def test_usual_values() -> None:
+    """A batch reads everything, a stream what comes from now on; lost data is an error."""
+    batch = options()
+
+    assert (batch.topics, batch.pattern, batch.assigned) == (["orders"], None, None)
+    assert batch.properties == {"bootstrap.servers": "localhost:9092"}
+    assert batch.start.usual == Bound(OFFSET, EARLIEST)
+    assert batch.end.usual == Bound(OFFSET, LATEST)
+    assert batch.fail_on_data_loss
+    assert batch.columns == USUAL
+    assert options(streaming=True).start.usual == Bound(OFFSET, LATEST)
+
+
+def test_names_count_in_any_case() -> None:
+    """Spark gives them in lower case, or as they were written."""
+    found = read_options(
+        {
+            "KAFKA.bootstrap.servers": "localhost:9092",
+            "SubscribePattern": "a.*",
+            "INCLUDEHEADERS": "TRUE",
+            "failondataloss": "false",
+            "minPartitions": "5",
+            "maxOffsetsPerTrigger": "7",
+            "maxRecordsPerPartition": "9",
+            "kafka.isolation.level": "read_committed",
+        },
+        streaming=True,
+    )
+
+    assert found.pattern == "a.*"
+    assert found.columns == COLUMNS
+    assert not found.fail_on_data_loss
+    counts = found.min_partitions, found.max_offsets_per_trigger, found.max_records_per_partition
+    assert counts == (5, 7, 9)
+    assert found.properties["isolation.level"] == "read_committed"
+
+
+def test_topics_are_subscribed_to_or_assigned() -> None:
+    assert options(subscribe=" orders, clicks ").topics == ["orders", "clicks"]
+    assigned = read_options({**SERVERS, "assign": '{"orders": [2, 0]}'}, streaming=False)
+    assert assigned.assigned == [("orders", 2), ("orders", 0)]
+    assert assigned.wanted["assigned"] == [("orders", 2), ("orders", 0)]
+
+
+@pytest.mark.parametrize("side", ["starting", "ending"])
+def test_offsets_in_all_of_sparks_forms(side: str) -> None:
+    def bound(partition: int = 0, **given: str) -> Bound:
+        found = options(**given)
+        return (found.start if side == "starting" else found.end).of("orders", partition)
+
+    assert bound(**{f"{side}Offsets": "earliest"}) == Bound(OFFSET, EARLIEST)
+    assert bound(**{f"{side}Offsets": "LATEST"}) == Bound(OFFSET, LATEST)
+    each = json.dumps({"orders": {"0": 23, "1": -2, "2": -1}})
+    assert [bound(partition, **{f"{side}Offsets": each}).value for partition in range(3)] == [23, EARLIEST, LATEST]
+    assert bound(**{f"{side}Timestamp": "1700000000000"}) == Bound(TIMESTAMP, 1_700_000_000_000)
+    times = json.dumps({"orders": {"0": 5, "1": 6}})
+    assert bound(1, **{f"{side}OffsetsByTimestamp": times}) == Bound(TIMESTAMP, 6)
+
+
+def test_nearer_options_win_in_sparks_order() -> None:
+    """By times of each partition, by one time, by offsets."""
+    each = {"startingOffsetsByTimestamp": '{"orders": {"0": 5}}'}
+    time = {"startingTimestamp": "7"}
+    offsets = {"startingOffsets": "latest"}
+
+    assert options(**offsets, **time, **each).start.of("orders", 0) == Bound(TIMESTAMP, 5)
+    assert options(**offsets, **time).start.of("orders", 0) == Bound(TIMESTAMP, 7)
+
+
+def test_time_behind_all_records_is_an_error_where_reading_starts_unless_asked_for() -> None:
+    time = {"startingTimestamp": "7", "endingTimestamp": "9"}
+
+    assert not options(**time).start.late_means_latest
+    assert options(**time).end.late_means_latest
+    assert options(startingOffsetsByTimestampStrategy="latest", **time).start.late_means_latest
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"subscribe": " , "}, "no topic"),
+        ({"assign": '{"orders": [0]}'}, "subscribe, subscribePattern and assign"),
+        ({"startingOffset": "earliest"}, "'startingoffset'"),
+        ({"kafka.bootstrap.servers": ""}, "not set"),
+        ({"startingOffsets": "first"}, "startingOffsets: 'first'"),
+        ({"endingOffsets": '{"orders": [1]}'}, "endingOffsets"),
+        ({"startingOffsets": '{"orders": {"0": -3}}'}, "-2"),
+        ({"startingTimestamp": "noon"}, "'noon' is no number"),
+        ({"startingOffsetsByTimestampStrategy": "first"}, "neither error nor latest"),
+        ({"minPartitions": "0"}, "less than 1"),
+        ({"failOnDataLoss": "maybe"}, "'maybe'"),
+        ({"columns": "key,vlaue"}, "'vlaue'"),
+    ],
+)
+def test_what_makes_no_sense_is_named(given: dict[str, str], said: str) -> None:
+    with pytest.raises(UnusableOption, match=said):
+        options(**given)
+
+
+def test_assignment_of_another_form_is_named() -> None:
+    with pytest.raises(UnusableOption, match="assign"):
+        read_options({**SERVERS, "assign": '{"orders": 1}'}, streaming=False)
+
+
+def test_stream_has_no_end() -> None:
+    with pytest.raises(UnusableOption, match="no end"):
+        options(streaming=True, endingOffsets="latest")
+
+
+def test_log_options() -> None:
+    found = read_log_options(
+        {
+            "path": "file:/data",
+            "subscribe": "orders,clicks",
+            "startingOffset": "5",
+            "endingTimestamp": "9",
+            "kafka.isolation.level": "read_committed",
+            "columns": "offset, value",
+        }
+    )
+
+    assert (found.path, found.topics, found.committed, found.columns) == (
+        *("/data", ["orders", "clicks"], True),
+        ("offset", "value"),
+    )
+    assert (found.start.usual, found.end.usual) == (Bound(OFFSET, 5), Bound(TIMESTAMP, 9))
+    usual = read_log_options({"path": "/data"})
+    assert (usual.topics, usual.committed, usual.columns) == (None, False, USUAL)
+    assert usual.wanted["start"] == usual.start.to_json()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"path": ""}, "no path"),
+        ({"paht": "/data"}, "'paht'"),
+        ({"startingOffset": "first"}, "first"),
+        ({"startingOffset": "3", "startingTimestamp": "4"}, "startingOffset: an offset and a time"),
+        ({"kafka.isolation.level": "all"}, "'all'"),
+        ({"includeHeaders": "yes"}, "'yes'"),
+    ],
+)
+def test_log_options_that_make_no_sense_are_named(given: dict[str, str], said: str) -> None:
+    with pytest.raises(UnusableOption, match=said):
+        read_log_options({"path": "/data", **given})
+
+
+def test_sink_options() -> None:
+    found = read_sink_options({**SERVERS, "topic": "orders", "kafka.compression.type": "lz4"}, ["key", "value"])
+
+    assert found.topic == "orders"
+    assert found.properties == {"bootstrap.servers": "localhost:9092", "compression.type": "lz4"}
+    assert read_sink_options(SERVERS, ["value", "topic", "partition", "headers"]).topic is None
+
+
+@pytest.mark.parametrize(
+    ("given", "columns", "said"),
+    [
+        ({}, ["value"], "where do the rows go"),
+        ({"topic": "orders"}, ["key"], "no column value"),
+        ({"topic": "orders"}, ["value", "name"], "'name'"),
+        ({"topic": "orders", "acks": "0"}, ["value"], "'acks'"),
+        ({"topic": "orders", "kafka.bootstrap.servers": ""}, ["value"], "not set"),
+    ],
+)
+def test_sink_options_that_make_no_sense_are_named(given: dict[str, Any], columns: list[str], said: str) -> None:
+    with pytest.raises(UnusableOption, match=said):
+        read_sink_options({**SERVERS, **given}, columns)

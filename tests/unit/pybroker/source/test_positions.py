@@ -1,0 +1,52 @@
+"""Where a stream's micro-batches begin and end, when partitions come, go and become shorter."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pybroker.source.errors import DataLoss
+from pybroker.source.positions import ends_of, read_positions, stream_ranges, written_positions
+from pybroker.source.ranges import OffsetRange
+
+ONE, TWO, TEN = ("orders", 1), ("orders", 2), ("orders", 10)
+
+
+def test_positions_are_written_as_sparks_kafka_source_writes_them() -> None:
+    """In one order, since Spark compares the texts."""
+    written = written_positions({TEN: 7, ("clicks", 0): 5, TWO: 3})
+
+    assert json.dumps(written) == '{"clicks": {"0": 5}, "orders": {"2": 3, "10": 7}}'
+    assert read_positions(json.loads(json.dumps(written))) == {TEN: 7, ("clicks", 0): 5, TWO: 3}
+
+
+def test_batch_ends_at_the_latest_offsets_new_partitions_included() -> None:
+    assert ends_of({ONE: 5, TWO: 7}, {ONE: 9, TWO: 7, TEN: 4}, fail_on_data_loss=True) == {ONE: 9, TWO: 7, TEN: 4}
+
+
+@pytest.mark.parametrize(("latest", "said"), [({ONE: 4}, "5, and now it ends at 4"), ({}, "not there any more")])
+def test_partition_that_is_shorter_or_gone_is_an_error_or_stays_where_it_was(
+    latest: dict[tuple[str, int], int], said: str
+) -> None:
+    with pytest.raises(DataLoss, match=said):
+        ends_of({ONE: 5}, latest, fail_on_data_loss=True)
+
+    assert ends_of({ONE: 5}, latest, fail_on_data_loss=False) == {ONE: 5}
+
+
+def test_batch_reads_what_lies_between_and_new_partitions_from_their_first_record() -> None:
+    ranges = stream_ranges({ONE: 5, TWO: 7}, {ONE: 9, TWO: 7, TEN: 4}, {TEN: 2}, fail_on_data_loss=True)
+
+    assert ranges == [OffsetRange("orders", 1, 5, 9), OffsetRange("orders", 10, 2, 4)]
+
+
+@pytest.mark.parametrize(("begun", "earliest"), [({}, {}), ({ONE: 12}, {}), ({}, {ONE: 12})])
+def test_range_that_is_not_there_is_an_error_or_left_out(
+    begun: dict[tuple[str, int], int], earliest: dict[tuple[str, int], int]
+) -> None:
+    """A new partition that has gone again, or whose records have; a checkpoint of another topic's."""
+    with pytest.raises(DataLoss, match="orders-1"):
+        stream_ranges(begun, {ONE: 9}, earliest, fail_on_data_loss=True)
+
+    assert stream_ranges(begun, {ONE: 9}, earliest, fail_on_data_loss=False) == []
