@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -107,6 +108,7 @@ def open_session(pipeline: Pipeline) -> SparkSession:
     Errors: JavaNotFoundError, JarsUnavailableError.
     """
     os.environ["JAVA_HOME"] = str(_java_home(find_java()))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
     builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     jars = dict.fromkeys([*_connector(), *sink_jars(pipeline)])
     settings = {

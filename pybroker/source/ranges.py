@@ -26,13 +26,13 @@ class OffsetRange(NamedTuple):
 def split_ranges(
     ranges: Sequence[OffsetRange], *, at_least: int | None = None, most_records: int | None = None
 ) -> list[OffsetRange]:
-    """The same offsets in ranges of at most `most_records`, and about `at_least` of them, larger ones in more parts."""
+    """The same offsets in ranges of at most `most_records`, and `at_least` of them, larger ones in more parts."""
     ranges = [each for each in ranges if each.size]
     if most_records is not None:
         ranges = [part for each in ranges for part in _parts(each, -(-each.size // most_records))]
     total = sum(each.size for each in ranges)
     if at_least is not None and len(ranges) < at_least:
-        ranges = [part for each in ranges for part in _parts(each, max(1, round(each.size * at_least / total)))]
+        ranges = [part for each in ranges for part in _parts(each, -(-each.size * at_least // total))]
     return list(ranges)
 
 

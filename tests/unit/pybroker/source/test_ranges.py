@@ -25,6 +25,8 @@ def test_parts_are_the_whole(ranges: list[OffsetRange], at_least: int | None, mo
         )
     if most_records is not None:
         assert all(part.size <= most_records for part in parts)
+    if at_least is not None:
+        assert len(parts) >= min(at_least, sum(whole.size for whole in ranges))
 
 
 def test_larger_ranges_come_in_more_parts() -> None:

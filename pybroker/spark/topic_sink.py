@@ -1,0 +1,64 @@
+"""Rows into topics: each at least once, as with Spark's Kafka sink. A task that is tried again writes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pybroker.source.columns import arrow_schema
+from pybroker.source.errors import UnusableOption
+from pybroker.source.reader import shared_reader
+from pybroker.source.sink_options import SinkOptions, read_sink_options
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """How many rows a task has written, all of them acknowledged."""
+
+    count: int
+
+
+class _Sink:
+    """What writers of batches and of streams have in common."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
+        """Errors: UnusableOption."""
+        if overwrite:
+            raise UnusableOption("a topic cannot be overwritten: mode('append') adds to it")
+        self._columns = tuple(schema.fieldNames())
+        self._options: SinkOptions = read_sink_options(options, self._columns)
+
+    def write(self, iterator: Iterator[Any]) -> Written:
+        """Send a task's rows; they are acknowledged when this returns."""
+        answer = shared_reader().tell(
+            "write_topic",
+            (_as_records(batch, self._columns) for batch in iterator),
+            columns=list(self._columns),
+            topic=self._options.topic,
+            properties=dict(self._options.properties),
+        )
+        return Written(answer["count"])
+
+
+class TopicSink(_Sink, DataSourceArrowWriter):
+    """A batch's rows."""
+
+
+class TopicStreamSink(_Sink, DataSourceStreamArrowWriter):
+    """A stream's rows, a micro-batch at a time."""
+
+
+def _as_records(batch: Any, columns: tuple[str, ...]) -> Any:
+    """With the types that records have: strings as their bytes."""
+    import pyarrow as pa
+
+    schema = arrow_schema(columns)
+    arrays = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,278 @@
+"""Spark's data sources without a jar: the same rows as Spark's own Kafka source, in batches and streams, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pybroker.spark import register
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.data_client import DataClient
+from tests.support.scale import scaled
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
+COUNT = scaled(200)
+EPOCH_MS = 1_700_000_000_000
+TOPIC = "spark-sources"
+PARTITIONS = 3
+
+
+@pytest.fixture(scope="module")
+def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
+    return shared_broker("ours")
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    """Spark with both formats."""
+    register(spark)
+    return spark
+
+
+@pytest.fixture(scope="module")
+def topic(broker: RunningBroker) -> str:
+    """All codecs, headers, nulls, transactions that were committed and aborted."""
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic(TOPIC, PARTITIONS)
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 50})
+        for number in range(COUNT):
+            producer.produce(
+                TOPIC,
+                value=f"{codec}-{number}" if number % 11 else None,
+                key=str(number) if number % 7 else None,
+                partition=number % PARTITIONS,
+                timestamp=EPOCH_MS + number,
+                headers=[("name", codec.encode()), ("null", None)] if number % 2 else None,
+            )
+        assert producer.flush(60) == 0
+    transactional = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": TOPIC})
+    transactional.init_transactions(30)
+    for number in range(4):
+        transactional.begin_transaction()
+        for partition in range(PARTITIONS):
+            transactional.produce(TOPIC, f"transaction-{number}", partition=partition, timestamp=EPOCH_MS + COUNT)
+        if number % 2:
+            transactional.commit_transaction(30)
+        else:
+            transactional.flush(30)
+            transactional.abort_transaction(30)
+    return TOPIC
+
+
+def opened(reader: Any, kind: str, broker: RunningBroker, **options: object) -> DataFrame:
+    """Either source, of `spark.read` or `spark.readStream`."""
+    rows: DataFrame = reader.format(kind).options(**{"kafka.bootstrap.servers": broker.bootstrap, **options}).load()
+    return rows
+
+
+def sorted_rows(rows: DataFrame) -> list[Row]:
+    return sorted(rows.collect(), key=lambda row: (row["topic"], row["partition"], row["offset"]))
+
+
+def each(value: object) -> str:
+    """For all partitions, in the form of Spark's options."""
+    return json.dumps({TOPIC: {str(partition): value for partition in range(PARTITIONS)}})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"subscribe": TOPIC, "includeHeaders": "true"},
+        {"subscribe": TOPIC, "includeHeaders": "true", "kafka.isolation.level": "read_committed", "minPartitions": 7},
+        {"subscribePattern": "spark-sou.*", "startingOffsets": each(17), "endingOffsets": each(-1)},
+        {
+            "assign": json.dumps({TOPIC: [0, 2]}),
+            "endingOffsetsByTimestamp": json.dumps({TOPIC: {"0": EPOCH_MS + 50, "2": EPOCH_MS + 10**9}}),
+        },
+        {"subscribe": TOPIC, "startingTimestamp": EPOCH_MS + 20, "endingTimestamp": EPOCH_MS + 100},
+        {"subscribe": TOPIC, "startingOffsets": "earliest", "endingOffsets": each(23)},
+    ],
+    ids=["all", "committed", "offsets", "assigned", "times", "end"],
+)
+def test_batch_equals_that_of_sparks_kafka_source(
+    session: SparkSession, broker: RunningBroker, topic: str, options: dict[str, Any]
+) -> None:
+    """Row by row, with the same columns and types."""
+    theirs = opened(session.read, "kafka", broker, **options)
+    ours = opened(session.read, "pybroker", broker, **options)
+
+    assert ours.schema == theirs.schema
+    expected = sorted_rows(theirs)
+    assert expected
+    assert sorted_rows(ours) == expected
+    if "minPartitions" in options:
+        assert ours.rdd.getNumPartitions() >= 7
+
+
+def test_directory_equals_the_topic(session: SparkSession, broker: RunningBroker, topic: str) -> None:
+    """Read from the files, while the broker runs; with the columns that were chosen."""
+    path = str(broker.log_dir)
+    options = {"subscribe": topic, "kafka.isolation.level": "read_committed", "includeHeaders": "true"}
+
+    rows = session.read.format("pybroker-log").options(**options).load(path)
+    chosen = session.read.format("pybroker-log").options(subscribe=topic, columns="offset,partition").load(path)
+
+    assert sorted_rows(rows) == sorted_rows(opened(session.read, "kafka", broker, **options))
+    assert chosen.columns == ["offset", "partition"]
+    assert chosen.count() == COUNT * 5 + 4 * PARTITIONS
+
+
+class Job:
+    """A stream into Parquet files, that can be run again from its checkpoint."""
+
+    def __init__(self, session: SparkSession, broker: RunningBroker, topic: str, directory: Path) -> None:
+        self._session = session
+        self._broker = broker
+        self._topic = topic
+        self._directory = directory
+
+    def start(self, *, trigger: dict[str, Any], **options: object) -> StreamingQuery:
+        usual: dict[str, object] = {"subscribe": self._topic, "startingOffsets": "earliest"}
+        rows = opened(self._session.readStream, "pybroker", self._broker, **{**usual, **options})
+        writer = rows.writeStream.option("checkpointLocation", str(self._directory / "checkpoint"))
+        return writer.format("parquet").option("path", str(self._directory / "rows")).trigger(**trigger).start()
+
+    def run(self, **options: object) -> list[int]:
+        """Until all that is there is read; how many records each batch had."""
+        query = self.start(trigger={"availableNow": True}, **options)
+        assert query.awaitTermination(240)
+        return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
+
+    def rows(self) -> list[Row]:
+        return sorted_rows(self._session.read.parquet(str(self._directory / "rows")))
+
+
+def test_stream_goes_on_where_it_stopped(
+    session: SparkSession, broker: RunningBroker, topic: str, tmp_path: Path
+) -> None:
+    """Stopped in the middle, run to the end, and once more after new records: each row once."""
+    job = Job(session, broker, topic, tmp_path)
+    limit = COUNT
+    query = job.start(trigger={"processingTime": "0 seconds"}, maxOffsetsPerTrigger=limit)
+    try:
+        while not any(progress["numInputRows"] for progress in query.recentProgress):
+            assert not query.awaitTermination(0.1)
+    finally:
+        query.stop()
+    before = len(job.rows())
+    rest = job.run(maxOffsetsPerTrigger=limit)
+
+    expected = sorted_rows(opened(session.read, "kafka", broker, subscribe=topic))
+    assert job.rows() == expected
+    assert before > 0
+    assert before + sum(rest) == len(expected)
+    assert max(rest) <= limit + PARTITIONS
+
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in range(10):
+        producer.produce(topic, b"new-%d" % number, timestamp=EPOCH_MS)
+    assert producer.flush(60) == 0
+    assert sum(job.run()) == 10
+    assert job.rows() == sorted_rows(opened(session.read, "kafka", broker, subscribe=topic))
+    assert job.run() == []
+
+
+@pytest.fixture
+def small(broker: RunningBroker, name: str) -> Iterator[DataClient]:
+    """A client, and a topic called `name`."""
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic(name)
+        yield client
+
+
+def fill(broker: RunningBroker, topic: str, numbers: range) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number in numbers:
+        producer.produce(topic, b"%d" % number)
+    assert producer.flush(60) == 0
+
+
+def test_data_loss_fails_the_query_or_is_passed_over(
+    session: SparkSession, broker: RunningBroker, small: DataClient, name: str, tmp_path: Path
+) -> None:
+    """Records that were deleted before they were read, by a batch and by a stream that had stopped."""
+    job = Job(session, broker, name, tmp_path)
+    fill(broker, name, range(10))
+    assert sum(job.run()) == 10
+    fill(broker, name, range(10, 20))
+    small.delete_records(name, 0, 15)
+
+    batch = {"subscribe": name, "startingOffsets": json.dumps({name: {"0": 3}})}
+    with pytest.raises(PySparkException, match="offset 3 is wanted"):
+        opened(session.read, "pybroker", broker, **batch).collect()
+    with pytest.raises(PySparkException, match="offset 10 is wanted"):
+        job.run()
+    left = [b"%d" % number for number in range(15, 20)]
+    found = sorted_rows(opened(session.read, "pybroker", broker, failOnDataLoss="false", **batch))
+    assert [row["value"] for row in found] == left
+    assert sum(job.run(failOnDataLoss="false")) == 5
+    assert [row["value"] for row in job.rows()] == [b"%d" % number for number in range(10)] + left
+
+
+def test_rows_are_written(
+    session: SparkSession, broker: RunningBroker, topic: str, small: DataClient, name: str, tmp_path: Path
+) -> None:
+    """A batch with keys and headers into a topic that the option names, and a stream into those that rows name."""
+    columns = ["key", "value", "headers"]
+    rows = opened(session.read, "kafka", broker, subscribe=topic, includeHeaders="true").select(*columns)
+    target = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.compression.type": "lz4"}
+    rows.write.format("pybroker").mode("append").options(topic=name, **target).save()
+
+    written = opened(session.read, "kafka", broker, subscribe=name, includeHeaders="true").select(*columns)
+    assert sorted(map(repr, written.collect())) == sorted(map(repr, rows.collect()))
+
+    small.create_topic(f"{name}-copy")
+    source = opened(session.readStream, "pybroker", broker, subscribe=name, startingOffsets="earliest")
+    texts = source.selectExpr("CAST(key AS STRING) AS key", "value", f"'{name}-copy' AS topic")
+    writer = texts.writeStream.format("pybroker").options(**target)
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    assert query.awaitTermination(240)
+
+    copied = [
+        [row["key"], row["value"]]
+        for row in sorted_rows(opened(session.read, "kafka", broker, subscribe=f"{name}-copy"))
+    ]
+    assert sorted(map(repr, copied)) == sorted(repr([row["key"], row["value"]]) for row in written.collect())
+
+
+def test_option_that_there_is_not_is_named(session: SparkSession, broker: RunningBroker) -> None:
+    with pytest.raises(PySparkException, match="there is no option 'startingoffset'"):
+        opened(session.read, "pybroker", broker, subscribe=TOPIC, startingOffset="earliest").collect()
+
+
+def test_lines_of_the_page_run(
+    session: SparkSession,
+    broker: RunningBroker,
+    small: DataClient,
+    name: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """docs/spark.md, with another broker, topic and directories."""
+    small.create_topic(f"{name}-copy")
+    fill(broker, name, range(3))
+    [lines] = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    for written, here in (
+        ("localhost:9092", broker.bootstrap),
+        ('"orders', f'"{name}'),
+        ("data/orders", f"{broker.log_dir}/{name}"),
+        ("lake/", f"{tmp_path}/"),
+    ):
+        assert written in lines
+        lines = lines.replace(written, here)
+
+    exec(lines, {})
+
+    assert capsys.readouterr().out.splitlines()[-1] == "3"
+    assert session.read.parquet(f"{tmp_path}/orders").count() == 3
+    assert small.values(f"{name}-copy") == [b"0", b"1", b"2"]
