@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from operator import methodcaller
 
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import TopicPartition
 
 from console.cluster.client import Client
 from console.cluster.values import Message
+from pybroker.cli.client.headers import headers_of
 
 #: For a page; then it shows what has come.
 _TIMEOUT_S = 5.0
@@ -18,10 +17,6 @@ _TURN_S = 0.1
 #: What librdkafka may fetch for a page, however large records are.
 _MOST_BYTES = 8 << 20
 _AT_THE_END = -191  # KafkaError._PARTITION_EOF
-
-#: Of a name that is no UTF-8, librdkafka's Python gives a null pointer and raises at the same time. A call by this sees
-#: that it is wrong (SystemError); one that the interpreter has specialised goes on with the pointer.
-_ask_for_headers: Callable[[KafkaMessage], list[tuple[str, bytes | None]] | None] = methodcaller("headers")
 
 
 def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> int:
@@ -69,14 +64,7 @@ def _message(each: KafkaMessage) -> Message:
     partition, offset = each.partition(), each.offset()
     assert partition is not None
     assert offset is not None
-    return Message(partition, offset, timestamp_ms, _bytes(each.key()), _bytes(each.value()), _headers(each))
-
-
-def _headers(each: KafkaMessage) -> tuple[tuple[str, bytes | None], ...] | None:
-    try:
-        return tuple(_ask_for_headers(each) or ())
-    except SystemError:
-        return None
+    return Message(partition, offset, timestamp_ms, _bytes(each.key()), _bytes(each.value()), tuple(headers_of(each)))
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

@@ -118,11 +118,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record as a client gets it. `headers` is None where the client cannot read them: a name is no UTF-8."""
+    """A record as a client gets it."""
 
     partition: int
     offset: int
     timestamp_ms: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] | None = ()
+    headers: tuple[tuple[str, bytes | None], ...] = ()

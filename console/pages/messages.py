@@ -45,7 +45,7 @@ def show(request: Request) -> Response:
             each,
             payload(each.key, form),
             payload(each.value, form),
-            [(name, payload(value)) for name, value in each.headers or ()],
+            [(name, payload(value)) for name, value in each.headers],
         )
         for each in found
     ]

@@ -7,13 +7,17 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 
+from protocol.records.builder import BatchBuilder
 from pybroker.testing import Broker
+from tests.support.data_client import DataClient
+from tests.support.producing import patched
 from tests.support.shell import Done, Shell
 
 SECURED = {
@@ -83,6 +87,22 @@ def test_consume_from_wherever_one_likes(sh: Shell, broker: Broker) -> None:
     assert read("--from", "-5m") == []
     assert read() == []
     assert read("--from-beginning", "--partition", "0", "--max-messages", "2") == ["0:0=a0", "0:1=a1"]
+
+
+def test_consume_header_whose_name_is_no_text(sh: Shell, broker: Broker) -> None:
+    """Clients do not send such; whoever speaks the protocol may. Often enough that the interpreter is warm."""
+    broker.create_topic("strange")
+    builder = BatchBuilder()
+    builder.append(int(time.time() * 1000), None, b"value", [("name", b"")])
+    strange = patched(builder.build().replace(b"name", b"\xff\xfe\xfd\xfc"), 21, ">h", 0)
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    with DataClient(host, int(port)) as client:
+        for records in (builder.build(), strange) * 20:
+            client.produce("strange", records)
+    read = ("consume", "strange", "--from-beginning", "--until-end")
+    assert sh.good(*read, "--format", "%h %h").out == "name= name=\n\ufffd= \ufffd=\n" * 20
+    headers = [row["headers"] for row in sh.good(*read, "--json").rows]
+    assert headers == [[["name", ""]], [["\ufffd", None]]] * 20
 
 
 def test_consume_ends_behind_a_transaction(sh: Shell, broker: Broker) -> None:

@@ -9,7 +9,9 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pybroker.cli.client.headers import headers_of
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -66,18 +68,13 @@ def as_json(message: Message, encoding: str) -> bytes:
         "timestamp": _timestamp(message),
         "key": text(message.key()),
         "value": text(message.value()),
-        "headers": [[name, text(value)] for name, value in _pairs(message)],
+        "headers": [[name, text(value)] for name, value in headers_of(message)],
     }
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
 def _octets(data: bytes | str | None) -> bytes:
     return data.encode() if isinstance(data, str) else data or b""
-
-
-def _pairs(message: Message) -> list[tuple[str, bytes | str | None]]:
-    headers: Any = message.headers()  # a list, whatever else the library's types allow
-    return headers or []
 
 
 def _timestamp(message: Message) -> int | None:
@@ -97,7 +94,7 @@ def _iso(message: Message, _: Encode) -> bytes:
 
 
 def _headers(message: Message, encode: Encode) -> bytes:
-    return b",".join(name.encode() + b"=" + encode(_octets(value)) for name, value in _pairs(message))
+    return b",".join(name.encode() + b"=" + encode(_octets(value)) for name, value in headers_of(message))
 
 
 def _size(data: bytes | str | None) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from typing import Any
 
 import pytest
 
@@ -35,6 +37,20 @@ class Record:
 
     def headers(self) -> None:
         return None
+
+
+class Strange(Record):
+    """One with a header whose name is no UTF-8, of which librdkafka's Python says this, the first time."""
+
+    set_to: list[tuple[str, bytes | None]] | None = None
+
+    def headers(self) -> Any:
+        if self.set_to is None:
+            raise SystemError("<method 'headers'> returned a result with an exception set")
+        return self.set_to
+
+    def set_headers(self, headers: list[tuple[str, bytes | None]]) -> None:
+        self.set_to = headers
 
 
 @pytest.mark.parametrize(
@@ -79,3 +95,10 @@ def test_no_format(text: str) -> None:
     """Told with the text."""
     with pytest.raises(argparse.ArgumentTypeError):
         record_format(text)
+
+
+def test_header_whose_name_is_no_text() -> None:
+    """Is no reason to end, nor to ask again for what the library has broken."""
+    strange: Any = Strange()
+    assert formatted(strange, record_format("%h %h"), "text").decode() == "\ufffd= \ufffd=\n"
+    assert json.loads(as_json(Strange(), "text"))["headers"] == [["\ufffd", None]]  # type: ignore[arg-type]
