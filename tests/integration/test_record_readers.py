@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,14 +15,33 @@ from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import BrokerFailed, DataLoss, UnknownPartition
 from pybroker.source.reader import Reader
 from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.certificates import Authority
 from tests.support.data_client import DataClient
 
 COLUMNS = ("key", "value", "headers")
 
 
+class TlsBroker(OurBroker):
+    """Listens with TLS, too, on `tls_port`."""
+
+    def __init__(self, directory: Path, authority: Authority) -> None:
+        port, self.tls_port = free_port(), free_port()
+        properties = {
+            "listeners": f"PLAINTEXT://{HOST}:{port},SSL://{HOST}:{self.tls_port}",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(authority.issue("server")),
+        }
+        super().__init__(directory, properties, port=port)
+
+
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
-    running = OurBroker(tmp_path_factory.mktemp("broker"))
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[TlsBroker]:
+    running = TlsBroker(tmp_path_factory.mktemp("broker"), authority)
     yield running
     running.kill()
 
@@ -116,6 +136,22 @@ def test_deleted_records_are_an_error_or_left_out(broker: OurBroker, reader: Rea
     with pytest.raises(DataLoss, match="deleted-0: offset 2"):
         read(reader, broker, "deleted", 2)
     assert [row["value"] for row in read(reader, broker, "deleted", 2, fail=False)] == [b"6", b"7", b"8", b"9"]
+
+
+def test_tls(broker: TlsBroker, reader: Reader, authority: Authority) -> None:
+    """Leaders' addresses are those of the same listener; a certificate of somebody else's is not trusted."""
+    create(broker, "tls")
+    tls = {
+        "bootstrap.servers": f"{HOST}:{broker.tls_port}",
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(authority.path),
+    }
+    write(reader, broker, "tls", [{"key": b"k", "value": b"v", "headers": None}], **tls)
+    assert read(reader, broker, "tls", **tls) == [{"key": b"k", "value": b"v", "headers": None}]
+
+    del tls["ssl.ca.location"]
+    with pytest.raises(BrokerFailed, match="CERTIFICATE_VERIFY_FAILED"):
+        read(reader, broker, "tls", **tls, **{"request.timeout.ms": "100"})
 
 
 def test_what_is_not_there_is_one_sentence(broker: OurBroker, reader: Reader) -> None:
