@@ -1,31 +1,33 @@
-"""Transactions a second, here and with Apache Kafka: `python -m bench transactions [--seconds 5] [--warm 15]`.
+"""Transactions a second, here and with Apache Kafka: `python -m bench transactions [--rounds] [--seconds] [--warm]`.
 
 Ten producers, each with a connection and a transactional id of its own; each transaction has one record in each of ten
 partitions, in one Produce request, and then EndTxn (both of KIP-890's protocol: four requests' work for a coordinator
-of the older one). The broker runs on the first core, the load on the second. CPU is the broker's, from /proc.
+of the older one). Both brokers run on the first core, the load on the second, against one and the other in turn. CPU is
+the broker's, from /proc.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import selectors
+import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench.compare import cpu_seconds, create, show, started
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Struct
-from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import batch
-from tests.support.settled import wait_for_topic
 from tests.support.txn_client import TxnClient
 
 PRODUCERS = PARTITIONS = 10
 TOPIC = "t"
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Producer(TxnClient):
@@ -35,7 +37,7 @@ class Producer(TxnClient):
         self.transactional_id = name
         self.wait_for_coordinator(name)
         self.producer = self.init_patiently(name).split()
-        self.committed_count = self.tried_again = 0
+        self.committed_count = 0
         self.epoch, self.id = int(self.producer[2]), self.producer_id(self.producer[1])
         self.is_ending = False
 
@@ -67,7 +69,6 @@ class Producer(TxnClient):
             )
         else:
             assert codes == {ErrorCode.CONCURRENT_TRANSACTIONS}, codes
-            self.tried_again += 1
             self.send_records()
 
     def receive(self) -> Struct:
@@ -78,58 +79,57 @@ class Producer(TxnClient):
         return answer
 
 
-def cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+class Load:
+    """Producers that have begun with a broker, and go on where they stopped whenever they are told to."""
 
+    def __init__(self, broker: RunningBroker) -> None:
+        create(broker, TOPIC, PARTITIONS)
+        self._pid = broker.pid
+        self._producers = [Producer(HOST, broker.port) for _ in range(PRODUCERS)]
+        self._selector = selectors.DefaultSelector()
+        for number, producer in enumerate(self._producers):
+            producer.begin(f"p{number}")
+            self._selector.register(producer.socket, selectors.EVENT_READ, producer)
+            producer.send_records()
 
-def measure(broker: RunningBroker, warm_s: float, seconds: float) -> tuple[float, float, float]:
-    """Transactions a second, CPU microseconds of the broker a transaction, and how often one was too early."""
-    for task in os.listdir(f"/proc/{broker.pid}/task"):
-        os.sched_setaffinity(int(task), {0})
-    with TxnClient(HOST, broker.port) as client:
-        client.create_topic(TOPIC, PARTITIONS)
-    wait_for_topic(broker, TOPIC, PARTITIONS)
-    producers = [Producer(HOST, broker.port) for _ in range(PRODUCERS)]
-    selector = selectors.DefaultSelector()
-    for number, producer in enumerate(producers):
-        producer.begin(f"p{number}")
-        selector.register(producer.socket, selectors.EVENT_READ, producer)
-        producer.send_records()
-
-    def run(duration: float) -> None:
-        until = time.monotonic() + duration
-        while time.monotonic() < until:
-            for key, _ in selector.select(1):
+    def run(self, seconds: float) -> tuple[float, float]:
+        """CPU microseconds of the broker a transaction, transactions a second."""
+        used, began, before = cpu_seconds(self._pid), time.monotonic(), self._committed()
+        while time.monotonic() < began + seconds:
+            for key, _ in self._selector.select(1):
                 key.data.on_answer()
+        count, took = self._committed() - before, time.monotonic() - began
+        return (cpu_seconds(self._pid) - used) / count * 1e6, count / took
 
-    run(warm_s)
-    before = sum(each.committed_count for each in producers), cpu_s(broker.pid), time.monotonic()
-    early = sum(each.tried_again for each in producers)
-    run(seconds)
-    count = sum(each.committed_count for each in producers) - before[0]
-    used, took = cpu_s(broker.pid) - before[1], time.monotonic() - before[2]
-    for producer in producers:
-        producer.close()
-    return count / took, used / count * 1e6, (sum(each.tried_again for each in producers) - early) / count
+    def _committed(self) -> int:
+        return sum(each.committed_count for each in self._producers)
+
+    def close(self) -> None:
+        for producer in self._producers:
+            producer.close()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="transactions, here and with Apache Kafka")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--warm", type=float, default=15)
-    options = parser.parse_args()
-    os.sched_setaffinity(0, {1} & os.sched_getaffinity(0) or os.sched_getaffinity(0))
-    print(f"{'':10} {'txn/s':>8} {'CPU us/txn':>11} {'early':>6}")
-    for kind in (OurBroker, KafkaBroker):
-        with tempfile.TemporaryDirectory() as folder:
-            broker = kind(Path(folder))
-            try:
-                rate, cpu_us, early = measure(broker, options.warm, options.seconds)
-            finally:
-                broker.stop()
-        print(f"{kind.kind:10} {rate:8.0f} {cpu_us:11.0f} {early:6.2f}", flush=True)
+    times = parser.parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="transactions-") as scratch, started(Path(scratch)) as brokers:
+        loads = [Load(broker) for broker in brokers]
+        for load in loads:
+            load.run(times.warm)
+        rounds = [[load.run(times.seconds) for load in loads] for _ in range(times.rounds)]
+        for load in loads:
+            load.close()
+    show(
+        "transactions",
+        "CPU us/transaction",
+        [statistics.median(cpu for cpu, _ in side) for side in zip(*rounds, strict=True)],
+    )
+    rates = [statistics.median(rate for _, rate in side) for side in zip(*rounds, strict=True)]
+    show("transactions", "transactions/s", rates, more_is_better=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
