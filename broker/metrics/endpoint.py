@@ -45,7 +45,7 @@ class Application:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._traffic = Traffic()
-        registry = CollectorRegistry()
+        registry = CollectorRegistry(auto_describe=True)  # so that ?name[]= finds what the process is asked for, too
         registry.register(BrokerCollector(self._take_snapshot, broker.config.log_dirs))
         ProcessCollector(registry=registry)
         self._metrics = make_wsgi_app(registry)
