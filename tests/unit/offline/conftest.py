@@ -14,7 +14,7 @@ from tests.support.dump_log import LOGS
 
 @pytest.fixture(autouse=True)
 def broken_pipes_raise() -> Iterator[None]:
-    """In the tests that follow, too: a tool that runs in this process lets them end it, as suits a process of its own."""
+    """In the tests that follow, too: a tool that runs in this process lets them end it, as suits one of its own."""
     before = signal.getsignal(signal.SIGPIPE)
     yield
     signal.signal(signal.SIGPIPE, before)
