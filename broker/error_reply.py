@@ -1,15 +1,20 @@
 """The answer to a request that failed as a whole, in the shape of its API.
 
 Where a response has an error code of its own, that is set. Where it has one per topic or partition, the topics and
-partitions of the request are repeated, each with the error, as Kafka's `getErrorResponse` methods do. What a response
-needs beyond that has its default.
+partitions of the request are repeated, each with the error, as Kafka's `getErrorResponse` methods do; a few responses
+have both. What a response needs beyond that has its default.
 """
 
 from __future__ import annotations
 
 from protocol.errors import ErrorCode
+from protocol.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
+from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
+from protocol.messages.elect_leaders import ELECT_LEADERS
 from protocol.schema import UNSET, Api, Array, Field, Struct, StructType
 
+# Of these Kafka tells the error of the whole, and of each item besides.
+_TOLD_TWICE = (ELECT_LEADERS.key, ALTER_PARTITION_REASSIGNMENTS.key, DESCRIBE_USER_SCRAM_CREDENTIALS.key)
 # Kafka calls the number of a partition by any of these names, also in the request and the response of one API.
 _PARTITION_NUMBER = ("partition_index", "index", "partition", "partition_id")
 
@@ -17,17 +22,26 @@ _PARTITION_NUMBER = ("partition_index", "index", "partition", "partition_id")
 def error_reply(api: Api, version: int, request: Struct, code: ErrorCode) -> Struct | None:
     """A response with `code` wherever one fits, or None when the response has no place for an error."""
     reply = api.response()
-    return reply if _fill(reply, version, request, code) else None
+    placed = _fill(reply, version, request, code)
+    if api.key in _TOLD_TWICE:
+        placed = _fill_items(reply, version, request, code) or placed
+    return reply if placed else None
 
 
 def _fill(target: Struct, version: int, source: object, code: ErrorCode) -> bool:
-    """Put `code` into a struct, or into what its arrays hold, one for each element of the source's; whether it fits."""
+    """Put `code` into a struct, or else into what its arrays hold; whether it fits."""
     fields = [field for field in target.struct_type.fields if version in field.versions]
     if any(field.name == "error_code" for field in fields):
         target.error_code = code
         if any(field.name == "error_message" and version in field.nullable for field in fields):
             target.error_message = None
         return True
+    return _fill_items(target, version, source, code)
+
+
+def _fill_items(target: Struct, version: int, source: object, code: ErrorCode) -> bool:
+    """Put `code` into what the arrays of a struct hold, one for each element of the source's; whether it fits."""
+    fields = [field for field in target.struct_type.fields if version in field.versions]
     placed = False
     for field in fields:
         element = _element(field)

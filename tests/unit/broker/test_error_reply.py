@@ -5,9 +5,16 @@ import pytest
 from broker.error_reply import error_reply
 from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
+from protocol.messages.alter_partition_reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.describe_groups import DESCRIBE_GROUPS
+from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS, UserName
+from protocol.messages.elect_leaders import ELECT_LEADERS, TopicPartitions
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -45,6 +52,28 @@ def test_an_error_for_each_partition():
     )
     (topic,) = error_reply(OFFSET_COMMIT, 8, request, CODE).topics
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(1, CODE)]
+
+
+def test_an_error_of_the_whole_and_of_each_item():
+    """Where Kafka tells both; users of credentials are not named again."""
+    partitions = [ReassignablePartition(partition_index=1)]
+    request = ALTER_PARTITION_REASSIGNMENTS.request(topics=[ReassignableTopic(name="t", partitions=partitions)])
+    answer = error_reply(ALTER_PARTITION_REASSIGNMENTS, 1, request, CODE)
+    found = [
+        (topic.name, each.partition_index, each.error_code) for topic in answer.responses for each in topic.partitions
+    ]
+    assert (answer.error_code, found) == (CODE, [("t", 1, CODE)])
+
+    request = ELECT_LEADERS.request(topic_partitions=[TopicPartitions(topic="t", partitions=[2])])
+    answer = error_reply(ELECT_LEADERS, 2, request, CODE)
+    (topic,) = answer.replica_election_results
+    found = [(each.partition_id, each.error_code) for each in topic.partition_result]
+    assert (answer.error_code, topic.topic, found) == (CODE, "t", [(2, CODE)])
+    assert error_reply(ELECT_LEADERS, 2, ELECT_LEADERS.request(topic_partitions=None), CODE).error_code == CODE
+
+    request = DESCRIBE_USER_SCRAM_CREDENTIALS.request(users=[UserName(name="somebody")])
+    answer = error_reply(DESCRIBE_USER_SCRAM_CREDENTIALS, 0, request, CODE)
+    assert (answer.error_code, [(each.user, each.error_code) for each in answer.results]) == (CODE, [("", CODE)])
 
 
 def test_what_was_asked_about_them_is_not_repeated():
