@@ -52,7 +52,8 @@ def metadata(ctx: RequestContext, request: Struct) -> Reply:
             show_workers(ctx.broker.config, topic.name, topic.partitions)
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = topic_operations(ctx, topic.name or "")
+            if topic.name is not None:
+                topic.topic_authorized_operations = topic_operations(ctx, topic.name)
     return METADATA.response(
         brokers=[
             MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)

@@ -136,6 +136,14 @@ def test_authorized_operations_when_asked(harness: ControllerHarness):
     assert [topic.topic_authorized_operations for topic in answer.topics] == [3576, 3576]
 
 
+def test_operations_on_what_no_id_names_are_not_told(harness: ControllerHarness):
+    """There is no name that anything could be allowed on."""
+    topics = [MetadataRequestTopic(name=None, topic_id=bytes(15) + b"\x01")]
+    fields = {"topics": topics, "include_topic_authorized_operations": True}
+    (topic,) = harness.ask(metadata, METADATA, 12, **fields).topics
+    assert (topic.error_code, topic.topic_authorized_operations) == (ErrorCode.UNKNOWN_TOPIC_ID, -(2**31))
+
+
 def test_partition_without_a_leader(harness: ControllerHarness):
     """Its only replica is on a fenced broker, so it is offline too."""
     replay_all(harness.controller.image, leave(harness.controller.image, 1))
