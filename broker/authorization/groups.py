@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from broker.authorization.rule import (
     Handle,
     Rule,
+    beside,
     changed,
     each,
     joined,
@@ -27,6 +28,11 @@ from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponseTopic,
 )
 from protocol.messages.find_coordinator import FIND_COORDINATOR, Coordinator
+from protocol.messages.offset_delete import (
+    OFFSET_DELETE,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from protocol.messages.offset_fetch import OffsetFetchRequestTopics, OffsetFetchResponseGroup
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
@@ -37,9 +43,11 @@ if TYPE_CHECKING:
 _GROUP, _TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 _FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _KINDS = {0: _GROUP, 1: ResourceType.TRANSACTIONAL_ID}
-_HIDDEN_TOPICS = "The described group uses topics that the client is not authorized to describe."
+_HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+_HIDDEN_TOPOLOGY = "The described group uses topics that the client is not authorized to describe."
 
 _read_group = one(Operation.READ, _GROUP, "group_id")
+_delete_group = one(Operation.DELETE, _GROUP, "group_id")
 _describe_group = one(Operation.DESCRIBE, _GROUP, "group_id")
 _describe_groups = each("groups", to_named(Operation.DESCRIBE, _GROUP, "group_id"))
 _describe_group_ids = each("group_ids", to_named(Operation.DESCRIBE, _GROUP))
@@ -84,6 +92,40 @@ def find_coordinator(access: Access, request: Struct, handle: Handle) -> Reply:
 
 
 _FIRST_VERSION_WITH_MANY_KEYS = 4
+
+
+def sync(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The group; but who has to name a protocol and does not is told that, whoever it is."""
+    names_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if access.version >= _FIRST_VERSION_NAMING_PROTOCOLS and not names_protocol:
+        return handle(request)
+    return _read_group(access, request, handle)
+
+
+_FIRST_VERSION_NAMING_PROTOCOLS = 5
+
+
+def offset_delete(access: Access, request: Struct, handle: Handle) -> Reply:
+    """The group, and each topic; an error of the whole group is told alone."""
+    return _delete_group(access, request, lambda allowed: _delete_offsets(access, allowed, handle))
+
+
+def _delete_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
+    allowed, refused = split(access, request.topics, to_topic(Operation.READ))
+    answer = OFFSET_DELETE.response(
+        topics=[
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code)
+                    for each in topic.partitions
+                ],
+            )
+            for code, topics in refused.items()
+            for topic in topics
+        ]
+    )
+    return beside(handle(changed(request, topics=allowed)), answer)
 
 
 def offset_fetch(access: Access, request: Struct, handle: Handle) -> Reply:
@@ -136,26 +178,37 @@ def _of_described_topics(
 
 def describe(access: Access, request: Struct, handle: Handle) -> Reply:
     """Each group; one whose members have a topic that may not be described is refused whole (KIP-848)."""
+    return _describe_open(access, request, handle, _topics_of_members, _HIDDEN_TOPICS)
+
+
+def describe_streams(access: Access, request: Struct, handle: Handle) -> Reply:
+    """Each group; one whose topology has a topic that may not be described is refused whole (KIP-1071)."""
+    return _describe_open(access, request, handle, _topics_of_topology, _HIDDEN_TOPOLOGY)
+
+
+def _describe_open(
+    access: Access, request: Struct, handle: Handle, names_in: Callable[[Struct], Iterable[str]], text: str
+) -> Reply:
+    """Groups of whose topics none is hidden; of the others `text` is told."""
+
+    def checked(group: Struct) -> Struct:
+        if all(access.may(Operation.DESCRIBE, _TOPIC, name) for name in dict.fromkeys(names_in(group))):
+            return group
+        return group.struct_type(group_id=group.group_id, error_code=_FAILED, error_message=text)
 
     def check(reply: Struct) -> Struct:
-        groups = reply.groups
-        for position, group in enumerate(groups):
-            names = {name for member in group.members for name in _topics_of(member)}
-            if not all(access.may(Operation.DESCRIBE, _TOPIC, name) for name in names):
-                groups[position] = type(group)(
-                    group_id=group.group_id, error_code=_FAILED, error_message=_HIDDEN_TOPICS, members=[]
-                )
-        return reply
+        return changed(reply, groups=[checked(group) for group in reply.groups])
 
     return _describe_group_ids(access, request, lambda allowed: then(handle(allowed), check))
 
 
-def _topics_of(member: Struct) -> Iterator[str]:
-    """What a member has, or is to have."""
-    fields = {field.name for field in member.struct_type.fields}
-    for assignment in ("assignment", "target_assignment"):
-        if assignment in fields:
-            yield from (topic.topic_name for topic in getattr(getattr(member, assignment), "topic_partitions", ()))
+def _topics_of_members(group: Struct) -> Iterator[str]:
+    """What members have, or are to have."""
+    for member in group.members:
+        fields = {field.name for field in member.struct_type.fields}
+        for assignment in ("assignment", "target_assignment"):
+            if assignment in fields:
+                yield from (topic.topic_name for topic in getattr(member, assignment).topic_partitions)
 
 
 def consumer_heartbeat(access: Access, request: Struct, handle: Handle) -> Reply:
@@ -170,8 +223,9 @@ def streams_heartbeat(access: Access, request: Struct, handle: Handle) -> Reply:
     return together(_read_group, _describe_all(_topics_of_topology))(access, request, handle)
 
 
-def _topics_of_topology(request: Struct) -> Iterator[str]:
-    for part in request.topology.subtopologies if request.topology is not None else ():
+def _topics_of_topology(value: Struct) -> Iterator[str]:
+    topology = value.topology
+    for part in (topology.subtopologies or ()) if topology is not None else ():
         yield from part.source_topics
         yield from part.repartition_sink_topics
         yield from (topic.name for topic in (*part.repartition_source_topics, *part.state_changelog_topics))

@@ -99,6 +99,11 @@ class Guard:
         """For sessions of fetches: whether the client may read a topic; asked again whenever the fetch is tried."""
         return partial(Access(self, ctx).may, Operation.READ, ResourceType.TOPIC)
 
+    def replica_reader(self, ctx: RequestContext) -> Callable[[str], bool]:
+        """For fetches of replicas: to brokers all topics are open, to others none."""
+        allowed = Access(self, ctx).may_cluster(Operation.CLUSTER_ACTION)
+        return lambda _: allowed
+
     def denials(self, principal: str) -> LimitedLog:
         """Where refusals of somebody are written down."""
         denials = self._denials.get(principal)
@@ -173,6 +178,16 @@ class Access:
     def has_topic(self, name: str) -> bool:
         """Whether a topic of that name is there."""
         return self._guard._controller.image.topic(name) is not None
+
+    def has_partition(self, name: str, index: int) -> bool:
+        """Whether a topic of that name is there, with so many partitions."""
+        topic = self._guard._controller.image.topic(name)
+        return topic is not None and index in topic.partitions
+
+    @property
+    def topics_come_about(self) -> bool:
+        """Whether topics that are asked for are made."""
+        return self._ctx.broker.config.get_bool("auto.create.topics.enable")
 
     def topic_name(self, topic: Struct) -> str | None:
         """The name of a topic that is given by name or by id; None for an id that is not known.

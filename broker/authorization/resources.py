@@ -8,6 +8,11 @@ from broker.authorization.rule import Ask, Handle, Question
 from broker.dispatch import Reply
 from metadata.image import ResourceType as ConfigResource
 from protocol.errors import ErrorCode
+from protocol.messages.alter_replica_log_dirs import (
+    ALTER_REPLICA_LOG_DIRS,
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirTopicResult,
+)
 from protocol.messages.alter_user_scram_credentials import (
     ALTER_USER_SCRAM_CREDENTIALS,
     AlterUserScramCredentialsResult,
@@ -32,6 +37,26 @@ def to_configs_of(operation: Operation) -> Ask:
         return None if kind is None else Question(operation, kind, resource.resource_name)
 
     return ask
+
+
+def alter_replica_log_dirs(access: Access, request: Struct, handle: Handle) -> Reply:
+    """ALTER on the cluster; the refusal is told for each partition, whichever directory it is to be in."""
+    if access.may_cluster(Operation.ALTER):
+        return handle(request)
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ALTER_REPLICA_LOG_DIRS.response(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=topic.name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+                    for index in topic.partitions
+                ],
+            )
+            for directory in request.dirs
+            for topic in directory.topics
+        ]
+    )
 
 
 def alter_user_scram_credentials(access: Access, request: Struct, handle: Handle) -> Reply:

@@ -195,3 +195,8 @@ def then(reply: Reply, function: Callable[[Struct], Struct]) -> Reply:
     if isinstance(reply, Deferred):
         return reply.then(function)
     return None if reply is None else function(reply)
+
+
+def beside(reply: Reply, refused: Struct) -> Reply:
+    """An answer with what was refused besides; an error of the whole is told alone."""
+    return then(reply, lambda answer: answer if answer.error_code else joined([answer, refused]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from broker.authorization import groups, resources, topics, transactions
+from broker.authorization import groups, resources, shares, topics, transactions
 from broker.authorization.rule import Rule, cluster, each, free, kafka_text, one, to_named, to_topic, together, told
 from security.acl import Operation, ResourceType
 
@@ -23,7 +23,7 @@ _TRANSACTION = one(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, "transactiona
 RULES: Mapping[int, Rule] = MappingProxyType(
     {
         0: topics.produce,
-        1: free,  # Fetch: its handler asks for each partition of the session, each time
+        1: free,  # Fetch: its handler asks for each partition of the session, each time; and of replicas, who they are
         2: each("topics", to_topic(Operation.DESCRIBE)),  # ListOffsets
         3: topics.metadata,
         8: together(_MEMBER, each("topics", to_topic(Operation.READ))),  # OffsetCommit
@@ -32,7 +32,7 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         11: _MEMBER,  # JoinGroup
         12: _MEMBER,  # Heartbeat
         13: _MEMBER,  # LeaveGroup
-        14: _MEMBER,  # SyncGroup
+        14: groups.sync,
         15: each("groups", to_named(Operation.DESCRIBE, ResourceType.GROUP)),  # DescribeGroups
         16: groups.list_groups,
         17: free,  # SaslHandshake
@@ -52,7 +52,7 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         31: _ALTER,  # DeleteAcls
         32: each("resources", resources.to_configs_of(Operation.DESCRIBE_CONFIGS), kafka_text),  # DescribeConfigs
         33: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),  # AlterConfigs
-        34: _ALTER,  # AlterReplicaLogDirs
+        34: resources.alter_replica_log_dirs,
         35: _DESCRIBE,  # DescribeLogDirs
         36: free,  # SaslAuthenticate
         37: each("topics", to_topic(Operation.ALTER)),  # CreatePartitions
@@ -65,9 +65,7 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         44: each("resources", resources.to_configs_of(Operation.ALTER_CONFIGS), kafka_text),  # IncrementalAlterConfigs
         45: _ALTER,  # AlterPartitionReassignments
         46: _DESCRIBE,  # ListPartitionReassignments
-        47: together(  # OffsetDelete
-            one(Operation.DELETE, ResourceType.GROUP, "group_id"), each("topics", to_topic(Operation.READ))
-        ),
+        47: groups.offset_delete,
         48: _DESCRIBE_CONFIGS,  # DescribeClientQuotas
         49: _ALTER_CONFIGS,  # AlterClientQuotas
         50: _DESCRIBE,  # DescribeUserScramCredentials
@@ -99,11 +97,9 @@ RULES: Mapping[int, Rule] = MappingProxyType(
         86: _CLUSTER_ACTION,  # DeleteShareGroupState
         87: _CLUSTER_ACTION,  # ReadShareGroupStateSummary
         88: groups.streams_heartbeat,
-        89: groups.describe,  # StreamsGroupDescribe
+        89: groups.describe_streams,
         90: groups.describe_share_offsets,
-        91: together(_MEMBER, each("topics", to_topic(Operation.READ))),  # AlterShareGroupOffsets
-        92: together(  # DeleteShareGroupOffsets
-            one(Operation.DELETE, ResourceType.GROUP, "group_id"), each("topics", to_topic(Operation.READ))
-        ),
+        91: shares.alter_offsets,
+        92: shares.delete_offsets,
     }
 )

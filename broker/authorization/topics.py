@@ -9,6 +9,7 @@ from broker.dispatch import CloseConnection, Reply
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataResponseTopic
 from protocol.primitives import ZERO_UUID
+from protocol.records.batch import is_transactional
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 
@@ -26,10 +27,13 @@ _describe_told = told("topics", to_named(Operation.DESCRIBE, _TOPIC, "name"))
 
 
 def produce(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The transactional id, then each topic. With acks=0 nothing is answered: a refusal closes the connection."""
+    """The transactional id where there are records of a transaction, then each topic.
+
+    With acks=0 nothing is answered: a refusal closes the connection.
+    """
     transactional_id = request.transactional_id
-    if transactional_id is not None and not access.may(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    if _has_transactional_records(request) and (
+        transactional_id is None or not access.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     ):
         reply: Reply = access.refused(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     else:
@@ -44,18 +48,23 @@ def produce(access: Access, request: Struct, handle: Handle) -> Reply:
     return reply
 
 
+def _has_transactional_records(request: Struct) -> bool:
+    return any(is_transactional(data.records) for topic in request.topic_data for data in topic.partition_data)
+
+
 def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
     """Of topics that it may not describe a client is told nothing; making them by asking is creating them."""
     if request.topics is None or (not request.topics and access.version == 0):
         return _describe_told(access, request, handle)
     allowed, hidden, uncreatable = [], [], []
+    creates = request.allow_auto_topic_creation and access.topics_come_about
     for topic in request.topics:
         if topic.topic_id != ZERO_UUID and access.version < _FIRST_METADATA_BY_ID:
             return handle(request)  # which is answered with INVALID_REQUEST, whatever it asks for
         name = access.topic_name(topic)
         if name is not None and not access.may(Operation.DESCRIBE, _TOPIC, name):
             hidden.append(topic)
-        elif name is not None and request.allow_auto_topic_creation and not _may_come_about(access, name):
+        elif name is not None and creates and not _may_come_about(access, name):
             uncreatable.append(topic)
         else:
             allowed.append(topic)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.authorization.rule import Handle, each, one, split, then, to_named, to_topic
@@ -44,25 +44,32 @@ def add_partitions(access: Access, request: Struct, handle: Handle) -> Reply:
         return access.refused(request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     topics = request.v3_and_below_topics
     if not access.may(Operation.WRITE, _ID, request.v3_and_below_transactional_id):
-        return _added({ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: topics})
-    allowed, refused = split(access, topics, to_topic(Operation.WRITE))
+        return _added(topics, lambda *_: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    _, refused = split(access, topics, to_topic(Operation.WRITE))
     if not refused:
         return handle(request)
-    return _added({ErrorCode.OPERATION_NOT_ATTEMPTED: allowed} | refused)
+    codes = {topic.name: code for code, topics in refused.items() for topic in topics}
+
+    def code_of(name: str, index: int) -> ErrorCode:
+        there = access.has_partition(name, index)
+        return codes.get(name) or (ErrorCode.OPERATION_NOT_ATTEMPTED if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+    return _added(topics, code_of)
 
 
-def _added(codes: Mapping[ErrorCode, Iterable[Struct]]) -> Struct:
-    """The answer that has one error for all partitions of a topic."""
+def _added(topics: Iterable[Struct], code_of: Callable[[str, int], ErrorCode]) -> Struct:
+    """The answer of which no partition is added, each with its error."""
     return ADD_PARTITIONS_TO_TXN.response(
         results_by_topic_v3_and_below=[
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
                 results_by_partition=[
-                    AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=index, partition_error_code=code_of(topic.name, index)
+                    )
                     for index in topic.partitions
                 ],
             )
-            for code, topics in codes.items()
             for topic in topics
         ]
     )

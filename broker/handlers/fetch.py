@@ -120,7 +120,8 @@ class Attempt:
         #: The logs that were read last, with how much was found in each.
         self._found: list[tuple[PartitionLog, int]] = []
         self._is_plain = True
-        self._may_read = None if self._broker.guard is None else self._broker.guard.reader(ctx)
+        guard = self._broker.guard
+        self._may_read = None if guard is None else guard.replica_reader(ctx) if replica_id >= 0 else guard.reader(ctx)
         self._answers: list[tuple[FetchedPartition, FetchedData]] = []
         self._deferred: Deferred[FetchAnswer] | None = None
         #: While it waits: each partition with the size of its log when it was last found wanting.

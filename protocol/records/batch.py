@@ -23,8 +23,9 @@ from protocol.records.errors import CorruptBatch
 HEADER_SIZE = 61
 #: Bytes of base offset and length, which `batch_length` does not count. The same in every format.
 LOG_OVERHEAD = 12
-#: Where the magic byte lies, in every format.
+#: Where the magic byte lies, in every format, and what it is in this one.
 MAGIC_OFFSET = 16
+_MAGIC = 2
 #: The smallest entry of any format: a v0 message without key and value counts 14 bytes after its length.
 MIN_ENTRY_LENGTH = 14
 #: The first byte under the checksum: the attributes.
@@ -132,6 +133,14 @@ def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         return _NEW_TUPLE(BatchHeader, _UNPACK_HEADER(buffer, position))
     except StructError:
         raise CorruptBatch(f"{len(buffer) - position} bytes are no batch header") from None
+
+
+def is_transactional(records: Buffer | None) -> bool:
+    """Whether the first batch is whole, and of a transaction."""
+    if records is None or len(records) < HEADER_SIZE or records[MAGIC_OFFSET] != _MAGIC:
+        return False
+    header = parse_header(records)
+    return header.is_transactional and header.size_bytes <= len(records)
 
 
 def encode_batch(header: BatchHeader, records: Buffer) -> bytes:

@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from broker.authorization.guard import Guard
 from broker.deferred import Deferred
 from broker.dispatch import CloseConnection
-from metadata.create_topics import NewTopic
 from protocol.errors import ErrorCode
-from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
 from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
@@ -25,41 +22,12 @@ from protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from protocol.schema import Api, Struct
-from security.acl import Acl, Operation, PatternType, Permission, ResourceType
-from security.authorizer import Authorizer
-from tests.support.controllers import ControllerHarness
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+from tests.support.guarded import Guarded, allow
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-
-
-def allow(kind: ResourceType, name: str, operation: Operation) -> Acl:
-    return Acl(kind, name, PatternType.LITERAL, "User:alice", "192.0.2.1", operation, Permission.ALLOW)
-
-
-class Guarded:
-    """Handlers behind a guard with these entries. `asked` is what came through to the last handler."""
-
-    def __init__(self, *acls: Acl) -> None:
-        self.harness = ControllerHarness().with_topics(NewTopic("open", 1, 1), NewTopic("secret", 1, 1))
-        authorizer = Authorizer()
-        self.guard = Guard(authorizer, self.harness.controller, monotonic=lambda: 0.0)
-        authorizer.load(acls)
-        self.asked: Struct | None = None
-
-    def ask(self, api: Api, version: int, reply: Any, **fields: Any) -> Any:
-        """The answer where the handler's is `reply`, or what it makes of the request it gets."""
-
-        def handler(_: object, request: Struct) -> Any:
-            self.asked = request
-            return reply(request) if callable(reply) else reply
-
-        def guarded(ctx: Any, request: Struct) -> Any:
-            ctx.connection.principal = "User:alice"
-            return self.guard.protect(api, handler)(ctx, request)
-
-        return self.harness.start(guarded, api, version, **fields)
 
 
 def produced(request: Struct) -> Struct:
@@ -110,25 +78,6 @@ def test_what_is_not_answered_closes_the_connection() -> None:
         guarded.ask(PRODUCE, 9, None, acks=0, topic_data=topic_data("secret", "open"))
     assert guarded.asked is not None
     assert [topic.name for topic in guarded.asked.topic_data] == ["open"]
-
-
-def test_a_transactional_id_comes_first() -> None:
-    guarded = Guarded(allow(TOPIC, "open", Operation.WRITE))
-    fields = {"acks": 1, "topic_data": topic_data("open"), "transactional_id": "t"}
-    answer = guarded.ask(PRODUCE, 9, produced, **fields)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-def test_all_topics_of_a_transaction_or_none() -> None:
-    guarded = Guarded(allow(ResourceType.TRANSACTIONAL_ID, "t", Operation.WRITE), allow(TOPIC, "open", Operation.WRITE))
-    topics = [AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in ("open", "secret")]
-    fields = {"v3_and_below_transactional_id": "t", "v3_and_below_topics": topics}
-    answer = guarded.ask(ADD_PARTITIONS_TO_TXN, 3, None, **fields)
-    found = {
-        topic.name: topic.results_by_partition[0].partition_error_code for topic in answer.results_by_topic_v3_and_below
-    }
-    assert guarded.asked is None
-    assert found == {"open": ErrorCode.OPERATION_NOT_ATTEMPTED, "secret": FAILED}
 
 
 def test_metadata_by_id_tells_no_name() -> None:

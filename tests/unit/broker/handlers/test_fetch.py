@@ -171,6 +171,24 @@ def test_an_isolation_level_that_is_none_tells_nothing_of_a_hidden_topic(filled:
     assert response.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
+@pytest.mark.parametrize(("replica_id", "code"), [(2, "replicas"), (-1, "topics"), (-2, "topics")])
+def test_a_replica_is_asked_whether_it_is_one(filled: DataBroker, replica_id: int, code: str) -> None:
+    """Not which topics it may read; whoever else is none."""
+    asked: list[str] = []
+
+    def note(what: str) -> object:
+        return lambda ctx: asked.append(what) or (lambda topic: False)
+
+    filled.guard = SimpleNamespace(
+        reader=note("topics"),
+        replica_reader=note("replicas"),
+        asking=lambda operation, kind: lambda connection, name: False,
+    )
+    response = fetch(filled, replica_id=replica_id, topics=wanted((0, 0)))
+    assert response.responses[0].partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert asked == [code]
+
+
 def test_a_diverging_log_has_no_aborted_transactions(filled: DataBroker) -> None:
     """Not even none of them."""
     answer = fetch_one(filled, 99, last_fetched_epoch=0, isolation_level=1)

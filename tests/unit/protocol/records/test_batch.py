@@ -6,6 +6,7 @@ from protocol.records.batch import (
     HEADER_SIZE,
     LOG_APPEND_TIME,
     entry_at,
+    is_transactional,
     iter_batches,
     parse_header,
     patch_timestamp,
@@ -89,6 +90,15 @@ def test_entry_at_steps_over_any_format_and_refuses_tiny_lengths() -> None:
     assert entry_at(b"", 0) is None
     with pytest.raises(CorruptBatch, match="smallest"):
         entry_at(data[:8] + (13).to_bytes(4, "big") + data[12:], 0)
+
+
+def test_whether_the_first_batch_is_of_a_transaction() -> None:
+    """What is no whole batch of this format is of none."""
+    data = batch(producer_id=7, producer_epoch=2, base_sequence=9, transactional=True)
+    assert is_transactional(data)
+    assert is_transactional(memoryview(data + batch()))
+    older = data[:16] + b"\x01" + data[17:]
+    assert not any(is_transactional(each) for each in (batch(), batch() + data, data[:-1], data[:60], older, b"", None))
 
 
 def test_checksum_covers_all_but_place_and_magic() -> None:

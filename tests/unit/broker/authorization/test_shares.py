@@ -1,0 +1,76 @@
+"""What is asked of offsets of share groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.alter_share_group_offsets import (
+    ALTER_SHARE_GROUP_OFFSETS,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from protocol.messages.delete_share_group_offsets import (
+    DELETE_SHARE_GROUP_OFFSETS,
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from protocol.schema import Api, Struct
+from security.acl import Operation, ResourceType
+from tests.support.guarded import Guarded, allow
+
+READ_G, DELETE_G = (allow(ResourceType.GROUP, "g", each) for each in (Operation.READ, Operation.DELETE))
+READ_OPEN = allow(ResourceType.TOPIC, "open", Operation.READ)
+REFUSED = {"error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "error_message": "Topic authorization failed."}
+
+
+def to_alter(name: str) -> Struct:
+    partitions = [AlterShareGroupOffsetsRequestPartition(partition_index=2, start_offset=5)]
+    return AlterShareGroupOffsetsRequestTopic(topic_name=name, partitions=partitions)
+
+
+def altered(name: str, **error: Any) -> Struct:
+    partitions = [AlterShareGroupOffsetsResponsePartition(partition_index=2, **error)]
+    return AlterShareGroupOffsetsResponseTopic(topic_name=name, partitions=partitions)
+
+
+def to_delete(name: str) -> Struct:
+    return DeleteShareGroupOffsetsRequestTopic(topic_name=name)
+
+
+def deleted(name: str, **error: Any) -> Struct:
+    return DeleteShareGroupOffsetsResponseTopic(topic_name=name, **error)
+
+
+@pytest.mark.parametrize(
+    ("api", "ask", "tell"),
+    [(ALTER_SHARE_GROUP_OFFSETS, to_alter, altered), (DELETE_SHARE_GROUP_OFFSETS, to_delete, deleted)],
+)
+def test_each_topic_is_served_or_refused(api: Api, ask: Any, tell: Any) -> None:
+    """With an error of the group that is all that is told; without a topic that may be read it is not asked."""
+    guarded = Guarded(READ_G, DELETE_G, READ_OPEN)
+
+    def answer(reply: Any, *names: str) -> Struct:
+        guarded.asked = None
+        told: Struct = guarded.ask(api, 0, reply, group_id="g", topics=[ask(name) for name in names])
+        return told
+
+    def serve(request: Struct) -> Struct:
+        return api.response(responses=[tell(topic.topic_name) for topic in request.topics])
+
+    both = answer(serve, "secret", "open")
+    assert (both.error_code, both.responses) == (0, [tell("open"), tell("secret", **REFUSED)])
+    failed = api.response(error_code=ErrorCode.NON_EMPTY_GROUP)
+    assert answer(failed, "secret", "open") == failed
+    none = answer(failed, "secret")
+    assert (none.error_code, none.responses, guarded.asked) == (0, [tell("secret", **REFUSED)], None)
+
+
+@pytest.mark.parametrize("api", [ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS], ids=lambda api: api.name)
+def test_the_group_comes_first(api: Api) -> None:
+    told = Guarded(READ_OPEN).ask(api, 0, None, group_id="g", topics=[])
+    assert told.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -1,0 +1,52 @@
+"""What is asked of records and of topics that are not there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.records.builder import BatchBuilder
+from security.acl import Operation, ResourceType
+from tests.support.guarded import Guarded, allow
+
+WRITE_OPEN = allow(ResourceType.TOPIC, "open", Operation.WRITE)
+WRITE_T = allow(ResourceType.TRANSACTIONAL_ID, "t", Operation.WRITE)
+REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def of_partition(*, transactional: bool) -> list[Any]:
+    builder = BatchBuilder(producer_id=1, producer_epoch=0, base_sequence=0, transactional=transactional)
+    builder.append(1, b"k", b"v")
+    return [TopicProduceData(name="open", partition_data=[PartitionProduceData(index=0, records=builder.build())])]
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "transactional", "passes"),
+    [("t", True, True), ("other", True, False), (None, True, False), ("other", False, True)],
+)
+def test_records_of_a_transaction_need_its_id(transactional_id: str | None, transactional: bool, passes: bool) -> None:
+    """An id without such records is asked for nothing; such records without an id are nobody's."""
+    guarded = Guarded(WRITE_OPEN, WRITE_T)
+    fields = {"acks": 1, "topic_data": of_partition(transactional=transactional), "transactional_id": transactional_id}
+    answer = guarded.ask(PRODUCE, 9, PRODUCE.response(), **fields)
+    codes = [each.error_code for topic in answer.responses for each in topic.partition_responses]
+    assert (guarded.asked is not None, codes) == (passes, [] if passes else [REFUSED])
+
+
+def test_a_transactional_id_comes_before_topics() -> None:
+    fields = {"acks": 1, "topic_data": of_partition(transactional=True), "transactional_id": "t"}
+    answer = Guarded().ask(PRODUCE, 9, None, **fields)
+    assert answer.responses[0].partition_responses[0].error_code == REFUSED
+
+
+def test_nobody_has_to_be_allowed_what_is_not_done() -> None:
+    """Where topics are not made by asking for them, who may describe one that is not there is told that it is not."""
+    guarded = Guarded(allow(ResourceType.TOPIC, "new", Operation.DESCRIBE), auto_create_topics_enable="false")
+    topics = [MetadataRequestTopic(name="new")]
+    guarded.ask(METADATA, 12, METADATA.response(), topics=topics, allow_auto_topic_creation=True)
+    assert guarded.asked is not None
+    assert [topic.name for topic in guarded.asked.topics] == ["new"]

@@ -1,0 +1,57 @@
+"""Transactions get all of their partitions or none, and are told without topics that are hidden."""
+
+from __future__ import annotations
+
+from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
+from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TopicData, TransactionState
+from protocol.schema import Struct
+from security.acl import Operation, ResourceType
+from tests.support.guarded import Guarded, allow
+
+
+def added(answer: Struct) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, each.partition_index): each.partition_error_code
+        for topic in answer.results_by_topic_v3_and_below
+        for each in topic.results_by_partition
+    }
+
+
+def test_each_partition_is_told_why_it_is_not_added() -> None:
+    """One that may be and is there: because of another."""
+    guarded = Guarded(
+        allow(ResourceType.TRANSACTIONAL_ID, "t", Operation.WRITE),
+        *(allow(ResourceType.TOPIC, name, Operation.WRITE) for name in ("open", "missing")),
+    )
+    asked = {"open": [0, 1], "secret": [0], "missing": [0]}
+    topics = [AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in asked.items()]
+    fields = {"v3_and_below_transactional_id": "t", "v3_and_below_topics": topics}
+    found = added(guarded.ask(ADD_PARTITIONS_TO_TXN, 3, None, **fields))
+    assert guarded.asked is None
+    assert found == {
+        ("open", 0): ErrorCode.OPERATION_NOT_ATTEMPTED,
+        ("open", 1): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("secret", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ("missing", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+
+def test_the_transactional_id_comes_first() -> None:
+    topics = [AddPartitionsToTxnTopic(name="open", partitions=[0])]
+    fields = {"v3_and_below_transactional_id": "t", "v3_and_below_topics": topics}
+    found = added(Guarded().ask(ADD_PARTITIONS_TO_TXN, 3, None, **fields))
+    assert found == {("open", 0): ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+
+
+def test_a_transaction_is_told_without_hidden_topics() -> None:
+    """Of those that may be described it is told which it has."""
+    guarded = Guarded(
+        allow(ResourceType.TRANSACTIONAL_ID, "t", Operation.DESCRIBE),
+        allow(ResourceType.TOPIC, "open", Operation.DESCRIBE),
+    )
+    topics = [TopicData(topic=name, partitions=[0]) for name in ("open", "secret")]
+    states = [TransactionState(transactional_id="t", topics=topics)]
+    reply = DESCRIBE_TRANSACTIONS.response(transaction_states=states)
+    (state,) = guarded.ask(DESCRIBE_TRANSACTIONS, 0, reply, transactional_ids=["t"]).transaction_states
+    assert (state.transactional_id, [topic.topic for topic in state.topics]) == ("t", ["open"])
