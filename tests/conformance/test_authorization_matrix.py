@@ -1,0 +1,57 @@
+"""Each API, asked by users who may nothing, everything, one thing alone, or all but one thing: as Apache Kafka answers.
+
+Nothing here says what an API should ask for. All pairs of a request (support/asked.py) and a user (support/rights.py)
+are put to both brokers, at the small size those where whole kinds are denied, and some of the others.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from broker.dispatch import discover
+from protocol.registry import API_BY_KEY
+from security.acl import Operation
+from tests.support.asked import ASKED, Asked
+from tests.support.rights import ANYBODY, NOBODY, USERS, Mode, User
+from tests.support.scale import scaled
+from tests.support.secured import SecuredBroker
+
+SEED = 20_264
+USERS_OF_A_REQUEST = 4
+ALWAYS = [NOBODY, ANYBODY, *(user for user in USERS if (user.operation, user.mode) == (Operation.ALL, Mode.DENIED))]
+OTHERS = [user for user in USERS if user not in ALWAYS]
+
+
+def cells() -> Iterator[tuple[Asked, User]]:
+    """Who asks for what, in this order."""
+    chance = random.Random(SEED)
+    for asked in ASKED:
+        some = chance.sample(OTHERS, min(len(OTHERS), scaled(USERS_OF_A_REQUEST)))
+        for user in (*ALWAYS, *some):
+            yield asked, user
+
+
+def answers(kind: str, directory: Path) -> dict[str, Any]:
+    """What a broker says, by who asks for what."""
+    secured = SecuredBroker(kind, directory)
+    try:
+        return {
+            f"{API_BY_KEY[asked.key].name} v{asked.version} {asked.about} by {user}": secured.answer(asked, user)
+            for asked, user in cells()
+        }
+    finally:
+        secured.close()
+
+
+def test_every_api_is_asked_for() -> None:
+    """One that is served without a request here fails."""
+    assert sorted({asked.key for asked in ASKED}) == sorted(discover(legacy=False))
+
+
+def test_answers_are_as_kafkas(tmp_path: Path) -> None:
+    """Errors of all that is named, and the operations that are told."""
+    ours, kafka = (answers(kind, tmp_path / kind) for kind in ("ours", "kafka"))
+    assert {title: (ours[title], kafka[title]) for title in kafka if ours[title] != kafka[title]} == {}

@@ -1,0 +1,59 @@
+"""Requests written down as dictionaries and lists, and answers as the dictionaries of what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from protocol.primitives import ZERO_UUID
+from protocol.schema import Api, Array, Struct, StructType
+
+_COMPARED = ("error_code", "authorized_operations")
+_NAMES = {
+    *("name", "topic", "topic_name", "topic_id", "group_id", "key", "user", "transactional_id"),
+    *("resource_type", "resource_name"),
+    *("partition_index", "partition", "index", "principal_name", "token_requester_principal_name"),
+}
+"""Fields of answers: what is compared, and what it is said of."""
+
+
+class IdOf(NamedTuple):
+    """Stands for the id of a topic, which each broker makes up itself."""
+
+    topic: str
+
+
+def request_of(api: Api, fields: Mapping[str, Any], ids: Mapping[str, bytes]) -> Struct:
+    """A request from nested dictionaries, by the names of its fields."""
+    return _given(api.request, fields, ids)  # type: ignore[no-any-return]
+
+
+def _given(kind: Any, value: Any, ids: Mapping[str, bytes]) -> Any:
+    if isinstance(value, IdOf):
+        return ids[value.topic]
+    if isinstance(kind, Array) and value is not None:
+        return [_given(kind.element, each, ids) for each in value]
+    if isinstance(kind, StructType) and value is not None:
+        types = {field.name: field.type for field in kind.fields}
+        return kind(**{name: _given(types[name], each, ids) for name, each in value.items()})
+    return value
+
+
+def _said_of(told: Mapping[str, Any]) -> str:
+    return repr(sorted((name, value) for name, value in told.items() if name in _NAMES))
+
+
+def told_of(answer: Struct, topic_of: Callable[[bytes], str]) -> dict[str, Any]:
+    """Error codes and operations that are allowed, of whatever is named; lists in the order of what they name."""
+    found: dict[str, Any] = {}
+    for field in answer.struct_type.fields:
+        value = getattr(answer, field.name)
+        if isinstance(value, Struct):
+            found[field.name] = told_of(value, topic_of)
+        elif isinstance(value, list) and value and isinstance(value[0], Struct):
+            found[field.name] = sorted((told_of(each, topic_of) for each in value), key=_said_of)
+        elif field.name == "topic_id":
+            found[field.name] = "" if value == ZERO_UUID else topic_of(value)
+        elif field.name in _NAMES or field.name.endswith(_COMPARED):
+            found[field.name] = value
+    return found
