@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
+from random import randrange
 
 import pyarrow as pa
 
@@ -31,6 +32,8 @@ _PRODUCE_VERSION, _INIT_VERSION = 9, 1
 _BATCH_BYTES = 512 << 10
 _TIMEOUT_MS = 30_000
 _ALL_REPLICAS = -1
+#: Where rows without keys begin is drawn from so many turns, so that small tasks do not all go to one partition.
+_TURNS = 1 << 31
 
 Row = tuple[str, int | None, bytes | None, bytes | None, Headers]
 """topic, partition, key, value, headers"""
@@ -44,7 +47,8 @@ def write(exchange: Exchange) -> dict[str, int]:
     """
     wanted = exchange.wanted
     with kept_cluster(wanted["properties"]) as cluster:
-        sender = Sender(cluster, _codec(wanted["properties"].get("compression.type", "none")))
+        codec = _codec(wanted["properties"].get("compression.type", "none"))
+        sender = Sender(cluster, codec, first_turn=randrange(_TURNS))
         written = 0
         for payload in exchange.received():
             batch = pa.ipc.read_record_batch(pa.py_buffer(payload), arrow_schema(wanted["columns"]))
@@ -74,7 +78,10 @@ def rows_of(batch: pa.RecordBatch, columns: Sequence[str], topic: str | None) ->
 class Sender:
     """An idempotent producer: a batch for each partition is filled, and sent when it is full."""
 
-    def __init__(self, cluster: Cluster, codec: Codec, now_s: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, cluster: Cluster, codec: Codec, *, first_turn: int, now_s: Callable[[], float] = time.time
+    ) -> None:
+        """`first_turn`, any number from 0 on: its remainder is the partition where rows without keys begin."""
         self._cluster = cluster
         self._codec = codec
         self._now_s = now_s
@@ -82,7 +89,7 @@ class Sender:
         self._batches: dict[TopicPartition, BatchBuilder] = {}
         self._sequences: dict[TopicPartition, int] = {}
         self._partitions: dict[str, int] = {}
-        self._turns = count()
+        self._turns = count(first_turn)
 
     def send(self, row: Row) -> None:
         """Take a row."""

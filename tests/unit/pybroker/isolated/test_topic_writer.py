@@ -15,6 +15,7 @@ from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE
 from protocol.records.batch import parse_header
 from protocol.records.compression import Codec
+from pybroker.isolated import topic_writer
 from pybroker.isolated.connection import ConnectionFailed
 from pybroker.isolated.partitioner import partition_of
 from pybroker.isolated.serving import serve
@@ -79,6 +80,18 @@ def test_rows_without_keys_fill_one_batch_after_the_other(broker: BrokerDouble) 
     assert len(sizes) == 4
     assert max(sizes) <= 512 << 10
     assert all(partition.batches for partition in broker.partitions)
+
+
+@pytest.mark.parametrize("turn", [0, 1, 2, 3_000_001])
+def test_rows_without_keys_begin_where_a_tasks_turn_says(
+    broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch, turn: int
+) -> None:
+    """A random one: many tasks have less than a batch, and these are not to go all to the first partition."""
+    monkeypatch.setattr(topic_writer, "randrange", lambda turns: turn)
+
+    write([{"value": b"first"}], [{"value": b"second"}], columns=("value",))
+
+    assert values(broker, turn % 3) == [b"first", b"second"]
 
 
 def test_row_that_is_larger_than_a_batch_goes_alone(broker: BrokerDouble) -> None:
