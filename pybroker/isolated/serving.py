@@ -16,6 +16,7 @@ from pybroker.source.frames import (
     BATCH,
     ERROR,
     REQUEST,
+    CutOff,
     Readable,
     Writable,
     read_frame,
@@ -49,13 +50,18 @@ class Exchange:
         write_frame(self._answers, BATCH, batch.serialize())
 
     def received(self) -> Iterator[bytes]:
-        """The encapsulated record batches that come with the request."""
+        """The encapsulated record batches that come with the request. Errors: CutOff where that is not all of them."""
         while not self._is_complete:
             frame = read_frame(self._requests)
-            if frame is None or frame[0] != BATCH:
+            if frame is None:
+                raise CutOff("the stream ends before all rows of a request have come")
+            kind, payload = frame
+            if kind == ANSWER:
                 self._is_complete = True
-                return
-            yield frame[1]
+            elif kind == BATCH:
+                yield payload
+            else:
+                raise SystemExit(f"a frame of kind {kind!r} where rows should be")
 
     def answer(self, kind: bytes, value: object) -> None:
         """Tell the end, once all that comes with the request is read: whoever sends it does not listen before."""
@@ -65,24 +71,33 @@ class Exchange:
 
 
 def serve(requests: Readable, answers: Writable) -> None:
-    """Answer one request after the other, until there are none. BrokenPipeError where nobody reads the answers."""
-    while (frame := read_frame(requests)) is not None:
-        kind, payload = frame
-        if kind != REQUEST:
-            raise SystemExit(f"a frame of kind {kind!r} where a request should be")
-        exchange = Exchange(json.loads(payload), requests, answers)
-        try:
-            answer = _doer(exchange.wanted["do"])(exchange)
-        except SourceError as error:
-            exchange.answer(ERROR, to_json(error))
-        except (StorageError, RecordsError) as error:
-            exchange.answer(ERROR, to_json(DamagedLog(str(error))))
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            exchange.answer(ERROR, to_json(SourceError(str(error))))
-        else:
-            exchange.answer(ANSWER, answer)
+    """Answer one request after the other, until there are none, or the stream ends within one.
+
+    Errors: BrokenPipeError where nobody reads the answers.
+    """
+    try:
+        while (frame := read_frame(requests)) is not None:
+            kind, payload = frame
+            if kind != REQUEST:
+                raise SystemExit(f"a frame of kind {kind!r} where a request should be")
+            _answer(Exchange(json.loads(payload), requests, answers))
+    except CutOff:  # whoever asked has gone, or has given up: nobody waits for an answer
+        return
+
+
+def _answer(exchange: Exchange) -> None:
+    try:
+        answer = _doer(exchange.wanted["do"])(exchange)
+    except SourceError as error:
+        exchange.answer(ERROR, to_json(error))
+    except (StorageError, RecordsError) as error:
+        exchange.answer(ERROR, to_json(DamagedLog(str(error))))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        exchange.answer(ERROR, to_json(SourceError(str(error))))
+    else:
+        exchange.answer(ANSWER, answer)
 
 
 def _doer(name: str) -> Callable[[Exchange], Any]:

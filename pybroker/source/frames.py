@@ -29,7 +29,7 @@ class Writable(Protocol):
 
 
 class CutOff(EOFError):
-    """A stream that ends within a frame."""
+    """A stream that ends within a frame, or before all that belongs to a request has come."""
 
 
 def write_frame(stream: Writable, kind: bytes, payload: Any) -> None:

@@ -69,7 +69,10 @@ class Reader:
                 self.close()
 
     def tell(self, do: str, batches: Iterator[Any], **arguments: Any) -> Any:
-        """Hand over record batches, and return the answer to all of them. Errors: as `ask`."""
+        """Hand over record batches, and return the answer to all of them. Errors: as `ask`, and those of `batches`.
+
+        Where `batches` breaks off, the child ends; rows that it has not sent by then are not sent any more.
+        """
         self._send(do, arguments)
         assert self._process is not None
         assert self._process.stdin is not None
@@ -79,6 +82,9 @@ class Reader:
             write_json(self._process.stdin, ANSWER, {})
         except BrokenPipeError:
             raise self._died() from None
+        except BaseException:  # the child waits for the rest, and would take whatever comes next for that
+            self.close()
+            raise
         kind, payload = self._receive()
         if kind != ANSWER:
             raise self._failed(kind, payload)
@@ -121,6 +127,9 @@ class Reader:
             frame = read_frame(self._process.stdout)
         except CutOff:
             frame = None
+        except BaseException:  # interrupted: the answer comes all the same, and would be taken for the next one's
+            self.close()
+            raise
         if frame is None:
             raise self._died()
         return frame

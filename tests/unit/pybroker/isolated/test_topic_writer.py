@@ -33,15 +33,21 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerDouble]:
         yield broker
 
 
-def write(
+def begun(
     *batches: Sequence[Row], columns: Sequence[str] = ("key", "value"), topic: str | None = TOPIC, **properties: str
-) -> int:
-    """The rows, as a task hands them over; how many were acknowledged."""
-    asked, told = io.BytesIO(), io.BytesIO()
+) -> io.BytesIO:
+    """A request and rows, as a task hands them over; without the frame that says that these are all."""
+    asked = io.BytesIO()
     wanted = {"columns": columns, "topic": topic, "properties": {**PROPERTIES, **properties}}
     write_json(asked, REQUEST, {"do": "write_topic", **wanted})
     for rows in batches:
         write_frame(asked, BATCH, pa.RecordBatch.from_pylist(rows, arrow_schema(columns)).serialize())
+    return asked
+
+
+def write(*batches: Sequence[Row], **wanted: Any) -> int:
+    """How many of the rows were acknowledged; wanted: as `begun`."""
+    asked, told = begun(*batches, **wanted), io.BytesIO()
     write_json(asked, ANSWER, {})
     asked.seek(0)
     serve(asked, told)
@@ -166,3 +172,26 @@ def test_refusal_is_told_once_all_rows_have_come(broker: BrokerDouble) -> None:
 def test_nothing_to_write_asks_nothing(broker: BrokerDouble) -> None:
     assert write() == 0
     assert broker.calls == []
+
+
+@pytest.mark.parametrize("tail", [b"", BATCH], ids=["between frames", "within a frame"])
+def test_rows_that_break_off_are_not_sent(broker: BrokerDouble, tail: bytes) -> None:
+    """A task that failed or was cancelled: nobody waits for an answer, and half of its rows are of no use."""
+    asked, told = begun([{"key": b"k", "value": b"half"}]), io.BytesIO()
+    asked.write(tail)
+    asked.seek(0)
+
+    serve(asked, told)
+
+    assert told.getvalue() == b""
+    assert broker.asked(PRODUCE) == []
+
+
+def test_another_request_is_not_the_end_of_the_rows(broker: BrokerDouble) -> None:
+    asked = begun([{"key": b"k", "value": b"half"}])
+    asked.write(begun([{"key": b"k", "value": b"next"}]).getvalue())
+    asked.seek(0)
+
+    with pytest.raises(SystemExit, match="where rows should be"):
+        serve(asked, io.BytesIO())
+    assert broker.asked(PRODUCE) == []

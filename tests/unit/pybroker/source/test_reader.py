@@ -91,6 +91,40 @@ def test_child_ends_with_the_reader_and_with_an_iteration_that_is_left(reader: R
     assert not Path(f"/proc/{closed}").exists()
 
 
+def test_rows_that_break_off_end_the_child_and_the_next_request_has_another(reader: Reader, directory: Path) -> None:
+    """It waits for their end, and would take the next request for that."""
+
+    def broken() -> Iterator[Any]:
+        yield from ()
+        raise ZeroDivisionError
+
+    splits(reader, directory)
+    left = child(reader)
+    wanted = {"columns": ["value"], "topic": "orders", "properties": {"bootstrap.servers": "localhost:9092"}}
+    with pytest.raises(ZeroDivisionError):
+        reader.tell("write_topic", broken(), **wanted)
+
+    assert not Path(f"/proc/{left}").exists()
+    assert len(splits(reader, directory)) == 4
+
+
+def test_answer_that_is_not_waited_for_is_not_that_of_the_next_request(
+    reader: Reader, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in a notebook."""
+
+    def interrupted(stream: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pybroker.source.reader.read_frame", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            splits(reader, directory.parent)
+
+    with pytest.raises(UnusableOption, match="nowhere"):
+        splits(reader, directory / "nowhere")
+
+
 def test_reader_may_be_pickled(reader: Reader, directory: Path) -> None:
     splits(reader, directory)
 
