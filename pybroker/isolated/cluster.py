@@ -177,7 +177,12 @@ def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit():
         raise UnusableOption(f"kafka.bootstrap.servers: {text!r} is not host:port")
-    return host.strip("[]"), int(port)
+    host = host.strip("[]")
+    try:
+        host.encode("idna")  # as a socket does
+    except UnicodeError as error:
+        raise UnusableOption(f"kafka.bootstrap.servers: {text!r} has no name of a host: {error}") from None
+    return host, int(port)
 
 
 def _milliseconds(properties: Mapping[str, str], name: str, usual: str) -> int:

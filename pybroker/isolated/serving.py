@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
@@ -88,16 +89,24 @@ def serve(requests: Readable, answers: Writable) -> None:
 def _answer(exchange: Exchange) -> None:
     try:
         answer = _doer(exchange.wanted["do"])(exchange)
-    except SourceError as error:
-        exchange.answer(ERROR, to_json(error))
-    except (StorageError, RecordsError) as error:
-        exchange.answer(ERROR, to_json(DamagedLog(str(error))))
-    except BrokenPipeError:
+    except (BrokenPipeError, CutOff):
         raise
-    except OSError as error:
-        exchange.answer(ERROR, to_json(SourceError(str(error))))
+    except Exception as error:
+        exchange.answer(ERROR, to_json(_told(error)))
     else:
         exchange.answer(ANSWER, answer)
+
+
+def _told(error: Exception) -> SourceError:
+    """An error as one that whoever asked knows; one that nobody has foreseen has its stack on stderr."""
+    if isinstance(error, SourceError):
+        return error
+    if isinstance(error, (StorageError, RecordsError)):
+        return DamagedLog(str(error))
+    if isinstance(error, OSError):
+        return SourceError(str(error))
+    traceback.print_exception(error)
+    return SourceError(f"{type(error).__name__}: {error}")
 
 
 def _doer(name: str) -> Callable[[Exchange], Any]:

@@ -7,9 +7,10 @@ producer: its rows are written again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from random import randrange
+from typing import Any
 
 import pyarrow as pa
 
@@ -62,7 +63,7 @@ def write(exchange: Exchange) -> dict[str, int]:
 def rows_of(batch: pa.RecordBatch, columns: Sequence[str], topic: str | None) -> Iterator[Row]:
     """The rows of a batch. `topic` comes before a row's own, as with Spark's sink.
 
-    Errors: SourceError for a row without any.
+    Errors: SourceError for a row without any, and for a header without a name.
     """
     nothing = [None] * batch.num_rows
     of = {name: column.to_pylist() for name, column in zip(columns, batch.columns, strict=True)}
@@ -72,7 +73,16 @@ def rows_of(batch: pa.RecordBatch, columns: Sequence[str], topic: str | None) ->
         where = named if topic is None else topic
         if where is None:
             raise SourceError("a row has no topic, and there is no option topic")
-        yield where, partition, key, value, tuple((each["key"], each["value"]) for each in headers or ())
+        yield where, partition, key, value, _headers(headers)
+
+
+def _headers(given: Sequence[Mapping[str, Any] | None] | None) -> Headers:
+    headers = []
+    for each in given or ():
+        if each is None or each["key"] is None:
+            raise SourceError("a row has a header without a name")
+        headers.append((each["key"], each["value"]))
+    return tuple(headers)
 
 
 class Sender:

@@ -10,6 +10,7 @@ refused.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -87,7 +88,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> TopicOp
     return TopicOptions(
         properties=properties,
         topics=topics or None,
-        pattern=options.get("subscribepattern"),
+        pattern=_pattern(options.get("subscribepattern")),
         assigned=_assigned(options["assign"]) if "assign" in options else None,
         start=_bounds(options, "starting", LATEST if streaming else EARLIEST),
         end=_bounds(options, "ending", LATEST),
@@ -131,6 +132,14 @@ def _by_partition(text: str, name: str) -> dict[TopicPartition, int]:
         }
     except (ValueError, AttributeError, TypeError):
         raise UnusableOption(f'{name}: {text!r} is not of the form {{"topic": {{"0": 23, "1": -2}}}}') from None
+
+
+def _pattern(text: str | None) -> str | None:
+    try:
+        re.compile(text or "")
+    except re.error as error:
+        raise UnusableOption(f"subscribePattern: {text!r} is no regular expression: {error}") from None
+    return text
 
 
 def _assigned(text: str) -> list[TopicPartition]:

@@ -65,6 +65,19 @@ def test_errors_of_the_engine_have_a_class_of_the_readers(
     assert answered(NOWHERE) == [(ERROR, told)]
 
 
+def test_error_that_nobody_has_foreseen_is_told_too_and_leaves_its_stack(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(exchange: Exchange) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(log_requests, "plan", fail)
+
+    told = {"error": "SourceError", "message": "ZeroDivisionError: by nothing"}
+    assert answered(NOWHERE, NOWHERE) == [(ERROR, told)] * 2
+    assert "in fail" in capsys.readouterr().err
+
+
 def test_nobody_reads_the_answer() -> None:
     """That ends the process, and is no error of a disk."""
 
@@ -78,6 +91,15 @@ def test_nobody_reads_the_answer() -> None:
 
     with pytest.raises(BrokenPipeError):
         serve(asked, Closed())
+
+
+def test_request_that_breaks_off_is_the_end() -> None:
+    """Whoever was just asking has died."""
+    told = io.BytesIO()
+
+    serve(io.BytesIO(REQUEST), told)
+
+    assert told.getvalue() == b""
 
 
 def test_frame_out_of_turn_ends_the_process() -> None:

@@ -138,6 +138,15 @@ def test_headers_go_along(broker: BrokerDouble) -> None:
     assert record.headers == (("a", b"1"), ("b", None))
 
 
+@pytest.mark.parametrize("header", [None, {"key": None, "value": b"1"}])
+def test_header_without_a_name_is_refused(broker: BrokerDouble, header: dict[str, Any] | None) -> None:
+    rows = [{"value": b"fine", "headers": []}, {"value": b"odd", "headers": [header]}]
+
+    with pytest.raises(SourceError, match="header without a name"):
+        write(rows, columns=("value", "headers"))
+    assert broker.asked(PRODUCE) == []
+
+
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_codec_is_chosen_by_the_producers_property(broker: BrokerDouble, codec: str) -> None:
     write([{"key": b"k", "value": b"value" * 100}], **{"compression.type": codec})

@@ -126,6 +126,11 @@ def test_assignment_of_another_form_is_named() -> None:
         read_options({**SERVERS, "assign": '{"orders": 1}'}, streaming=False)
 
 
+def test_pattern_that_is_none_is_named() -> None:
+    with pytest.raises(UnusableOption, match=r"subscribePattern: '\['"):
+        read_options({**SERVERS, "subscribePattern": "["}, streaming=False)
+
+
 def test_stream_has_no_end() -> None:
     with pytest.raises(UnusableOption, match="no end"):
         options(streaming=True, endingOffsets="latest")
