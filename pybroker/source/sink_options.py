@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pybroker.source.client_properties import PREFIX, read_client_properties
 from pybroker.source.errors import UnusableOption
 
 #: Columns that a row may have, in any order; `value` it has to have. Key and value may be strings.
 SINK_COLUMNS = ("key", "value", "topic", "partition", "headers")
-_KAFKA = "kafka."
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,10 @@ class SinkOptions:
 def read_sink_options(given: Mapping[str, str], columns: Sequence[str]) -> SinkOptions:
     """What the options say, for rows of these columns. Errors: UnusableOption."""
     options = {name.lower(): value for name, value in given.items()}
-    properties = {name[len(_KAFKA) :]: value for name, value in options.items() if name.startswith(_KAFKA)}
     for name in options:
-        if name not in ("topic", "checkpointlocation", "path") and not name.startswith(_KAFKA):
+        if name not in ("topic", "checkpointlocation", "path") and not name.startswith(PREFIX):
             raise UnusableOption(f"there is no option {name!r}: there are kafka.* and topic")
-    if not properties.get("bootstrap.servers"):
-        raise UnusableOption("kafka.bootstrap.servers is not set: host:port, or several with commas between them")
+    properties = read_client_properties(options)
     for column in columns:
         if column not in SINK_COLUMNS:
             raise UnusableOption(f"the rows have a column {column!r}: there are {', '.join(SINK_COLUMNS)}")

@@ -1,6 +1,6 @@
 """Options of the source `pybroker`, which are those of Spark's Kafka source.
 
-kafka.bootstrap.servers, kafka.isolation.level and other kafka.*; one of subscribe, subscribePattern, assign;
+kafka.* as client_properties.py has them; one of subscribe, subscribePattern, assign;
 startingOffsets, endingOffsets, startingTimestamp, endingTimestamp, startingOffsetsByTimestamp,
 endingOffsetsByTimestamp, startingOffsetsByTimestampStrategy; failOnDataLoss, minPartitions, maxRecordsPerPartition,
 maxOffsetsPerTrigger, includeHeaders. Besides these `columns`: which are wanted, with commas between them. Others are
@@ -26,6 +26,7 @@ from pybroker.source.bounds import (
     at_offset,
     at_time,
 )
+from pybroker.source.client_properties import PREFIX, read_client_properties
 from pybroker.source.columns import chosen_columns
 from pybroker.source.errors import UnusableOption
 
@@ -36,7 +37,6 @@ _OPTIONS = (
     *("failOnDataLoss", "minPartitions", "maxRecordsPerPartition", "maxOffsetsPerTrigger", "includeHeaders", "columns"),
 )
 _NAMES = {name.lower(): name for name in _OPTIONS}
-_KAFKA = "kafka."
 _PLACES = {"earliest": EARLIEST, "latest": LATEST}
 
 
@@ -70,12 +70,10 @@ class TopicOptions:
 def read_options(given: Mapping[str, str], *, streaming: bool | None) -> TopicOptions:
     """What the options say; names count in any case. `streaming` None: it is not known yet. Errors: UnusableOption."""
     options = {name.lower(): value for name, value in given.items()}
-    properties = {name[len(_KAFKA) :]: value for name, value in options.items() if name.startswith(_KAFKA)}
     for name in options:
-        if name not in _NAMES and not name.startswith(_KAFKA):
+        if name not in _NAMES and not name.startswith(PREFIX):
             raise UnusableOption(f"there is no option {name!r}: there are kafka.* and {', '.join(_OPTIONS)}")
-    if not properties.get("bootstrap.servers"):
-        raise UnusableOption("kafka.bootstrap.servers is not set: host:port, or several with commas between them")
+    properties = read_client_properties(options)
     ways = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in options]
     if len(ways) != 1:
         raise UnusableOption(f"one of subscribe, subscribePattern and assign says what is read; given: {ways}")

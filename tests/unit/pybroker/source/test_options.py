@@ -106,6 +106,7 @@ def test_time_behind_all_records_is_an_error_where_reading_starts_unless_asked_f
         ({"assign": '{"orders": [0]}'}, "subscribe, subscribePattern and assign"),
         ({"startingOffset": "earliest"}, "'startingoffset'"),
         ({"kafka.bootstrap.servers": ""}, "not set"),
+        ({"kafka.isolation.levle": "read_committed"}, "'kafka.isolation.levle'"),
         ({"startingOffsets": "first"}, "startingOffsets: 'first'"),
         ({"endingOffsets": '{"orders": [1]}'}, "endingOffsets"),
         ({"startingOffsets": '{"orders": {"0": -3}}'}, "-2"),
@@ -190,6 +191,7 @@ def test_sink_options() -> None:
         ({"topic": "orders"}, ["value", "name"], "'name'"),
         ({"topic": "orders", "acks": "0"}, ["value"], "'acks'"),
         ({"topic": "orders", "kafka.bootstrap.servers": ""}, ["value"], "not set"),
+        ({"topic": "orders", "kafka.transactional.id": "one"}, ["value"], "'kafka.transactional.id'"),
     ],
 )
 def test_sink_options_that_make_no_sense_are_named(given: dict[str, Any], columns: list[str], said: str) -> None:

@@ -1,0 +1,51 @@
+"""Properties of Kafka's clients: those that count, those that are passed over, and all others, which are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.source.client_properties import HONOURED, read_client_properties
+from pybroker.source.errors import UnusableOption
+
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "spark.md"
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+@pytest.mark.parametrize("name", HONOURED)
+def test_what_counts_is_kept_and_on_the_page(name: str) -> None:
+    assert read_client_properties({**SERVERS, f"kafka.{name}": "something", "topic": "orders"})[name] == "something"
+    assert f"`kafka.{name}`" in PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("fetch.max.bytes", "1"),
+        ("linger.ms", "5"),
+        ("retries", "0"),
+        ("acks", "all"),
+        ("acks", "-1"),
+        ("enable.idempotence", "TRUE"),
+    ],
+)
+def test_what_changes_no_row_is_passed_over(name: str, value: str) -> None:
+    assert read_client_properties({**SERVERS, f"kafka.{name}": value}) == {"bootstrap.servers": "localhost:9092"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["isolation.levle", "transactional.id", "sasl.jaas.config", "ssl.keystore.location", "ssl.truststore.location"],
+)
+def test_what_would_not_count_is_refused(name: str) -> None:
+    """Else it would be read uncommitted, written without a transaction, or sent to anybody in plain text."""
+    with pytest.raises(UnusableOption, match=rf"'kafka\.{name}'.*isolation\.level") as refused:
+        read_client_properties({**SERVERS, f"kafka.{name}": "a password"})
+    assert "password" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("acks", "1"), ("enable.idempotence", "false")])
+def test_what_is_so_in_any_case_may_not_be_asked_to_be_otherwise(name: str, value: str) -> None:
+    with pytest.raises(UnusableOption, match=f"kafka.{name}: '{value}' is not served"):
+        read_client_properties({**SERVERS, f"kafka.{name}": value})
