@@ -10,7 +10,7 @@ import pyarrow as pa
 from protocol.records.record import Headers, Record
 from pybroker.source.columns import arrow_schema
 
-#: As many rows as Spark itself puts into a batch; bytes of keys and values, since records may be large.
+#: As many rows as Spark itself puts into a batch; bytes of keys, values and headers, since records may be large.
 MOST_ROWS, MOST_BYTES = 10_000, 8 << 20
 
 #: Milliseconds that fit into a timestamp of microseconds.
@@ -46,24 +46,23 @@ class Rows:
     def add(self, records: Iterable[Record], timestamp_type: int, start: int, end: int) -> None:
         """Take those with offsets in [start, end)."""
         taken = [record for record in records if start <= record[0] < end]
-        self._records += taken
-        self._timestamp_types += [timestamp_type] * len(taken)
-        self._bytes += sum(len(record[2] or b"") + len(record[3] or b"") for record in taken)
         self.count += len(taken)
-        while len(self._records) >= self._most_rows:
-            self._give(self._most_rows)
-        if self._bytes >= self._most_bytes:
-            self.flush()
+        position = 0
+        while position < len(taken):
+            part = taken[position : position + self._most_rows - len(self._records)]
+            position += len(part)
+            self._records += part
+            self._timestamp_types += [timestamp_type] * len(part)
+            self._bytes += _size(part)
+            if len(self._records) >= self._most_rows or self._bytes >= self._most_bytes:
+                self.flush()
 
     def flush(self) -> None:
         """Give away what is left."""
-        if self._records:
-            self._give(len(self._records))
-
-    def _give(self, count: int) -> None:
-        records, self._records = self._records[:count], self._records[count:]
-        types, self._timestamp_types = self._timestamp_types[:count], self._timestamp_types[count:]
-        self._bytes = sum(len(record[2] or b"") + len(record[3] or b"") for record in self._records)
+        if not self._records:
+            return
+        records, types, count = self._records, self._timestamp_types, len(self._records)
+        self._records, self._timestamp_types, self._bytes = [], [], 0
         offsets, timestamps, keys, values, headers, _ = zip(*records, strict=True)
         made: dict[str, Callable[[], Any]] = {
             "key": lambda: pa.array(keys, pa.binary()),
@@ -83,6 +82,12 @@ def timestamp_array(timestamps_ms: Sequence[int]) -> pa.Array:
     """Milliseconds as Arrow has them for Spark; a time that does not fit is the last that does."""
     fitting = [max(-_MOST_MS, min(_MOST_MS, each)) * 1000 for each in timestamps_ms]
     return pa.array(fitting, pa.int64()).view(pa.timestamp("us", tz="UTC"))
+
+
+def _size(records: Sequence[Record]) -> int:
+    """Bytes of keys, values and headers: these are held with their records, also where no column has them."""
+    size = sum(len(record[2] or b"") + len(record[3] or b"") for record in records)
+    return size + sum(len(name) + len(value or b"") for record in records for name, value in record[4])
 
 
 def _headers(headers: Headers) -> list[dict[str, object]] | None:

@@ -66,6 +66,34 @@ def test_batch_is_given_away_when_its_bytes_are_enough() -> None:
     assert len(found) == 2
 
 
+@pytest.mark.parametrize("column", ["offset", "headers"])
+def test_bytes_of_headers_count_also_where_they_are_not_wanted(column: str) -> None:
+    found: list[pa.RecordBatch] = []
+    rows = Rows((column,), "orders", 0, found.append, most_bytes=1000)
+    for number in range(5):
+        rows.add([record(number, headers=(("name", bytes(200)), ("none", None), ("name", bytes(200))))], 0, 0, 100)
+
+    assert [part.num_rows for part in found] == [3]
+
+
+def test_work_grows_no_faster_than_the_records() -> None:
+    """A batch may have a million: what is left of them is neither copied nor weighed again for each part."""
+
+    class Value(bytes):
+        weighed = 0
+
+        def __len__(self) -> int:
+            Value.weighed += 1
+            return super().__len__()
+
+    def weighed(count: int) -> int:
+        Value.weighed = 0
+        batches([record(number, Value(b"value")) for number in range(count)], most_rows=10)
+        return Value.weighed
+
+    assert weighed(1000) == 100 * weighed(10)
+
+
 def test_only_the_range_is_taken() -> None:
     found: list[pa.RecordBatch] = []
     rows = Rows(("offset",), "orders", 0, found.append)
