@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
-from protocol.schema import Struct
 from pybroker.isolated.connection import Connection, ConnectionFailed
 from pybroker.source.errors import BrokerFailed, UnknownPartition, UnusableOption
 
@@ -73,7 +72,7 @@ class Cluster:
             connection.close()
 
     def partitions(self, topics: list[str] | None, pattern: str | None = None) -> list[TopicPartition]:
-        """All partitions of these topics, or of those whose whole name matches.
+        """All partitions of these topics, or of those whose whole name matches, also those without a leader now.
 
         Errors: UnknownPartition, BrokerFailed.
         """
@@ -86,12 +85,9 @@ class Cluster:
         """
 
         def attempt() -> T:
-            if place not in self._leaders:
-                self._partitions([place[0]], None)
-            if place not in self._leaders:
-                raise UnknownPartition(f"there is no partition {place[0]}-{place[1]}")
+            leader = self._leader(place)
             try:
-                return call(self._connected(self._leaders[place]))
+                return call(self._connected(leader))
             except (Retriable, ConnectionFailed):
                 del self._leaders[place]
                 raise
@@ -116,6 +112,7 @@ class Cluster:
     # ---- inside
 
     def _partitions(self, topics: list[str] | None, pattern: str | None) -> list[TopicPartition]:
+        """All of them, with or without a leader; who leads them is noted."""
         names = None if pattern is not None else [MetadataRequestTopic(name=name) for name in topics or ()]
         answer, _ = self._any().call(METADATA, _METADATA_VERSION, topics=names, allow_auto_topic_creation=False)
         brokers = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
@@ -126,15 +123,21 @@ class Cluster:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise UnknownPartition(f"there is no topic {topic.name}")
             check(topic.error_code, topic.name)
-            found += [self._led(topic.name, partition, brokers) for partition in topic.partitions]
+            for partition in topic.partitions:
+                place = topic.name, partition.partition_index
+                found.append(place)
+                if partition.leader_id in brokers:
+                    self._leaders[place] = brokers[partition.leader_id]
         return sorted(found)
 
-    def _led(self, topic: str, partition: Struct, brokers: Mapping[int, tuple[str, int]]) -> TopicPartition:
-        place = topic, partition.partition_index
-        if partition.leader_id not in brokers:
-            raise Retriable(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition.partition_index}")
-        self._leaders[place] = brokers[partition.leader_id]
-        return place
+    def _leader(self, place: TopicPartition) -> tuple[str, int]:
+        """Its address. Errors: UnknownPartition; Retriable where the partition has no leader now."""
+        name = f"{place[0]}-{place[1]}"
+        if place not in self._leaders and place not in self._partitions([place[0]], None):
+            raise UnknownPartition(f"there is no partition {name}")
+        if place not in self._leaders:
+            raise Retriable(ErrorCode.LEADER_NOT_AVAILABLE, name)
+        return self._leaders[place]
 
     def _any(self) -> Connection:
         problems = []

@@ -79,11 +79,20 @@ def test_broken_connection_is_made_anew(cluster: Cluster, broker: BrokerDouble) 
 
 def test_partition_without_a_leader_is_waited_for(cluster: Cluster, broker: BrokerDouble) -> None:
     broker.fail(METADATA, ErrorCode.LEADER_NOT_AVAILABLE)
-    assert cluster.at_leader(PLACE, end_of_log) == 0
 
+    assert cluster.at_leader(PLACE, end_of_log) == 0
+    assert broker.now_s > 0
+
+
+def test_partition_without_a_leader_holds_up_no_other(cluster: Cluster, broker: BrokerDouble) -> None:
     broker.partitions[1].leader = -1
-    with pytest.raises(BrokerFailed, match="orders-1"):
-        cluster.partitions([TOPIC])
+
+    assert cluster.partitions([TOPIC]) == [(TOPIC, 0), (TOPIC, 1)]
+    assert cluster.at_leader(PLACE, end_of_log) == 0
+    assert broker.now_s == 0
+    with pytest.raises(BrokerFailed, match=r"orders-1: .*leader"):
+        cluster.at_leader((TOPIC, 1), end_of_log)
+    assert broker.now_s >= 1
 
 
 def test_patience_has_an_end(cluster: Cluster, broker: BrokerDouble) -> None:
