@@ -198,13 +198,14 @@ class KeyTable:
 
         As in Kafka a record with a key is the end once the table is full, whether its key is new or not.
         """
+        places = frozenset(tombstones)
         for number, key in enumerate(keys):
             offset = offsets[number]
             if offset < self.start_offset:
                 continue
             if offset >= self.end_offset or (key is not None and self.size >= self.max_keys):
                 return False
-            self.note((key,), (offset,), (0,) if number in tombstones else ())
+            self.note((key,), (offset,), (0,) if number in places else ())
             if key is not None:
                 self.latest_offset = offset
         return True

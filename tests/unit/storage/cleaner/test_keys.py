@@ -153,6 +153,25 @@ def test_full_table_takes_what_there_is_room_for() -> None:
     assert list(table.marks[:3]) == [KEEP, DROP, KEEP]
 
 
+def test_tombstones_are_not_looked_through_for_each_record() -> None:
+    """A batch may have a million of them, and come when there is no room for all of its keys."""
+    compared = 0
+
+    class Place(int):
+        __hash__ = int.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) == other
+
+    table = KeyTable(0, 1000, 24 * 2000, 1.0)
+    assert table.note_some([b"%d" % number for number in range(1000)], range(1000), [*map(Place, range(0, 1000, 2))])
+    table.finish()
+    assert list(table.marks) == [TOMBSTONE, KEEP] * 500
+    assert compared <= 1000
+
+
 def test_long_keys_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory is bounded by what the dict has of it, not by their number; those that come again count once."""
     monkeypatch.setattr(keys_module, "IS_COMPILED", False)
