@@ -5,7 +5,8 @@ that have something to say: records, an error, or a high watermark or log start 
 told. Epoch -1 closes. Versions: v7 on; from v13 on partitions are known by topic id, and one session never mixes both
 (FETCH_SESSION_TOPIC_ID_ERROR). Sessions live in one cache, bounded by max.incremental.fetch.session.cache.slots and,
 other than in Kafka, by the partitions in all of them; followers' are worth more than consumers', bigger ones more than
-smaller, and what was unused for two minutes goes first. Whose session finds no room says all in each fetch.
+smaller, and what was unused for two minutes goes first. One that is in use goes only where that makes enough room.
+Whose session finds no room says all in each fetch.
 """
 
 from __future__ import annotations
@@ -272,7 +273,10 @@ class FetchSessions:
         return len(self._sessions) < self.slots and self.partition_count + size <= MOST_PARTITIONS
 
     def _evict_for(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Make room for a session of `size` partitions: close one unused for long, else the least of those of age."""
+        """Make room for a session of `size` partitions: close one unused for long, else the least of those of age.
+
+        Of the latter one that leaves enough room, or none: its client would have to begin anew for nothing.
+        """
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None:
             return False
@@ -281,10 +285,13 @@ class FetchSessions:
             return True
         if now_ms < self._no_room_until_ms:
             return False
+        missing = self.partition_count + size - MOST_PARTITIONS
         evictable = [
             session
             for session in self._sessions.values()
-            if now_ms - session.created_ms > EVICTION_MS and (privileged or not session.privileged)
+            if now_ms - session.created_ms > EVICTION_MS
+            and (privileged or not session.privileged)
+            and len(session.partitions) >= missing
         ]
         least = min(
             evictable, key=lambda session: (session.privileged, len(session.partitions), session.id), default=None

@@ -267,6 +267,23 @@ def test_all_sessions_have_only_so_many_partitions(
     assert sessions.open(13, request(session_id=first, epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_none_gives_way_where_that_makes_too_little_room(
+    sessions: FetchSessions, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the least one, then, but the least that leaves room for all partitions of the newcomer."""
+    monkeypatch.setattr("broker.fetch_session.MOST_PARTITIONS", 4)
+    small, big = opened(sessions, (A, 0)), opened(sessions, (A, 0), (A, 1), (A, 2))
+    time.ms += EVICTION_MS + 1
+    sessions._sessions[small].last_used_ms = sessions._sessions[big].last_used_ms = time.ms
+
+    assert opened(sessions, (B, 0), (B, 1)) == 0
+    assert sessions.partition_count == 4
+    time.ms += 1_000
+    assert opened(sessions, (B, 0), (B, 1), (B, 2))
+    assert sessions.open(13, request(session_id=big, epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert sessions.open(13, request(session_id=small, epoch=1)).error_code == ErrorCode.NONE
+
+
 def test_an_unknown_topic_id_is_kept_and_has_no_name(sessions: FetchSessions) -> None:
     [wanted] = sessions.open(13, request((UNKNOWN, 0))).partitions.values()
 
