@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import urllib.request
@@ -53,29 +54,34 @@ def read_samples(text: str) -> dict[str, float]:
 
 
 class Scraper:
-    """Asks the endpoint, and remembers what it said for a while. For all threads."""
+    """Asks the endpoint, and remembers what came of it for a while, a failure too. For all threads."""
 
     def __init__(self, url: str) -> None:
         self._url = f"{url.rstrip('/')}/metrics"
         #: With the samples that are wanted: thousands of partitions have others, which nobody need write out.
         self._question = f"{self._url}?{urlencode([('name[]', name) for name in sorted(_WANTED)])}"
         self._asking = threading.Lock()
-        self._told: dict[str, float] = {}
-        self._told_at = 0.0
+        #: What `samples` returns, or what went wrong.
+        self._told: tuple[float, dict[str, float]] | str = ""
+        #: On the clock that nobody sets back.
+        self._told_at = -math.inf
         # a proxy of the environment has no business between two processes of this machine
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def samples(self) -> tuple[float, dict[str, float]]:
         """When they were taken, in seconds since the epoch, and values by the samples' names. Raises Unanswered."""
         with self._asking:
-            if time.time() - self._told_at >= _SELDOMEST_S:
+            if time.monotonic() - self._told_at >= _SELDOMEST_S:
                 self._told = self._ask()
-                self._told_at = time.time()
-            return self._told_at, self._told
+                self._told_at = time.monotonic()  # those who have waited for a failure need not try again in turn
+            told = self._told
+        if isinstance(told, str):
+            raise Unanswered(told)
+        return told
 
-    def _ask(self) -> dict[str, float]:
+    def _ask(self) -> tuple[float, dict[str, float]] | str:
         try:
             with self._opener.open(self._question, timeout=_TIMEOUT_S) as answer:
-                return read_samples(answer.read().decode())
+                return time.time(), read_samples(answer.read().decode())
         except (OSError, ValueError) as error:
-            raise Unanswered(f"{self._url}: {error}") from None
+            return f"{self._url}: {error}"

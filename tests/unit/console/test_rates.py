@@ -43,35 +43,68 @@ class Endpoint:
         return io.BytesIO(answer.encode())
 
 
+class Clocks:
+    """Those that tests move: the machine has been up for a moment only."""
+
+    def __init__(self) -> None:
+        self.wall = 1000.0
+        self.monotonic = 0.5
+
+    def pass_by(self, seconds: float) -> None:
+        self.wall += seconds
+        self.monotonic += seconds
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    moved = Clocks()
+    monkeypatch.setattr(time, "time", lambda: moved.wall)
+    monkeypatch.setattr(time, "monotonic", lambda: moved.monotonic)
+    return moved
+
+
 def scraper(monkeypatch: pytest.MonkeyPatch, endpoint: Endpoint) -> Scraper:
     made = Scraper("http://127.0.0.1:9404/")
     monkeypatch.setattr(made, "_opener", endpoint)
     return made
 
 
-def test_many_windows_ask_the_broker_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_windows_ask_the_broker_once(monkeypatch: pytest.MonkeyPatch, clocks: Clocks) -> None:
     """Until what it said is old."""
-    now = 1000.0
-    monkeypatch.setattr(time, "time", lambda: now)
     endpoint = Endpoint(TEXT, TEXT)
     asked = scraper(monkeypatch, endpoint)
     first = asked.samples()
-    now += 1.9
+    clocks.pass_by(1.9)
     assert asked.samples() == first
     (question,) = endpoint.asked
     assert question.startswith(
         "http://127.0.0.1:9404/metrics?name%5B%5D=kafka_server_brokertopicmetrics_bytesin_total&"
     )
     assert question.count("name%5B%5D=") == 7  # and nothing of the partitions
-    now += 0.2
-    assert asked.samples() == (now, first[1])
+    clocks.pass_by(0.2)
+    assert asked.samples() == (clocks.wall, first[1])
     assert len(endpoint.asked) == 2
 
 
+def test_clock_that_is_set_back_does_not_stop_the_curves(monkeypatch: pytest.MonkeyPatch, clocks: Clocks) -> None:
+    """What was said an hour ahead is as old as it is."""
+    asked = scraper(monkeypatch, Endpoint(TEXT, TEXT))
+    asked.samples()
+    clocks.wall -= 3600
+    clocks.pass_by(2.0)
+    assert asked.samples()[0] == clocks.wall
+
+
 @pytest.mark.parametrize("failure", [OSError("Connection refused"), "no { metrics"])
-def test_endpoint_that_fails_is_told_and_asked_again(monkeypatch: pytest.MonkeyPatch, failure: str | Exception) -> None:
-    """Nothing of a failure is kept."""
-    asked = scraper(monkeypatch, Endpoint(failure, TEXT))
-    with pytest.raises(Unanswered, match="9404/metrics: "):
-        asked.samples()
+def test_endpoint_that_fails_is_told_and_asked_again(
+    monkeypatch: pytest.MonkeyPatch, clocks: Clocks, failure: str | Exception
+) -> None:
+    """Not by each of those that have waited for it meanwhile."""
+    endpoint = Endpoint(failure, TEXT)
+    asked = scraper(monkeypatch, endpoint)
+    for _ in range(3):
+        with pytest.raises(Unanswered, match="9404/metrics: "):
+            asked.samples()
+    assert len(endpoint.asked) == 1
+    clocks.pass_by(2.0)
     assert asked.samples()[1]["process_resident_memory_bytes"] == 1024.0
