@@ -7,7 +7,9 @@ answers, NotThere for topics and groups that do not exist.
 from __future__ import annotations
 
 import argparse
+import math
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -40,6 +42,8 @@ from pybroker.cli.client.session import Session, failed
 
 #: Of one request to the broker.
 _TIMEOUT_S = 10.0
+#: So long pages are told what went wrong the last time, before it is tried again.
+_REST_S = 2.0
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
 
 
@@ -50,6 +54,8 @@ class Client:
         self._bootstrap = bootstrap
         self._session: Session | None = None
         self._connecting = threading.Lock()
+        self._failure = ""
+        self._rests_until = -math.inf
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -66,12 +72,19 @@ class Client:
     def _connected(self) -> Session:
         with self._connecting:
             if self._session is None:
-                self._session = Session(
-                    argparse.Namespace(
-                        bootstrap_server=self._bootstrap, timeout=_TIMEOUT_S, command_config=None, property=[]
-                    )
-                )
+                if time.monotonic() < self._rests_until:  # those who have waited need not try again in turn
+                    raise Unanswered(self._failure)
+                try:
+                    self._session = self._connect()
+                except (CommandError, UsageError) as error:
+                    self._failure, self._rests_until = str(error), time.monotonic() + _REST_S
+                    raise Unanswered(self._failure) from None
             return self._session
+
+    def _connect(self) -> Session:
+        return Session(
+            argparse.Namespace(bootstrap_server=self._bootstrap, timeout=_TIMEOUT_S, command_config=None, property=[])
+        )
 
     def facts(self) -> ClusterFacts:
         """The cluster and its brokers."""
@@ -184,6 +197,9 @@ def _lags(session: Session, group: ConsumerGroupDescription) -> Iterator[Lag]:
         for place in member.assignment.topic_partitions
     }
     places = sorted({*committed, *owners})
-    ends = session.ends(places)
+    topics = session.admin.list_topics(timeout=_TIMEOUT_S).topics
+    there = {(name, number) for name, topic in topics.items() for number in topic.partitions}
+    # a member may have partitions of a topic that is gone: the question for its end would fail, and all others with it
+    ends = session.ends(place for place in places if place in there)
     for place in places:
-        yield Lag(*place, committed.get(place), ends[place], owners.get(place))
+        yield Lag(*place, committed.get(place), ends.get(place), owners.get(place))

@@ -86,17 +86,19 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far a group is in a partition. `offset` is None before its first commit there, and so is `lag`."""
+    """How far a group is in a partition. `offset` is None before its first commit there, `end` where there is no such
+    partition any more, and `lag` in both cases.
+    """
 
     topic: str
     partition: int
     offset: int | None
-    end: int
+    end: int | None
     client: str | None
 
     @property
     def lag(self) -> int | None:
-        return None if self.offset is None else self.end - self.offset
+        return None if self.offset is None or self.end is None else self.end - self.offset
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class MadeUpClient:
 
     def group(self, name: str) -> Group:
         self._check()
-        lags = (Lag("orders", 0, 3, 10, "shop-1"), Lag("orders", 1, None, 5, None))
+        lags = (Lag("gone", 0, 4, None, "shop-1"), Lag("orders", 0, 3, 10, "shop-1"), Lag("orders", 1, None, 5, None))
         return Group(name, "stable", "consumer", "range", (Member("m", "shop-1", "/127.0.0.1", ("orders-0",)),), lags)
 
     def _check(self) -> None:

@@ -89,10 +89,12 @@ def test_metadata_log_is_not_listed(browser: TestClient) -> None:
 
 
 def test_lag_of_a_group(browser: TestClient) -> None:
-    """By partition, and together; without a commit there is none."""
+    """By partition, and together; without a commit there is none, nor in a partition that is gone."""
     text = browser.get("/groups/shop").text
     assert "<dt>Lag</dt><dd>7</dd>" in text
     assert "none yet" in text
+    assert "<td>gone</td>" in text
+    assert "/topics/gone" not in text
 
 
 def test_broker_that_is_down_leaves_the_storage(browser: TestClient, client: MadeUpClient) -> None:

@@ -1,0 +1,92 @@
+"""What the console asks the broker, and what it makes of broken answers; the connection is made up."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+
+from console.cluster import client as client_module
+from console.cluster.client import Client
+from console.cluster.values import Lag
+from console.errors import Unanswered
+from pybroker.cli.client.errors import CommandError
+
+
+class GroupOfATopicThatIsGone:
+    """A connection, and its `admin`: "gone" was deleted, "orders" has one partition now. Answers come at once."""
+
+    ENDS = {("orders", 0): 10}
+
+    def __init__(self, _: argparse.Namespace) -> None:
+        self.admin = self
+        self.places = [TopicPartition("gone", 0, 4), TopicPartition("orders", 0, 3), TopicPartition("orders", 1, 5)]
+
+    def wait(self, answer: SimpleNamespace, _: str) -> SimpleNamespace:
+        return answer
+
+    def describe_consumer_groups(self, names: list[str], request_timeout: float) -> dict[str, SimpleNamespace]:
+        assert request_timeout > 0
+        assignment = SimpleNamespace(topic_partitions=self.places[:2])
+        member = SimpleNamespace(member_id="m", client_id="shop-1", host="/127.0.0.1", assignment=assignment)
+        stable, classic = SimpleNamespace(name="STABLE"), SimpleNamespace(name="CLASSIC")
+        group = SimpleNamespace(
+            group_id=names[0], state=stable, type=classic, partition_assignor="range", members=[member]
+        )
+        return {names[0]: group}
+
+    def list_consumer_group_offsets(self, groups: list[object], request_timeout: float) -> dict[str, SimpleNamespace]:
+        assert (len(groups), request_timeout > 0) == (1, True)
+        return {"shop": SimpleNamespace(topic_partitions=self.places)}
+
+    def list_topics(self, timeout: float) -> SimpleNamespace:
+        assert timeout > 0
+        return SimpleNamespace(topics={"orders": SimpleNamespace(partitions={0: object()})})
+
+    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        wanted = list(places)
+        if not set(wanted) <= set(self.ENDS):
+            raise CommandError("Unknown topic or partition", KafkaError.UNKNOWN_TOPIC_OR_PART)
+        return {place: self.ENDS[place] for place in wanted}
+
+
+def test_partitions_that_are_gone_have_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And leave the others theirs."""
+    monkeypatch.setattr(client_module, "Session", GroupOfATopicThatIsGone)
+
+    group = Client("127.0.0.1:9092").group("shop")
+
+    assert group.lags == (
+        Lag("gone", 0, 4, None, "shop-1"),
+        Lag("orders", 0, 3, 10, "shop-1"),
+        Lag("orders", 1, 5, None, None),
+    )
+    assert group.lag == 7
+
+
+def test_those_who_wait_for_a_broker_that_does_not_answer_wait_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is told what went wrong for who came first; some time later it is tried again."""
+    now = 0.5
+    tries: list[float] = []
+
+    def connect(_: argparse.Namespace) -> None:
+        nonlocal now
+        tries.append(now)
+        now += 10
+        raise CommandError("127.0.0.1:9092: no broker answers")
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(client_module, "Session", connect)
+    client = Client("127.0.0.1:9092")
+    for _ in range(3):
+        with pytest.raises(Unanswered, match="no broker answers"):
+            client.topics()
+    assert tries == [0.5]
+    now += 2
+    with pytest.raises(Unanswered):
+        client.topics()
+    assert tries == [0.5, 12.5]
