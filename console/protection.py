@@ -2,7 +2,8 @@
 but the console's own.
 
 Whoever is on another site can have a browser ask for pages here. So names that are not the console's own are refused in
-the Host header (a site may let its name point to 127.0.0.1), and headers forbid frames and reading across origins.
+the Host header (a site may let its name point to 127.0.0.1), and headers forbid frames and reading across origins. To
+make a page that nobody can read is work all the same: a browser says whether another site wants it.
 """
 
 from __future__ import annotations
@@ -54,11 +55,14 @@ class Protection:
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 
+        asked = Headers(scope=scope)
         application = self._application
         if scope["method"] not in _METHODS:
             application = PlainTextResponse("The console only shows\n", 405, {"allow": ", ".join(_METHODS)})
-        elif host_name(Headers(scope=scope).get("host", "")) not in self._hosts:
+        elif host_name(asked.get("host", "")) not in self._hosts:
             application = PlainTextResponse("The console is not known by that name\n", 421)
+        elif asked.get("sec-fetch-site") == "cross-site":
+            application = PlainTextResponse("Another site has asked for this page; enter its address yourself\n", 403)
         await application(scope, receive, send_protected)
 
 

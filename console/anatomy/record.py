@@ -9,6 +9,10 @@ from protocol.primitives import int8
 from protocol.records.batch import BatchHeader
 from protocol.records.errors import InvalidRecord
 
+#: Headers of one record that are shown; a batch that is packed well may have millions.
+MOST_HEADERS = 200
+_LEAST_HEADER_BYTES = 2
+
 
 def record_span(data: bytes, position: int, header: BatchHeader) -> Span:
     """The record at `position` of a batch's unpacked records. InvalidRecord, ProtocolError for what is none."""
@@ -31,14 +35,24 @@ def record_span(data: bytes, position: int, header: BatchHeader) -> Span:
     for part in ("key", "value"):
         size = cursor.varint(f"{part}Length")
         cursor.content(part, size)
-    count = cursor.varint("headersCount")
-    for _ in range(count):
-        cursor.add(_header_span(cursor))
+    _header_spans(cursor, cursor.varint("headersCount"))
     if cursor.position != end:
         raise InvalidRecord(
             f"a record of {length} bytes has its fields end {end - cursor.position} bytes before its end"
         )
     return Span(f"Record {offset}", position, end, "struct", parts=(*outside.spans, *cursor.spans))
+
+
+def _header_spans(cursor: Cursor, count: int) -> None:
+    """Headers are the last field: those that are not shown are all that is left of the record."""
+    shown = min(count, MOST_HEADERS)
+    for _ in range(shown):
+        cursor.add(_header_span(cursor))
+    more, end = count - shown, len(cursor.data)
+    if more * _LEAST_HEADER_BYTES > end - cursor.position:
+        raise InvalidRecord(f"the record claims {count} headers, for which there are too few bytes")
+    if more:
+        cursor.add(Span("Headers", cursor.position, end, f"{more} more"))
 
 
 def _header_span(outer: Cursor) -> Span:

@@ -7,6 +7,7 @@ import time
 from confluent_kafka import Message as KafkaMessage
 from confluent_kafka import TopicPartition
 
+from console.anatomy.record import MOST_HEADERS
 from console.cluster.client import Client
 from console.cluster.values import Message
 from pybroker.cli.client.headers import headers_of
@@ -14,7 +15,7 @@ from pybroker.cli.client.headers import headers_of
 #: For a page; then it shows what has come.
 _TIMEOUT_S = 5.0
 _TURN_S = 0.1
-#: What librdkafka may fetch for a page, however large records are.
+#: Of a page's records: the one that makes it as many is its last. And what librdkafka may fetch ahead.
 _MOST_BYTES = 8 << 20
 _AT_THE_END = -191  # KafkaError._PARTITION_EOF
 
@@ -26,7 +27,7 @@ def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> 
 
 
 def read_messages(client: Client, topic: str, partition: int, offset: int, most: int) -> list[Message]:
-    """At most `most` records from `offset` on, uncommitted ones too. Markers of transactions are no records.
+    """At most `most` records from `offset` on, fewer of large ones, uncommitted ones too; no markers of transactions.
 
     The consumer belongs to no group, and commits nothing.
     """
@@ -45,14 +46,16 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, most:
         try:
             consumer.assign([TopicPartition(topic, partition, offset)])
             found: list[Message] = []
+            size_bytes = 0
             deadline = time.monotonic() + _TIMEOUT_S
-            while len(found) < most and time.monotonic() < deadline:
-                for each in consumer.consume(most - len(found), _TURN_S):
-                    error = each.error()
-                    if error is None:
-                        found.append(_message(each))
-                    elif error.code() == _AT_THE_END:
-                        return found
+            while len(found) < most and size_bytes < _MOST_BYTES and time.monotonic() < deadline:
+                each = consumer.poll(_TURN_S)
+                error = each.error() if each is not None else None
+                if each is not None and error is None:
+                    found.append(_message(each))
+                    size_bytes += found[-1].size_bytes
+                elif error is not None and error.code() == _AT_THE_END:
+                    break
                 session.check()
             return found
         finally:
@@ -64,7 +67,11 @@ def _message(each: KafkaMessage) -> Message:
     partition, offset = each.partition(), each.offset()
     assert partition is not None
     assert offset is not None
-    return Message(partition, offset, timestamp_ms, _bytes(each.key()), _bytes(each.value()), tuple(headers_of(each)))
+    headers = headers_of(each)
+    shown = tuple(headers[:MOST_HEADERS])
+    return Message(
+        partition, offset, timestamp_ms, _bytes(each.key()), _bytes(each.value()), shown, len(headers) - len(shown)
+    )
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

@@ -120,7 +120,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A record as a client gets it."""
+    """A record as a client gets it; `more_headers` are left out."""
 
     partition: int
     offset: int
@@ -128,3 +128,10 @@ class Message:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    more_headers: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what it carries."""
+        told = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + told

@@ -21,6 +21,7 @@ from protocol.records.batch import HEADER_SIZE, parse_header
 from protocol.records.builder import BatchBuilder
 from protocol.records.errors import InvalidRecord
 from protocol.records.record import iter_batch_records
+from protocol.records.varint import encode_varint
 from protocol.schema import Message
 from tests.support.message_values import random_value
 
@@ -131,6 +132,22 @@ def test_record_that_lies_about_its_length_is_refused() -> None:
     data[0] -= 2
     with pytest.raises((InvalidRecord, ProtocolError)):
         record_spans(bytes(data), parse_header(batch()), 0, 1)
+
+
+def test_headers_beyond_a_number_are_one_span() -> None:
+    """They take no step each, and no byte of them is lost; their number has to be one that there is room for."""
+    builder = BatchBuilder()
+    builder.append(0, None, None, [("h", None)] * 1000)
+    data, header = builder.build()[HEADER_SIZE:], parse_header(builder.build())
+
+    (span,) = record_spans(data, header, 0, 1)
+
+    assert list(gaps(span)) == []
+    assert [part.name for part in span.parts].count("Header") == 200
+    rest = span.parts[-1]
+    assert (rest.name, rest.kind, rest.end - rest.start) == ("Headers", "800 more", 800 * 3)
+    with pytest.raises(InvalidRecord, match="claims 1600 headers"):
+        record_spans(data.replace(encode_varint(1000), encode_varint(1600), 1), header, 0, 1)
 
 
 def test_commit_of_a_group_is_told_by_its_fields() -> None:

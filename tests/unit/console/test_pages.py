@@ -8,6 +8,8 @@ from html import unescape
 import pytest
 from starlette.testclient import TestClient
 
+from console.cluster.values import Message, Partition, Topic
+from console.pages import messages
 from tests.support.consoles import DATA, MadeUpClient
 
 _LINK = re.compile(r'(?:href|src)="([^"#]+)')
@@ -60,6 +62,15 @@ def test_own_names_are_served(browser: TestClient, host: str) -> None:
     assert browser.get("/storage", headers={"host": host}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 200), ("same-origin", 200), ("none", 200)]
+)
+def test_pages_of_other_sites_ask_for_nothing(browser: TestClient, site: str, status: int) -> None:
+    """However often they have a browser try; its user, links, and this machine's other pages may."""
+    answer = browser.get("/storage", headers={"sec-fetch-site": site})
+    assert (answer.status_code, "__consumer_offsets" in answer.text) == (status, status == 200)
+
+
 @pytest.mark.parametrize("path", ["/storage", "/nothing", "/static/console.css"])
 def test_headers(browser: TestClient, path: str) -> None:
     """On each answer, whatever it is."""
@@ -95,6 +106,19 @@ def test_lag_of_a_group(browser: TestClient) -> None:
     assert "none yet" in text
     assert "<td>gone</td>" in text
     assert "/topics/gone" not in text
+
+
+def test_headers_that_are_left_out_are_counted(
+    browser: TestClient, client: MadeUpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the page of messages."""
+    record = Message(0, 0, 1_700_000_000_000, None, b"told", (("name", b"1"),), more_headers=1_999)
+    orders = Topic("orders", "id", False, (Partition(0, 1, (1,), (1,), 0, 1),), ())
+    monkeypatch.setattr(client, "topic", lambda name: orders)
+    monkeypatch.setattr(messages, "read_messages", lambda *_: [record])
+    text = browser.get("/topics/orders/messages").text
+    assert "<dt>name</dt>" in text
+    assert "and 1,999 more" in text
 
 
 def test_broker_that_is_down_leaves_the_storage(browser: TestClient, client: MadeUpClient) -> None:
