@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from struct import Struct
 
-from console.anatomy.index import IndexKind
+from console.anatomy.index import INDEX_KINDS, IndexKind
 from console.errors import NotThere
 from console.logs.segment import Segment
 
@@ -34,10 +34,9 @@ def read_index(segment: Segment, suffix: str, kind: IndexKind) -> IndexFile:
     except FileNotFoundError:
         raise NotThere(f"the segment's .{suffix} has been removed since") from None
     width = kind.entry_bytes
-    count = len(data) // width
-    # an index that is being written has its full size: zeros behind the last entry, which is not zero itself
-    while count and not any(data[(count - 1) * width : count * width]):
-        count -= 1
+    # an index that is being written has its full size: zeros behind the last entry, which may end with some itself
+    used = len(data.rstrip(b"\0"))
+    count = min(-(-used // width), len(data) // width)
     return IndexFile(data[: count * width], count, size)
 
 
@@ -50,18 +49,33 @@ class OffsetEntry:
     position: int
 
 
-def offset_entries(segment: Segment, kind: IndexKind) -> list[OffsetEntry]:
+class OffsetEntries:
+    """The entries of a .index, in order. Each is made when it is looked at: there may be millions."""
+
+    def __init__(self, data: bytes, base_offset: int) -> None:
+        self._data = data
+        self._base_offset = base_offset
+
+    def __len__(self) -> int:
+        return len(self._data) // _OFFSET_ENTRY.size
+
+    def __getitem__(self, number: int) -> OffsetEntry:
+        relative, position = _OFFSET_ENTRY.unpack_from(self._data, number * _OFFSET_ENTRY.size)
+        return OffsetEntry(number, self._base_offset + relative, position)
+
+    def floor(self, offset: int) -> OffsetEntry | None:
+        """The last entry that is not above an offset; None where all are."""
+        found = bisect_right(self, offset, key=lambda each: each.last_offset)
+        return self[found - 1] if found else None
+
+    def within(self, start: int, end: int, most: int) -> list[OffsetEntry]:
+        """Those that point to the bytes from `start` to `end`, at most so many: a damaged file may have any number."""
+        first = bisect_left(self, start, key=lambda each: each.position)
+        behind = bisect_left(self, end, key=lambda each: each.position)
+        return [self[number] for number in range(first, min(behind, first + most))]
+
+
+def offset_entries(segment: Segment) -> OffsetEntries:
     """The entries of the .index; none where there is no such file."""
-    if "index" not in segment.sizes:
-        return []
-    data = read_index(segment, "index", kind).data
-    return [
-        OffsetEntry(number, segment.base_offset + relative, position)
-        for number, (relative, position) in enumerate(_OFFSET_ENTRY.iter_unpack(data))
-    ]
-
-
-def floor_entry(entries: list[OffsetEntry], offset: int) -> OffsetEntry | None:
-    """The last entry that is not above an offset; None where all are."""
-    found = bisect_right(entries, offset, key=lambda each: each.last_offset)
-    return entries[found - 1] if found else None
+    data = read_index(segment, "index", INDEX_KINDS["index"]).data if "index" in segment.sizes else b""
+    return OffsetEntries(data, segment.base_offset)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from console.anatomy.index import INDEX_KINDS
 from console.errors import NotThere
 from console.logs.batches import BatchRow, read_batches
 from console.logs.folder import Folder
-from console.logs.index_entries import OffsetEntry, floor_entry, offset_entries
+from console.logs.index_entries import OffsetEntry, offset_entries
 from console.logs.segment import Segment
 
 #: Batches that are stepped over before the search is given up: those between two entries of an index are few.
@@ -39,8 +38,8 @@ def find(folder: Folder, offset: int) -> Lookup:
     if number < 0:
         raise NotThere(f"no segment of {folder.name} begins at offset {offset} or before")
     segment = folder.segments[number]
-    entries = offset_entries(segment, INDEX_KINDS["index"])
-    entry = floor_entry(entries, offset)
+    entries = offset_entries(segment)
+    entry = entries.floor(offset)
     position: int | None = entry.position if entry is not None else 0
     stepped_over = 0
     while position is not None and stepped_over < _MOST_STEPS:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from console.logs.batches import BatchRow
-from console.logs.index_entries import OffsetEntry
+from console.logs.index_entries import OffsetEntries, OffsetEntry
 from console.logs.segment import Segment
 
 #: Units of the drawing from side to side; CSS makes it as wide as the page.
@@ -57,8 +57,8 @@ class Stretch:
     ticks: tuple[tuple[float, OffsetEntry], ...]
 
 
-def stretch(batches: Sequence[BatchRow], entries: Iterable[OffsetEntry]) -> Stretch | None:
-    """Batches that follow each other, to scale; None of none."""
+def stretch(batches: Sequence[BatchRow], entries: OffsetEntries) -> Stretch | None:
+    """Batches that follow each other, to scale; None of none. Each has one entry at most."""
     if not batches:
         return None
     start, end = batches[0].position, batches[-1].position + batches[-1].size_bytes
@@ -66,7 +66,6 @@ def stretch(batches: Sequence[BatchRow], entries: Iterable[OffsetEntry]) -> Stre
     bars = tuple(
         BatchBar(round((row.position - start) * scale, 2), round(row.size_bytes * scale, 2), row) for row in batches
     )
-    ticks = tuple(
-        (round((entry.position - start) * scale, 2), entry) for entry in entries if start <= entry.position < end
-    )
+    pointing = entries.within(start, end, len(batches))
+    ticks = tuple((round((entry.position - start) * scale, 2), entry) for entry in pointing)
     return Stretch(start, end, bars, ticks)

@@ -51,7 +51,7 @@ def show_segment(request: Request) -> Response:
     """GET /storage/{directory}/{folder}/{base}?position=: batches from a position on"""
     directory, folder, segment = chosen_segment(request)
     batches = read_batches(segment, number(request, "position", 0), _BATCHES)
-    entries = offset_entries(segment, INDEX_KINDS["index"])
+    drawing = stretch(batches.rows, offset_entries(segment))
     return page(
         request,
         "segment.html",
@@ -59,9 +59,8 @@ def show_segment(request: Request) -> Response:
         folder=folder,
         segment=segment,
         batches=batches,
-        drawing=stretch(batches.rows, entries),
-        entries={each.position: each for each in entries},
-        entry_count=len(entries),
+        drawing=drawing,
+        entries={each.position: each for _, each in drawing.ticks} if drawing is not None else {},
         kinds=INDEX_KINDS,
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from struct import pack
+
 import pytest
 
 from console.logs.batches import BatchRow
-from console.logs.index_entries import OffsetEntry
+from console.logs.index_entries import OffsetEntries, OffsetEntry
 from console.logs.segment import Segment
 from console.pages.drawing import WIDTH, segment_bars, stretch
 
@@ -44,14 +46,14 @@ def test_of_very_many_segments_the_last_are_drawn() -> None:
 
 def test_nothing_is_drawn_of_nothing() -> None:
     assert segment_bars([], 0) == []
-    assert stretch([], []) is None
+    assert stretch([], OffsetEntries(b"", 0)) is None
 
 
 def test_batches_with_the_entries_that_point_at_them() -> None:
     """Entries elsewhere are left out."""
-    entries = [OffsetEntry(0, 9, 50), OffsetEntry(1, 19, 200), OffsetEntry(2, 29, 300)]
+    entries = OffsetEntries(pack(">6i", 9, 50, 19, 200, 29, 300), 0)
     drawn = stretch([batch(100, 100), batch(200, 100)], entries)
     assert drawn is not None
     assert (drawn.start, drawn.end) == (100, 300)
     assert [(bar.x, bar.width) for bar in drawn.bars] == [(0.0, 500.0), (500.0, 500.0)]
-    assert drawn.ticks == ((500.0, entries[1]),)
+    assert drawn.ticks == ((500.0, OffsetEntry(1, 19, 200)),)
