@@ -179,6 +179,11 @@ class Access:
         """Whether a topic of that name is there."""
         return self._guard._controller.image.topic(name) is not None
 
+    def topic_id(self, name: str) -> bytes:
+        """Of the topic of that name; zeros where there is none."""
+        topic = self._guard._controller.image.topic(name)
+        return ZERO_UUID if topic is None else topic.topic_id
+
     def has_partition(self, name: str, index: int) -> bool:
         """Whether a topic of that name is there, with so many partitions."""
         topic = self._guard._controller.image.topic(name)

@@ -28,9 +28,13 @@ _delete_group = one(Operation.DELETE, ResourceType.GROUP, "group_id")
 
 
 def alter_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The group, and each topic."""
+    """The group, and each topic; with its id, which Kafka tells also whom it refuses the topic."""
+
+    def refuse(topic: Struct, code: ErrorCode) -> Struct:
+        return _not_altered(topic, access.topic_id(topic.topic_name), code)
+
     return _read_group(
-        access, request, lambda allowed: _each_topic(access, allowed, handle, ALTER_SHARE_GROUP_OFFSETS, _not_altered)
+        access, request, lambda allowed: _each_topic(access, allowed, handle, ALTER_SHARE_GROUP_OFFSETS, refuse)
     )
 
 
@@ -44,17 +48,16 @@ def delete_offsets(access: Access, request: Struct, handle: Handle) -> Reply:
 def _each_topic(
     access: Access, request: Struct, handle: Handle, api: Api, refuse: Callable[[Struct, ErrorCode], Struct]
 ) -> Reply:
-    """Those that may be read; where that is none of them, nothing is asked of the group."""
+    """Those that may be read. Where that is none of them the group may have something against it all the same."""
     allowed, refused = split(access, request.topics, to_topic(Operation.READ))
     answer = api.response(responses=[refuse(topic, code) for code, topics in refused.items() for topic in topics])
-    if refused and not allowed:
-        return answer
     return beside(handle(changed(request, topics=allowed)), answer)
 
 
-def _not_altered(topic: Struct, code: ErrorCode) -> Struct:
+def _not_altered(topic: Struct, topic_id: bytes, code: ErrorCode) -> Struct:
     return AlterShareGroupOffsetsResponseTopic(
         topic_name=topic.topic_name,
+        topic_id=topic_id,
         partitions=[
             AlterShareGroupOffsetsResponsePartition(
                 partition_index=each.partition_index, error_code=code, error_message=code.text

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.authorization.rule import Handle, changed, each, joined, kafka_text, split, then, to_named, to_topic, told
+from broker.authorization.rule import (
+    Handle,
+    Question,
+    changed,
+    each,
+    joined,
+    kafka_text,
+    split,
+    then,
+    to_named,
+    to_topic,
+    told,
+)
 from broker.dispatch import CloseConnection, Reply
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataResponseTopic
@@ -119,7 +131,7 @@ def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
     if access.may_cluster(Operation.DELETE, tell=False):
         return handle(request)
     if access.version < _FIRST_VERSION_WITH_IDS:
-        return each("topic_names", to_named(Operation.DELETE, _TOPIC), kafka_text)(access, request, handle)
+        return each("topic_names", _to_delete, kafka_text)(access, request, handle)
 
     def name(reply: Struct) -> Struct:
         for result in reply.responses:
@@ -129,10 +141,18 @@ def delete_topics(access: Access, request: Struct, handle: Handle) -> Reply:
                 result.name = found if visible else None
         return reply
 
-    return then(each("topics", to_topic(Operation.DELETE), kafka_text)(access, request, handle), name)
+    return then(each("topics", _to_delete, kafka_text)(access, request, handle), name)
 
 
 _FIRST_VERSION_WITH_IDS = 6
+
+
+def _to_delete(access: Access, item: str | Struct) -> Question | None:
+    """DELETE; of a topic that is not there who may describe it is told just that. An unknown id is left alone."""
+    name = item if isinstance(item, str) else access.topic_name(item)
+    if name is None:
+        return None
+    return Question(Operation.DELETE if access.has_topic(name) else Operation.DESCRIBE, _TOPIC, name)
 
 
 def offset_for_leader_epoch(access: Access, request: Struct, handle: Handle) -> Reply:

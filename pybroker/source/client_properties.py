@@ -17,8 +17,8 @@ HONOURED = (
 #: What the sink does in any case. It may be asked for, and nothing else in its place.
 _ALWAYS = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
 
-#: How much Java's clients buffer and ask for, how long they wait and how often they try: no row depends on it, and so
-#: these are passed over. Nothing may be in here that says who one is, whom one trusts, or which records are meant.
+#: How much Java's clients buffer and ask for, how long they wait, how often they try, what they are called: no row
+#: depends on it, so these are passed over. Nothing may be in here by which one is known or trusts, or finds records.
 _TUNING = frozenset(
     (
         *("batch.size", "buffer.memory", "linger.ms", "max.block.ms", "max.request.size"),
@@ -29,7 +29,7 @@ _TUNING = frozenset(
         *("fetch.min.bytes", "fetch.max.bytes", "fetch.max.wait.ms", "max.partition.fetch.bytes"),
         *("heartbeat.interval.ms", "session.timeout.ms", "max.poll.interval.ms", "max.poll.records"),
         *("max.in.flight.requests.per.connection", "retries", "retry.backoff.ms", "retry.backoff.max.ms"),
-        *("receive.buffer.bytes", "send.buffer.bytes"),
+        *("receive.buffer.bytes", "send.buffer.bytes", "client.id"),
     )
 )
 

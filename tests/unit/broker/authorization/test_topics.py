@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import DELETE_TOPICS, DeletableTopicResult
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
+from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 from tests.support.guarded import Guarded, allow
 
@@ -50,3 +52,24 @@ def test_nobody_has_to_be_allowed_what_is_not_done() -> None:
     guarded.ask(METADATA, 12, METADATA.response(), topics=topics, allow_auto_topic_creation=True)
     assert guarded.asked is not None
     assert [topic.name for topic in guarded.asked.topics] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("acls", "told"),
+    [
+        ([], {"open": 29, "nobodys": 29}),
+        ([Operation.DESCRIBE], {"open": 29, "nobodys": 0}),
+        ([Operation.DELETE], {"open": 0, "nobodys": 0}),
+    ],
+)
+def test_topics_that_are_not_there_are_for_those_who_may_describe_them(
+    acls: list[Operation], told: dict[str, int]
+) -> None:
+    """To delete one that is there takes more; 0: it came through to who deletes."""
+    guarded = Guarded(*(allow(ResourceType.TOPIC, name, each) for name in ("open", "nobodys") for each in acls))
+
+    def delete(request: Struct) -> Struct:
+        return DELETE_TOPICS.response(responses=[DeletableTopicResult(name=name) for name in request.topic_names])
+
+    answer = guarded.ask(DELETE_TOPICS, 5, delete, topic_names=["open", "nobodys"])
+    assert {each.name: each.error_code for each in answer.responses} == told
