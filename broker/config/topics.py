@@ -176,8 +176,10 @@ def _declared_topic(config: BrokerConfig, entry: str) -> DeclaredTopic:
     for piece in rest:
         if "=" in piece:
             key, _, configs[key] = (part.strip() for part in piece.partition("="))
-        else:
+        elif key:
             configs[key] += f":{piece}"
+        else:
+            raise ConfigError(_undeclarable(entry, f"{piece or 'nothing'} is no key=value"))
     try:
         config.validate_topic_config(configs)
     except ConfigError as error:

@@ -1,6 +1,7 @@
 """Coverage-guided fuzzing of all that reads bytes, by libFuzzer (atheris), for a time.
 
     python -m tests.fuzz --minutes 10 [--targets lb] [--corpus-alone]
+    python -m tests.fuzz --runs 3000 --seed 1 --corpus-alone
     python -m tests.fuzz --show FILE
 
 Begins with the recorded seeds, the committed corpus and what earlier runs have found in .cache/fuzz. It ends at the
@@ -31,6 +32,8 @@ def main() -> None:
     """libFuzzer ends the process, with a code above 0 after a finding."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz all that reads bytes.")
     parser.add_argument("--minutes", type=float, default=10, help="how long (10)")
+    parser.add_argument("--runs", type=int, help="end after so many inputs, too")
+    parser.add_argument("--seed", type=int, default=0, help="of what is tried: the same inputs each time (by chance)")
     parser.add_argument("--targets", default="", help="only those of these letters (tests/fuzz/targets.py)")
     parser.add_argument("--corpus-alone", action="store_true", help="begin with the committed corpus: soon at work")
     parser.add_argument("--found", type=Path, default=FOUND, help="where what is found is kept (.cache/fuzz)")
@@ -60,6 +63,8 @@ def main() -> None:
                 (Path(begin) / f"{number}").write_bytes(data)
         options = [
             f"-max_total_time={max(1, int(arguments.minutes * 60))}",
+            f"-runs={-1 if arguments.runs is None else arguments.runs}",
+            f"-seed={arguments.seed}",
             f"-max_len={MAX_BYTES}",
             f"-timeout={TIMEOUT_S}",
             f"-rss_limit_mb={MEMORY_MB}",

@@ -194,7 +194,21 @@ def test_declared_topics() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a:0", "a:-1", "a:x", "a:", "a b", "..", "a;a", ":1", "a:1:retention.ms=soon", "a:1:b=1", "__consumer_offsets"],
+    [
+        "a:0",
+        "a:-1",
+        "a:x",
+        "a:",
+        "a b",
+        "..",
+        "a;a",
+        ":1",
+        "a:1:retention.ms=soon",
+        "a:1:b=1",
+        "a:1:b",
+        "a:1:",
+        "__consumer_offsets",
+    ],
 )
 def test_topics_that_can_not_be_declared(text: str) -> None:
     """The start stops with the entry that is wrong."""
