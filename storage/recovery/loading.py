@@ -181,17 +181,22 @@ class _Loading:
     def open_clean(self, expected: int) -> int:
         """The end offset, with repairs only where a file is missing or of an odd size. `expected`: where the log ended
         at the stop, 0 where that is not known; if it does not end there, its last segment is checked. Offsets of what
-        has to be cut off then had been given away: the log goes on behind them.
+        has to be cut off then had been given away: the log goes on behind them. But where all is right up to the
+        snapshot that the stop has left, it is the checkpoint that is damaged.
         """
         self._repair(self.damaged)
         last = self.segments[-1]
+        stopped_at = self.snapshots[-1] if self.snapshots else 0
         try:
             end_offset, start = last.next_offset(), last.base_offset
             if end_offset == expected or not expected:
                 return end_offset
         except CorruptBatch:  # the stop was not as clean as it seemed
             start = 0
-        return self.go_on_behind(expected, self.recover(start))
+        end_offset = self.recover(start)
+        if end_offset == stopped_at and not self.cuts:
+            return end_offset
+        return self.go_on_behind(expected, end_offset)
 
     def go_on_behind(self, recovery_point: int, end_offset: int) -> int:
         """Where a log goes on that was recovered up to `end_offset`: offsets below the recovery point were given away,

@@ -213,6 +213,30 @@ def test_what_lies_behind_the_end_after_a_clean_stop_is_not_appended_to(tmp_path
     assert open_log(tmp_path, SMALL, recovery_point=end).log_end_offset == end + 1
 
 
+@pytest.mark.parametrize("flipped", [1, 4, 64])
+def test_where_a_whole_log_ended_is_not_what_a_damaged_checkpoint_says(flipped: int, tmp_path: Path) -> None:
+    """After a clean stop the last snapshot of the producers lies at the log's end, too."""
+    log = filled(tmp_path)
+    end, expected = log.log_end_offset, read_all(log)
+    close(log)
+    again = open_log(tmp_path, SMALL, clean=True, recovery_point=end ^ flipped)
+    assert (again.log_end_offset, read_all(again)) == (end, expected)
+    assert append(again, batch(b"next")) == end
+
+
+def test_offsets_of_records_that_are_gone_after_a_clean_stop_are_not_given_again(tmp_path: Path) -> None:
+    """The last batch is missing, whole: the snapshot lies behind the log's end, as the checkpoint does."""
+    log = filled(tmp_path)
+    append(log, batch(b"one more"))
+    end, last = log.log_end_offset, log.segments[-1]
+    *_, entry = last.scan(0)
+    assert entry.position > 0
+    close(log)
+    os.truncate(last.log.path, entry.position)
+    again = open_log(tmp_path, SMALL, clean=True, recovery_point=end)
+    assert append(again, batch(b"next")) == end
+
+
 def test_corrupt_batch_takes_what_follows_it_along(tmp_path: Path) -> None:
     """Rule R4: later segments go too, as offsets must not have holes that nobody made."""
     log = filled(tmp_path)
