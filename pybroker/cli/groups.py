@@ -113,14 +113,14 @@ def _lags(session: Session, group: ConsumerGroupDescription) -> list[dict[str, o
         for place in member.assignment.topic_partitions
     }
     places = sorted({*committed, *owners})
-    ends = session.ends(places)
+    ends = session.ends(session.partitions().intersection(places))  # a topic may be gone, and its members not know yet
     return [
         {
             "topic": place[0],
             "partition": place[1],
             "offset": committed.get(place),
-            "end_offset": ends[place],
-            "lag": ends[place] - committed[place] if place in committed else None,
+            "end_offset": ends.get(place),
+            "lag": ends[place] - committed[place] if place in committed and place in ends else None,
             "client": owners[place].client_id if place in owners else None,
         }
         for place in places

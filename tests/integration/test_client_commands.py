@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
 from protocol.records.builder import BatchBuilder
 from pybroker.testing import Broker
@@ -163,6 +163,26 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     assert sh.good(*joined, "1").out == "v1\n"
     assert sh.good("groups", "--delete", "--group", "shop").out == "deleted shop\n"
     assert sh("groups", "describe", "shop") == Done(1, "", "pybroker groups: shop: there is no such group\n")
+
+
+def test_group_whose_topic_is_gone(sh: Shell, broker: Broker) -> None:
+    """Nobody knows its end; a member may still hold it."""
+    for topic in ("going", "staying"):
+        broker.create_topic(topic)
+        write(broker, topic, (0, "v", 1_700_000_000_000))
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "holds", "session.timeout.ms": 60_000}
+    )
+    try:
+        consumer.subscribe(["going", "staying"])
+        while len(consumer.assignment()) < 2:
+            consumer.poll(0.1)
+        sh.good("topics", "delete", "going")
+        (described,) = sh.good("groups", "describe", "holds", "--json").rows
+    finally:
+        consumer.close()
+    rows = {row["topic"]: (row["end_offset"], row["lag"]) for row in described["partitions"]}
+    assert rows == {"going": (None, None), "staying": (1, None)}
 
 
 def test_configs_are_altered(sh: Shell, broker: Broker) -> None:

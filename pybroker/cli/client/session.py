@@ -84,6 +84,11 @@ class Session:
             raise CommandError("; ".join(map(str, problems)))
         return answers
 
+    def partitions(self) -> set[Place]:
+        """The partitions of all topics that are there and may be seen."""
+        topics = self.admin.list_topics(timeout=self.timeout_s).topics
+        return {(name, partition) for name, topic in topics.items() for partition in topic.partitions}
+
     def starts(self, partitions: Iterable[Place]) -> dict[Place, int]:
         """The first offset of each partition."""
         return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
