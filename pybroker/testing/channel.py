@@ -26,6 +26,8 @@ class Channel:
     def __init__(self, commands: int, answers: int, timeout_s: float = 60) -> None:
         self._commands = commands
         self._answers = answers
+        self._readable = select.poll()  # select() knows no descriptor above 1,023, which a test's process may well have
+        self._readable.register(answers, select.POLLIN)
         self._timeout_s = timeout_s
         self._received = b""
         self._number = 0
@@ -49,7 +51,7 @@ class Channel:
 
     def _line(self, command: str, until: float) -> bytes:
         while b"\n" not in self._received:
-            if not select.select([self._answers], [], [], max(0, until - time.monotonic()))[0]:
+            if not self._readable.poll(max(0, until - time.monotonic()) * 1000):
                 raise BrokerError(f"{command}: no answer within {self._timeout_s:g} s")
             received = os.read(self._answers, _AT_ONCE)
             if not received:

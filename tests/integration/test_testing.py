@@ -300,4 +300,6 @@ def test_standard_input_that_can_not_be_waited_for() -> None:
 
 def _ends_within(process: int, seconds: float) -> bool:
     """Whether a process, given by its descriptor, is gone so soon."""
-    return bool(select.select([process], [], [], seconds)[0])
+    ended = select.poll()
+    ended.register(process, select.POLLIN)
+    return bool(ended.poll(seconds * 1000))

@@ -112,11 +112,13 @@ class Side:
 
     def receive(self, wait_s: float) -> dict[int, Struct]:
         """What has come by now, or comes first within the time, by slot."""
-        sockets = {self.clients[slot].socket: slot for slot in self.expected}
-        readable, _, _ = select.select(list(sockets), [], [], wait_s)
+        slots = {self.clients[slot].socket.fileno(): slot for slot in self.expected}
+        sockets = select.poll()
+        for descriptor in slots:
+            sockets.register(descriptor, select.POLLIN)
         found = {}
-        for each in readable:
-            slot = sockets[each]
+        for descriptor, _ in sockets.poll(wait_s * 1000):
+            slot = slots[descriptor]
             found[slot] = self.clients[slot].receive()
             del self.expected[slot]
         return found

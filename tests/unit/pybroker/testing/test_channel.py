@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import resource
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,3 +78,16 @@ def test_a_broker_that_is_gone_is_told(stage: Stage) -> None:
     os.close(stage.asked)
     with pytest.raises(BrokerError, match="not running"):
         stage.channel.ask("clear_faults")
+
+
+def test_a_process_with_many_descriptors() -> None:
+    """Those of the channel may be above 1,023."""
+    stage = Stage()
+    lowest = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64
+    assert lowest > 1023
+    commands, answers = (fcntl.fcntl(each, fcntl.F_DUPFD, lowest) for each in stage.ours)
+    stage.answer(id=1, result="here")
+    assert Channel(commands, answers).ask("roll") == "here"
+    for descriptor in (*stage.ours, commands, answers):
+        os.close(descriptor)
+    stage.hang_up()
