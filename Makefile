@@ -63,10 +63,12 @@ clean: ## remove what the verbs made (not data/)
 	find storage -name '*.so' -delete
 
 # What is installed, newest first: a stamp for each set, renewed when the project's pins change, or what is compiled.
-# That is done with the broker (setup.py), and not again.
+# That is done with the broker (setup.py), and not again. Python's own bytecode as well: where PYTHONDONTWRITEBYTECODE is
+# set, as in many containers, each start would compile all modules, and take twice as long.
 $(VENV)/.broker: pyproject.toml setup.py constraints.txt storage/cleaner/walk.py storage/cleaner/walk.pxd | $(BIN)/python
 	@echo "Installing the broker into $(VENV)"
 	@$(INSTALL) --editable .
+	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.broker
