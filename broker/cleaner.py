@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from broker.background import Background
 from broker.cleaning_round import CleaningRound
@@ -58,8 +59,7 @@ _LIVE_KEYS = (
 )
 
 
-@dataclass(slots=True)
-class Cleaned:
+class Cleaned(msgspec.Struct):
     """What rounds have done so far; bytes of records."""
 
     rounds: int = 0

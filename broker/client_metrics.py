@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from broker.config import BrokerConfig
 from broker.config.keys import CLIENT_METRICS_KEYS
@@ -34,8 +35,7 @@ _COMPRESSION_TYPES = range(5)
 _ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 
 
-@dataclass(slots=True)
-class ClientInstance:
+class ClientInstance(msgspec.Struct):
     """A client, what it is to report, and when it was heard of; times are monotonic."""
 
     instance_id: bytes

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import resource
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from storage.open_files import DEFAULT_CAPACITY
 
@@ -28,8 +29,7 @@ _RESERVE_PART = 2
 _LEAST = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(msgspec.Struct, frozen=True):
     """How many descriptors log files and connections may have."""
 
     log_files: int

@@ -8,15 +8,15 @@ us at: what it could connect to once it can connect to again, be it localhost or
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from broker.dispatch import RequestContext
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A broker as the client of one listener sees it."""
 
     node_id: int

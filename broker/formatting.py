@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.metadata_snapshot import (
     BOOTSTRAP_FILE,
@@ -39,8 +40,7 @@ _FIRST_FILES = {META_PROPERTIES, BOOTSTRAP_FILE, LOCK, "lost+found"}
 DEFAULT_CONTROLLER = Endpoint("CONTROLLER", "localhost", 9093, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeData:
+class NodeData(msgspec.Struct, frozen=True):
     """What the directories say of themselves; `directory_ids` by path."""
 
     cluster_id: str

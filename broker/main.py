@@ -14,8 +14,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import NoReturn
+
+import msgspec
+from msgspec import field
 
 USAGE = """\
 usage: pybroker [serve] [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
@@ -50,8 +52,7 @@ _FLAGS = {
 _LEVELS = ("debug", "info", "warning", "error")
 
 
-@dataclass(slots=True)
-class Arguments:
+class Arguments(msgspec.Struct):
     """A command line, understood."""
 
     path: str | None = None

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.config import BrokerConfig
 from broker.deferred import Deferred
@@ -34,8 +35,7 @@ LONG_START_BYTES = 3 << 20
 LONG_STOP_BYTES = 300 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How old snapshots may be, and how many bytes they may take with the log, which has `log_bytes`; -1: no limit."""
 
     retention_ms: int

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import islice
+
+import msgspec
+from msgspec import field
 
 from metadata.framing import AnyRecord, decode_record, encode_record
 from protocol.messages.data import (
@@ -38,8 +40,7 @@ _MOST_BYTES, _FRONT_BYTES = 512 << 20, 64 << 10
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SnapshotId:
+class SnapshotId(msgspec.Struct, frozen=True, order=True):
     """The offset of the first record that is not in the snapshot, and the leader epoch of the last one that is."""
 
     end_offset: int
@@ -50,8 +51,7 @@ class SnapshotId:
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
 
 
-@dataclass(slots=True)
-class Quorum:
+class Quorum(msgspec.Struct):
     """What the log says of the quorum itself: the kraft.version, and under version 1 the voters (a VotersRecord)."""
 
     kraft_version: int = 0
@@ -75,8 +75,7 @@ class Quorum:
         ]
 
 
-@dataclass(slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct):
     """A snapshot that was read."""
 
     records: list[AnyRecord] = field(default_factory=list)

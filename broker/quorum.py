@@ -7,8 +7,9 @@ control records of the metadata log; all other levels are part of the image.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
 
 from broker.config import BrokerConfig
 from broker.deferred import Deferred
@@ -26,16 +27,14 @@ if TYPE_CHECKING:
     from broker.metadata_log import MetadataLog
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(msgspec.Struct, frozen=True):
     """The feature levels in force, and the metadata offset that they are of."""
 
     epoch: int
     levels: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(msgspec.Struct, frozen=True):
     """A voter of the quorum. `directory_id` has 16 bytes, zeros where the log does not name voters.
 
     `listeners` are name, host and port of each.

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
@@ -21,8 +23,7 @@ NOBODY = -1
 _MOST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumState:
+class QuorumState(msgspec.Struct, frozen=True):
     """`voters` are node ids in version 0 and None in version 1."""
 
     version: int

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+import msgspec
 
 from broker.deferred import Deferred
 from broker.partition import Partition
@@ -41,8 +42,7 @@ _MOST_PREFERRED = 10_000
 Key = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class FutureReplica:
+class FutureReplica(msgspec.Struct, frozen=True):
     """A copy under way. `lag`: how many offsets it is behind."""
 
     topic: str

@@ -6,8 +6,10 @@ Decisions only collect them; `carry_out` is called by whoever runs the coordinat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+from msgspec import field
 
 from coordinator.shard import Producer
 from protocol.errors import ErrorCode
@@ -25,8 +27,7 @@ class Waiter(Protocol):
     def answer(self, response: Struct) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The answer to a parked request."""
 
     waiter: Waiter
@@ -46,8 +47,7 @@ class Write(NamedTuple, Generic[R]):
     producer: Producer | None = None
 
 
-@dataclass(slots=True)
-class Effects(Generic[R]):
+class Effects(msgspec.Struct, Generic[R]):
     """Collects what one request or one deadline leads to."""
 
     replies: list[Reply] = field(default_factory=list)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from metadata.decision import Decision, Refused
 from metadata.framing import new_record
@@ -14,16 +15,14 @@ from protocol.schema import Struct
 from security.acl import CLUSTER_NAME, Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
+class Created(msgspec.Struct, frozen=True):
     """What became of an entry."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(msgspec.Struct, frozen=True):
     """What a filter has taken away."""
 
     acls: tuple[Acl, ...] = ()

@@ -7,8 +7,9 @@ default of its kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
+
+import msgspec
 
 from metadata.decision import Decision, Refused
 from metadata.framing import MetadataRecord, new_record
@@ -39,16 +40,14 @@ _OF_CLIENTS: Mapping[str, float | None] = {
 _OF_ADDRESSES: Mapping[str, float | None] = {CONNECTION_CREATION_RATE: _INT_MAX}
 
 
-@dataclass(frozen=True, slots=True)
-class Alteration:
+class Alteration(msgspec.Struct, frozen=True):
     """What is wanted for an entity: quotas by key, None to take one away. A key may stand twice, which is refused."""
 
     entity: tuple[tuple[str, str | None], ...]
     changes: tuple[tuple[str, float | None], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Altered:
+class Altered(msgspec.Struct, frozen=True):
     """What became of it."""
 
     entity: tuple[tuple[str, str | None], ...]
@@ -56,8 +55,7 @@ class Altered:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+class Component(msgspec.Struct, frozen=True):
     """One kind of a filter; `match_type` is EXACT, DEFAULT or SPECIFIED, or not."""
 
     entity_type: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
 from metadata.framing import MetadataRecord
@@ -13,8 +14,7 @@ from metadata.placement import check_manual, new_partition, place
 from protocol.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class MorePartitions:
+class MorePartitions(msgspec.Struct, frozen=True):
     """The number of partitions that a topic is to have, and the brokers of each new one where the client chose them."""
 
     name: str
@@ -22,8 +22,7 @@ class MorePartitions:
     assignments: tuple[tuple[int, ...], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MorePartitionsResult:
+class MorePartitionsResult(msgspec.Struct, frozen=True):
     """What became of it."""
 
     name: str

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import field
 
 from metadata.configs import alter_config
 from metadata.decision import MAX_PARTITIONS_PER_REQUEST, TOO_MANY_PARTITIONS, Admit, Decision, Refused, unlimited
@@ -26,8 +28,7 @@ ConfigCheck = Callable[[Mapping[str, str]], str | None]
 """Says what is wrong with a topic's configuration, None if nothing is."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(msgspec.Struct, frozen=True):
     """A topic as asked for. Numbers of -1: the default, or what the manual assignments say."""
 
     name: str
@@ -37,16 +38,14 @@ class NewTopic:
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDefaults:
+class TopicDefaults(msgspec.Struct, frozen=True):
     """What a topic gets that does not say: num.partitions and default.replication.factor."""
 
     num_partitions: int
     replication_factor: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopicResult:
+class NewTopicResult(msgspec.Struct, frozen=True):
     """A topic that was made, or why not. With an error all but the name and the message are meaningless."""
 
     name: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import field
 
 from metadata.framing import MetadataRecord
 from protocol.errors import ErrorCode
@@ -27,8 +29,7 @@ class Refused(Exception):
         self.message = message
 
 
-@dataclass(slots=True)
-class Decision(Generic[T]):
+class Decision(msgspec.Struct, Generic[T]):
     """The records of all that was granted, one batch, and the results in the order of the request."""
 
     records: list[MetadataRecord] = field(default_factory=list)

@@ -6,8 +6,9 @@ Times are milliseconds of the wall clock, principals are "User:name".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from metadata.decision import Decision, Refused
 from metadata.features import DELEGATION_TOKENS_LEVEL
@@ -18,16 +19,14 @@ from protocol.messages.cluster_metadata import DelegationTokenRecord, RemoveDele
 from protocol.schema import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Lifetimes:
+class Lifetimes(msgspec.Struct, frozen=True):
     """`longest_ms` whatever happens, `unless_renewed_ms` at a time."""
 
     longest_ms: int
     unless_renewed_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewToken:
+class NewToken(msgspec.Struct, frozen=True):
     """A token that somebody wants for an owner, perhaps themselves. `max_lifetime_ms` of 0 or less is the longest."""
 
     token_id: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from metadata.decision import Admit, Decision, Refused, unlimited
 from metadata.framing import new_record
@@ -15,16 +16,14 @@ from protocol.messages.cluster_metadata import RemoveTopicRecord
 NO_ID = bytes(16)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicReference:
+class TopicReference(msgspec.Struct, frozen=True):
     """A topic by its name, or by its id with a name of None."""
 
     name: str | None
     topic_id: bytes = NO_ID
 
 
-@dataclass(frozen=True, slots=True)
-class DeletedTopic:
+class DeletedTopic(msgspec.Struct, frozen=True):
     """What became of one of them; the id, and for topics that go the name, are filled in where they are known."""
 
     name: str | None

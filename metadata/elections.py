@@ -8,8 +8,9 @@ be others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from metadata.decision import Decision, Refused
 from metadata.framing import MetadataRecord, new_record
@@ -27,8 +28,7 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionResult:
+class PartitionResult(msgspec.Struct, frozen=True):
     """What became of one partition."""
 
     topic: str

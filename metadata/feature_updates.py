@@ -7,8 +7,10 @@ kraft.version is no record of the image: what becomes of it is told apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+import msgspec
+from msgspec import field
 
 from metadata.configs import MIN_INSYNC_REPLICAS
 from metadata.decision import Refused
@@ -34,8 +36,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureUpdate:
+class FeatureUpdate(msgspec.Struct, frozen=True):
     """The level that a feature is to have. `upgrade_type` may be a number that means nothing."""
 
     name: str
@@ -43,8 +44,7 @@ class FeatureUpdate:
     upgrade_type: int = UpgradeType.UPGRADE
 
 
-@dataclass(slots=True)
-class FeatureDecision:
+class FeatureDecision(msgspec.Struct):
     """Records of the metadata, and the kraft.version to go to, None where that stays."""
 
     records: list[MetadataRecord] = field(default_factory=list)

@@ -8,8 +8,9 @@ later ones mean.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 from metadata.features import record_version
 from protocol.errors import ProtocolError
@@ -28,8 +29,7 @@ class MetadataRecord(NamedTuple):
     value: Struct
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownRecord:
+class UnknownRecord(msgspec.Struct, frozen=True):
     """A record of a type that we do not know: its type, version and body."""
 
     key: int

@@ -7,10 +7,12 @@ although nothing of this room decides by them: a snapshot has to hold all that t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeAlias
+
+import msgspec
+from msgspec import field
 
 from metadata.features import METADATA_VERSION
 from metadata.framing import UnknownRecord
@@ -31,8 +33,7 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """Where a listener of a broker or controller can be reached; `security_protocol` is Kafka's number of it."""
 
     name: str
@@ -41,8 +42,7 @@ class Endpoint:
     security_protocol: int
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureRange:
+class FeatureRange(msgspec.Struct, frozen=True):
     """The levels of a feature that a node supports, both inclusive."""
 
     name: str
@@ -50,8 +50,7 @@ class FeatureRange:
     maximum: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
+class BrokerRegistration(msgspec.Struct, frozen=True):
     """A broker that has registered itself; fenced: it may not lead and clients are not told of it."""
 
     broker_id: int
@@ -76,8 +75,7 @@ class BrokerRegistration:
         return directory == UNASSIGNED_DIRECTORY or not self.log_directories or directory in self.log_directories
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerRegistration:
+class ControllerRegistration(msgspec.Struct, frozen=True):
     """A controller that has registered itself (KIP-919)."""
 
     controller_id: int
@@ -87,8 +85,7 @@ class ControllerRegistration:
     features: tuple[FeatureRange, ...]
 
 
-@dataclass(slots=True)
-class TopicImage:
+class TopicImage(msgspec.Struct):
     """A topic and its partitions by index."""
 
     name: str
@@ -99,8 +96,7 @@ class TopicImage:
 QuotaEntity: TypeAlias = tuple[tuple[str, str | None], ...]  # sorted (entity type, entity name or None for the default)
 
 
-@dataclass(slots=True)
-class MetadataImage:
+class MetadataImage(msgspec.Struct):
     """All of it. Equal images answer alike."""
 
     features: dict[str, int] = field(default_factory=dict)

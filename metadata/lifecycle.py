@@ -9,8 +9,9 @@ nothing was lost: with KIP-966 the replica leaves the in-sync set and becomes an
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from metadata.configs import MIN_INSYNC_REPLICAS
 from metadata.decision import Refused
@@ -46,8 +47,7 @@ FENCE = 1
 UNFENCE = -1
 
 
-@dataclass(frozen=True, slots=True)
-class NodeIdentity:
+class NodeIdentity(msgspec.Struct, frozen=True):
     """A process: its node id, and an id that is new each time it starts."""
 
     node_id: int

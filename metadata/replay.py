@@ -8,7 +8,10 @@ ReplayError: the log is damaged, or not ours to read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from metadata.framing import AnyRecord, MetadataRecord, UnknownRecord
 from metadata.image import (
@@ -58,8 +61,7 @@ class ReplayError(Exception):
     """A record contradicts those before it."""
 
 
-@dataclass(slots=True)
-class Delta:
+class Delta(msgspec.Struct):
     """What a run of records changed, as far as something outside of the image has to follow."""
 
     created_partitions: list[tuple[TopicImage, int]] = field(default_factory=list)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from metadata.decision import Decision, Refused
 from metadata.features import SCRAM_LEVEL
@@ -16,16 +17,14 @@ from security.scram_credential import MAX_ITERATIONS, MIN_ITERATIONS, ScramMecha
 _MECHANISMS = frozenset(ScramMechanism)
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(msgspec.Struct, frozen=True):
     """A credential that is to go; `mechanism` is a number of ScramMechanism, or not."""
 
     user: str
     mechanism: int
 
 
-@dataclass(frozen=True, slots=True)
-class Upsertion:
+class Upsertion(msgspec.Struct, frozen=True):
     """A credential that is to be, instead of one that may be there."""
 
     user: str
@@ -35,8 +34,7 @@ class Upsertion:
     salted_password: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Altered:
+class Altered(msgspec.Struct, frozen=True):
     """What became of a user's change."""
 
     user: str
@@ -44,8 +42,7 @@ class Altered:
     error_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
+class Described(msgspec.Struct, frozen=True):
     """The (mechanism, iterations) of a user."""
 
     user: str

@@ -7,7 +7,8 @@ the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from metadata.features import METADATA_VERSION
 from metadata.framing import AnyRecord, MetadataRecord, new_record

@@ -8,7 +8,8 @@ Response: correlation id, tagged fields (1). Which header version a message has 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+import msgspec
 
 from protocol.errors import ProtocolError, UnsupportedVersion
 from protocol.primitives import int16, int32, skip_tagged_fields, string
@@ -30,8 +31,8 @@ _FIXED = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 
 
-@dataclass(slots=True)  # not frozen: that would double the time to read a header
-class RequestHeader:
+# not frozen: that would double the time to read a header
+class RequestHeader(msgspec.Struct):
     """The header of a request; `position` is where the body begins in the frame."""
 
     api_key: int

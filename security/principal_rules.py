@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 _RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|\n|\Z)")
 _REFERENCE = re.compile(r"\$(\d)")
@@ -20,8 +21,7 @@ class RulesError(ValueError):
     """Rules that cannot be read, or none of which fits a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True):
     """`pattern` None is DEFAULT."""
 
     pattern: re.Pattern[str] | None = None

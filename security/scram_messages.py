@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
+
+import msgspec
 
 from security.exchange import InvalidCredentials
 
@@ -24,8 +25,7 @@ _CLIENT_FINAL = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFirst:
+class ClientFirst(msgspec.Struct, frozen=True):
     """Who the client says it is. `bare` is the part that the proof covers."""
 
     user: str
@@ -35,8 +35,7 @@ class ClientFirst:
     extensions: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientFinal:
+class ClientFinal(msgspec.Struct, frozen=True):
     """The client's proof."""
 
     nonce: str

@@ -17,8 +17,9 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
@@ -93,8 +94,7 @@ def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     return format_lines([f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()])
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(msgspec.Struct, frozen=True):
     """Whose directory this is. Ids in Kafka's base64 form; `version` 0 was written by ZooKeeper's brokers."""
 
     cluster_id: str

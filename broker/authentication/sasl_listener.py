@@ -6,9 +6,10 @@ Mechanisms and their JAAS entries may change while the broker runs; who comes af
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from secrets import randbits
+
+import msgspec
 
 from broker.config import BrokerConfig
 from broker.config.sasl import OAUTHBEARER, enabled_mechanisms, plain_users
@@ -21,8 +22,7 @@ from security.scram import FindCredential, FindToken, ScramExchange, new_nonce
 from security.scram_credential import BY_SASL_NAME, ScramCredential, ScramMechanism
 
 
-@dataclass(frozen=True, slots=True)
-class SaslListener:
+class SaslListener(msgspec.Struct, frozen=True):
     """`exchanges` by mechanism in the order in which clients are told; `max_session_ms` by mechanism, 0 for ever."""
 
     exchanges: Mapping[str, NewExchange]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from broker import logs
 from metadata.features import ELIGIBLE_LEADER_REPLICAS
@@ -48,8 +49,7 @@ class Operation(IntEnum):
 _OPERATIONS = frozenset(Operation)
 
 
-@dataclass(frozen=True, slots=True)
-class Alteration:
+class Alteration(msgspec.Struct, frozen=True):
     """One key's change as a client asks for it; `operation` may be a number that means nothing."""
 
     key: str

@@ -6,10 +6,11 @@ Kafka answers in the order of a Java hash table, and some of its tools print tha
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import dropwhile
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from .errors import Problem
 from .key import ConfigKey, KeyTable, UpdateMode
@@ -37,8 +38,7 @@ class ConfigSource(IntEnum):
     DYNAMIC_GROUP_CONFIG = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(msgspec.Struct, frozen=True):
     """One of the places that give a value, highest precedence first; a secret's value is None."""
 
     name: str
@@ -46,8 +46,7 @@ class Synonym:
     source: ConfigSource
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One line of an answer. `config_type` is a ConfigType or UNKNOWN_TYPE."""
 
     name: str

@@ -7,11 +7,10 @@ that Kafka's tools print. A secret's value appears in neither.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One refused value, or one rule that several values break together.
 
     `value` is None where there is none to show (a secret, or a rule over several keys). `origin` is "file:line", the

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from .errors import ConfigError, Problem, rule
 
@@ -20,8 +21,7 @@ WILDCARDS = ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 _LISTENER = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._:]*)):(-?[0-9]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(msgspec.Struct, frozen=True):
     """An address to open, or one to tell clients.
 
     `host` is without brackets. None means every interface for one to open, and the address of the connection for one to

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from .errors import ConfigError, Problem, rule
 from .listeners import (
@@ -33,8 +34,7 @@ LISTENING_KEYS = frozenset(
 """All that `read_listening` goes by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(msgspec.Struct, frozen=True):
     """Listeners to open, listeners to tell clients, the name of the one between brokers, and those left closed."""
 
     opened: tuple[Listener, ...]

@@ -8,7 +8,8 @@ value stay, as in Java. Refused: bytes that are not UTF-8, and `\\u` without fou
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from .errors import ConfigError, Problem
 
@@ -20,8 +21,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(msgspec.Struct, frozen=True):
     """One entry and the number of the line on which it begins, from 1."""
 
     key: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """The text of a value. `origin` says where it stands, for people: "config/server.properties:12".
 
     `given` is what was written there, where config providers have put something else in its place; else empty.

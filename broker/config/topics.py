@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from metadata.topic_names import INTERNAL_TOPICS, name_problem
 from storage.log_config import LogConfig
@@ -33,8 +35,7 @@ _FORMER_TIME_LIMIT = "message.timestamp.difference.max.ms"
 _TIME_LIMITS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredTopic:
+class DeclaredTopic(msgspec.Struct, frozen=True):
     """A topic of `pybroker.topics`, with its configuration as texts."""
 
     name: str

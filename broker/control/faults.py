@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Codec, Dispatcher, Row, Waiting
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 _API_KEY = slice(0, 2)
 
 
-@dataclass(slots=True)
-class Fault:
+class Fault(msgspec.Struct):
     """What happens to the next `count` requests of an API.
 
     One of: `delay_ms`, then it is served; `error`, unserved; neither of them: the connection closes, with `is_served`

@@ -5,9 +5,10 @@ They are asked for by this broker's own coordinator, and by WriteTxnMarkers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from broker.deferred import Deferred, after
 from broker.error_map import error_code_of
@@ -30,8 +31,7 @@ _NOT_READY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(msgspec.Struct, frozen=True):
     """The end of a producer's transaction, as `coordinator_epoch` has it."""
 
     producer: Producer

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.config import BrokerConfig
 from broker.cores.messages import Begin
@@ -18,8 +19,7 @@ from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerData:
+class WorkerData(msgspec.Struct, frozen=True):
     """What a worker has of a broker.node.Node."""
 
     cluster_id: str

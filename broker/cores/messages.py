@@ -6,7 +6,8 @@ Metadata goes as it does to any follower in KRaft: a snapshot first, then batch 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.config.listening import Listening
 from broker.config.setting import Setting
@@ -16,8 +17,7 @@ from broker.missing import Missing
 from broker.produce_verification import FirstBatch
 
 
-@dataclass(frozen=True, slots=True)
-class GivenConfig:
+class GivenConfig(msgspec.Struct, frozen=True):
     """What a BrokerConfig is made of: the owner has read it, and files may have changed since."""
 
     path: str | None
@@ -26,8 +26,7 @@ class GivenConfig:
     listening: Listening
 
 
-@dataclass(frozen=True, slots=True)
-class GivenDirectory:
+class GivenDirectory(msgspec.Struct, frozen=True):
     """A log directory: its id, whether it was left cleanly, why it is offline if it is."""
 
     path: str
@@ -36,8 +35,7 @@ class GivenDirectory:
     failure: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class GivenListener:
+class GivenListener(msgspec.Struct, frozen=True):
     """A listener with its sockets, which the worker inherits."""
 
     name: str
@@ -45,8 +43,7 @@ class GivenListener:
     handles: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(msgspec.Struct, frozen=True):
     """The first thing that a worker hears. `ports`: of all workers, by listener.
 
     `records`: a snapshot of the metadata, up to `last_offset`; `kraft_version` stands beside it in the log.
@@ -70,21 +67,18 @@ class Begin:
 # ---- from the owner
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
+class Open(msgspec.Struct, frozen=True):
     """Let clients in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(msgspec.Struct, frozen=True):
     """A batch of the metadata log, and the offset of its last record. Answered when it is carried out."""
 
     last_offset: int
     records: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """Write a marker. Answered with an ErrorCode, as `append_marker`."""
 
     marker: Marker
@@ -92,54 +86,46 @@ class Mark:
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class LogLevels:
+class LogLevels(msgspec.Struct, frozen=True):
     """The levels that were set, by logger."""
 
     levels: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(msgspec.Struct, frozen=True):
     """Say that the loop turns: the answer is nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True):
     """Go down in good order. Answered when all is on the disk, with why by path for directories where it is not."""
 
 
 # ---- from a worker
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(msgspec.Struct, frozen=True):
     """All partitions are there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The worker cannot start, and why, in one line for people."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """Partitions are in these directories: (topic id, partition, directory id)."""
 
     placed: tuple[tuple[bytes, int, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AutoCreate:
+class AutoCreate(msgspec.Struct, frozen=True):
     """Make topics that somebody uses. Answered when they are there, or not."""
 
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Verify:
+class Verify(msgspec.Struct, frozen=True):
     """Whether partitions take part in a transaction. Answered with an ErrorCode for each (topic, partition)."""
 
     transactional_id: str
@@ -147,8 +133,7 @@ class Verify:
     api_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(msgspec.Struct, frozen=True):
     """A client of a worker, whose request goes to the owner."""
 
     listener_name: str
@@ -162,16 +147,14 @@ class Client:
     client_software_version: str
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
+class Forward(msgspec.Struct, frozen=True):
     """A request as it came, for the owner to serve. Answered with Forwarded."""
 
     client: Client
     frame: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Forwarded:
+class Forwarded(msgspec.Struct, frozen=True):
     """The frame of an answer, and for how long its client is not served now: it has taken more than its quota."""
 
     frame: bytes
@@ -181,8 +164,7 @@ class Forwarded:
 # ---- from both
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryFailed:
+class DirectoryFailed(msgspec.Struct, frozen=True):
     """A log directory is offline: for one process, so for all."""
 
     path: str

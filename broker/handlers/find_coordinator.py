@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.deferred import after, settled
 from broker.dispatch import Reply, RequestContext, handles
@@ -30,8 +31,7 @@ FIRST_VERSION_WITH_SHARE_KEYS = 6
 _SHARE_KEY = re.compile(r"(.*[^\s:].*):([A-Za-z0-9_-]{22}(?:==)?):([+-]?[0-9]{1,10})", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """Who coordinates a key; the address is there where the code is NONE."""
 
     code: ErrorCode

@@ -12,7 +12,8 @@ no answer, which is offset -1 without an error.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+import msgspec
 
 from broker.dispatch import RequestContext, handles
 from broker.error_map import error_code_of
@@ -45,8 +46,7 @@ _READ_UNCOMMITTED = 0
 _READ_COMMITTED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """An answer; all -1 where no record fits."""
 
     timestamp: int = -1

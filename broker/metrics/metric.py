@@ -7,9 +7,10 @@ rules that stand in its examples (kafka-2_0_0.yml), so that dashboards made for 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 
 class Kind(Enum):
@@ -31,8 +32,7 @@ class Metric(NamedTuple):
     mbean: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Timings:
+class Timings(msgspec.Struct, frozen=True):
     """A sample of a SUMMARY. Quantiles are of the latest ones; all in the metric's unit."""
 
     count: int
@@ -40,8 +40,7 @@ class Timings:
     quantiles: Sequence[tuple[str, float]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Buckets:
+class Buckets(msgspec.Struct, frozen=True):
     """A sample of a HISTOGRAM: how many were up to each bound, the last of which is infinite; and their sum."""
 
     counts: Sequence[tuple[str, int]]

@@ -6,8 +6,9 @@ Records that keep failing come in ever smaller portions, so that a bad one among
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from broker.shares.limits import Limits
 from broker.shares.runs import Batch, RecordState, Run
@@ -24,8 +25,7 @@ class Acquired(NamedTuple):
     delivery_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What a member asks for. `exact`: no more than `max_records` (record_limit); else whole batches of the log."""
 
     member_id: str

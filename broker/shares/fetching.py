@@ -7,8 +7,10 @@ last that has something for the member, and the answer says which of their recor
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import field
 
 from broker.deferred import Deferred
 from broker.error_map import error_code_of
@@ -31,8 +33,7 @@ _MAGIC_V2 = 2
 _WINDOW_BYTES = 1 << 16
 
 
-@dataclass(slots=True)
-class Fetched:
+class Fetched(msgspec.Struct):
     """What is said of a partition. `records` are the bytes, untouched."""
 
     place: Place
@@ -42,8 +43,7 @@ class Fetched:
     acquired: list[Acquired] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class LogBatch:
+class LogBatch(msgspec.Struct, frozen=True):
     """A batch among those that were read; `position` and `end` in bytes of what was read."""
 
     first: int
@@ -53,8 +53,7 @@ class LogBatch:
     producer_id: int = -1
 
 
-@dataclass(slots=True)
-class Readable:
+class Readable(msgspec.Struct):
     """A share-partition with the records that were read for it."""
 
     share: SharePartition

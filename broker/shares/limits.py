@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """A share group's own settings; names and defaults are Kafka's."""
 
     lock_duration_ms: int = 30_000  # share.record.lock.duration.ms

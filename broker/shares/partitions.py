@@ -7,8 +7,9 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from broker.config.resources import group_number
 from broker.error_map import error_code_of
@@ -42,8 +43,7 @@ class StateLoading(Exception):
     """The share coordinator is still reading its log: come again."""
 
 
-@dataclass(slots=True, eq=False)
-class SharePartition:
+class SharePartition(msgspec.Struct, eq=False):
     """A share-partition in use. Also the purgatory's key for who waits until something of it is available again."""
 
     key: ShareKey
@@ -54,8 +54,7 @@ class SharePartition:
     timer: Timer | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SharePartitionSettings:
+class SharePartitionSettings(msgspec.Struct, frozen=True):
     """What a share group has set for its records in flight, or the broker for all."""
 
     limits: Limits

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
+
+import msgspec
 
 
 class RecordState(IntEnum):
@@ -31,8 +32,7 @@ class RecordState(IntEnum):
 DONE = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
-@dataclass(slots=True)
-class Run:
+class Run(msgspec.Struct):
     """Neighbours that are alike. `member_id`, `deadline_ms`: who has them, and until when; while acquired."""
 
     first: int
@@ -47,8 +47,7 @@ def _first(run: Run) -> int:
     return run.first
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(msgspec.Struct):
     """Records that were acquired together first. `is_split`: they have not always been alike."""
 
     first: int

@@ -7,8 +7,9 @@ decisions, never within one.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 
 class Topic(NamedTuple):
@@ -20,8 +21,7 @@ class Topic(NamedTuple):
     racks: tuple[tuple[str, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerGroupConfig:
+class ConsumerGroupConfig(msgspec.Struct, frozen=True):
     """A consumer group's settings, its own or the broker's; names and defaults are Kafka's."""
 
     session_timeout_ms: int = 45_000  # consumer.session.timeout.ms
@@ -29,8 +29,7 @@ class ConsumerGroupConfig:
     assignment_interval_ms: int = 1_000  # consumer.assignment.interval.ms
 
 
-@dataclass(frozen=True, slots=True)
-class ShareGroupConfig:
+class ShareGroupConfig(msgspec.Struct, frozen=True):
     """A share group's settings that its coordinator obeys, its own or the broker's; names and defaults are Kafka's."""
 
     session_timeout_ms: int = 45_000  # share.session.timeout.ms
@@ -38,8 +37,7 @@ class ShareGroupConfig:
     assignment_interval_ms: int = 1_000  # share.assignment.interval.ms
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsGroupConfig:
+class StreamsGroupConfig(msgspec.Struct, frozen=True):
     """A streams group's settings, its own or the broker's; names and defaults are Kafka's."""
 
     session_timeout_ms: int = 45_000  # streams.session.timeout.ms

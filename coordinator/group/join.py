@@ -8,7 +8,9 @@ that comes back to a stable group is told to leave the assignment alone (KIP-814
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.effects import Waiter
@@ -34,8 +36,7 @@ FIRST_VERSION_SKIPPING_ASSIGNMENT = 9
 LONGEST_STRING_BYTES = 32_767
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(msgspec.Struct, frozen=True):
     """A JoinGroup request with what belongs to it: who sent it, the parked answer, and an id for whoever has none.
 
     `may_describe`: whether who sent it may know of a topic; None: of all.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
+from msgspec import field
 
 from coordinator.effects import Waiter
 from coordinator.group.member_protocol import MemberProtocol
@@ -13,8 +14,7 @@ __all__ = ["NO_ASSIGNMENT", "Member", "MemberProtocol"]
 NO_ASSIGNMENT = b""
 
 
-@dataclass(slots=True, eq=False)
-class Member:
+class Member(msgspec.Struct, eq=False):
     """A member, live or loaded; a loaded one knows only the protocol that its group had chosen.
 
     `group_instance_id` makes it a static member (KIP-345). `protocols` in the member's order of preference.

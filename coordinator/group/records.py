@@ -10,11 +10,12 @@ unknown types raise UnknownRecord.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
 from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from coordinator.group.consumer.records import ConsumerRecord
 from coordinator.group.share.records import ShareGroupRecord
@@ -105,8 +106,7 @@ class OffsetRecord(NamedTuple):
         return _OFFSET_VALUE_PREFIX[version] + OffsetCommitValue.encode(version, value)
 
 
-@dataclass(frozen=True, slots=True)
-class MemberMetadata:
+class MemberMetadata(msgspec.Struct, frozen=True):
     """A member as stored: its metadata for the protocol that the group chose, and its assignment."""
 
     member_id: str
@@ -119,8 +119,7 @@ class MemberMetadata:
     assignment: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetadata:
+class GroupMetadata(msgspec.Struct, frozen=True):
     """A classic group as stored: a generation that became stable, or an empty group (`members` is ()).
 
     `protocol_type` is "" for a group in which nobody has joined; `state_timestamp_ms` -1 if unknown (records before
@@ -135,8 +134,7 @@ class GroupMetadata:
     members: tuple[MemberMetadata, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRecord:
+class GroupRecord(msgspec.Struct, frozen=True):
     """A classic group's metadata; None removes the group."""
 
     group_id: str

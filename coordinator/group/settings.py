@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Flag
+
+import msgspec
 
 #: How long a new member may stay parked in a join; it cannot send heartbeats before it knows its id.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
@@ -21,8 +22,7 @@ class MigrationPolicy(Flag):
     BIDIRECTIONAL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerSettings:
+class ConsumerSettings(msgspec.Struct, frozen=True):
     """What consumer groups (KIP-848) obey, beside what each may have set for itself: see ConsumerGroupConfig."""
 
     max_size: int = 2_147_483_647  # group.consumer.max.size
@@ -31,23 +31,20 @@ class ConsumerSettings:
     regex_refresh_interval_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsSettings:
+class StreamsSettings(msgspec.Struct, frozen=True):
     """What streams groups (KIP-1071) obey, beside what each may have set for itself: see StreamsGroupConfig."""
 
     max_size: int = 2_147_483_647  # group.streams.max.size
 
 
-@dataclass(frozen=True, slots=True)
-class ShareSettings:
+class ShareSettings(msgspec.Struct, frozen=True):
     """What share groups (KIP-932) obey, beside what each may have set for itself: see ShareGroupConfig."""
 
     max_size: int = 200  # group.share.max.size
     initialize_retry_interval_ms: int = 30_000  # group.share.initialize.retry.interval.ms
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
+class GroupSettings(msgspec.Struct, frozen=True):
     """Frozen values: all of these keys are read-only while a broker runs."""
 
     initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms

@@ -6,7 +6,7 @@ The words are Kafka's, since clients show them to people.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.group.refused import Refused

@@ -6,10 +6,11 @@ snapshot without a value removes the share-partition's state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
 from typing import TypeAlias
+
+import msgspec
 
 from coordinator.shard import UnknownRecord
 from coordinator.share.state import ShareKey, ShareState, ShareUpdate, StateBatch
@@ -23,8 +24,7 @@ _PREFIX = Layout(">h")
 _VALUE_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotRecord:
+class SnapshotRecord(msgspec.Struct, frozen=True):
     """All of a share-partition's state; None removes it."""
 
     share: ShareKey
@@ -53,8 +53,7 @@ class SnapshotRecord:
         return _PREFIX.pack(_VALUE_VERSION) + messages.ShareSnapshotValue.encode(_VALUE_VERSION, value)
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateRecord:
+class UpdateRecord(msgspec.Struct, frozen=True):
     """What has changed since the last snapshot; None says nothing."""
 
     share: ShareKey

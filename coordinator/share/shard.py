@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from coordinator.effects import Effects
 from coordinator.shard import no_skim, pack_none
@@ -19,8 +20,7 @@ from protocol.records.batch import NO_PRODUCER_ID
 ShareEffects: TypeAlias = Effects[ShareRecord]
 
 
-@dataclass(frozen=True, slots=True)
-class ShareCoordinatorSettings:
+class ShareCoordinatorSettings(msgspec.Struct, frozen=True):
     """The broker's settings that the share coordinator obeys; names and defaults are Kafka's."""
 
     #: share.coordinator.snapshot.update.records.per.snapshot

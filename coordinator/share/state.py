@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 #: No start offset yet: the first who reads the share-partition finds it by share.auto.offset.reset.
 UNINITIALIZED = -1
@@ -44,8 +46,7 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ShareState:
+class ShareState(msgspec.Struct, frozen=True):
     """All of a share-partition's state. `snapshot_epoch` counts its snapshots; times are ms since 1970.
 
     `delivery_complete_count`: records from the start on that are acknowledged or archived.
@@ -127,8 +128,7 @@ def updated(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ShareUpdate:
+class ShareUpdate(msgspec.Struct, frozen=True):
     """What has changed since the snapshot of that epoch."""
 
     snapshot_epoch: int

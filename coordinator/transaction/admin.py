@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+
+import msgspec
 
 from coordinator.transaction.records import by_topic
 from coordinator.transaction.shard import TransactionShard
@@ -16,8 +17,7 @@ from protocol.messages.list_transactions import TransactionState as Listed
 from protocol.schema import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(msgspec.Struct, frozen=True):
     """What ListTransactions asks for; an empty collection, a negative duration and None let all pass.
 
     Attributes:

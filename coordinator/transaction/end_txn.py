@@ -14,7 +14,8 @@ with the epoch before is one that comes again, and one with the present epoch me
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from coordinator.clock import Now
 from coordinator.shard import Producer
@@ -27,8 +28,7 @@ from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 _S = TransactionState
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The answer; with NONE the producer that the next transaction belongs to."""
 
     code: ErrorCode

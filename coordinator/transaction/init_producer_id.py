@@ -6,7 +6,8 @@ A transaction that is open is aborted first: its producer's epoch goes up, and t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from coordinator.clock import Now
 from coordinator.shard import Producer
@@ -18,8 +19,7 @@ from protocol.errors import ErrorCode
 from protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """The answer; the producer's id and epoch are there where the code is NONE."""
 
     code: ErrorCode

@@ -7,9 +7,10 @@ the producer ids before and after and the client's protocol as tagged fields, is
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from struct import Struct as Layout
 from struct import error as LayoutError  # noqa: N812 - it is a class
+
+import msgspec
 
 from coordinator.shard import UnknownRecord
 from coordinator.transaction.state import TransactionState
@@ -24,8 +25,7 @@ _STORED_STATES = frozenset(TransactionState) - {TransactionState.DEAD, Transacti
 _PREFIX = Layout(">h")
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionRecord:
+class TransactionRecord(msgspec.Struct, frozen=True):
     """The state of a transactional id; None removes it. `version` is the one that its value is written in."""
 
     transactional_id: str

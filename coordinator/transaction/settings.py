@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionSettings:
+class TransactionSettings(msgspec.Struct, frozen=True):
     """Frozen values: all of these keys are read-only while a broker runs."""
 
     max_timeout_ms: int = 900_000  # transaction.max.timeout.ms

@@ -5,8 +5,10 @@ Values, never changed: each step makes the next one, which goes into the log as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.transaction.state import IDLE, LEGAL_FROM, IllegalTransition, TransactionState
@@ -33,8 +35,7 @@ def is_exhausted(producer_epoch: int) -> bool:
     return producer_epoch >= _LARGEST_EPOCH - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(msgspec.Struct, frozen=True):
     """The state of a transactional id.
 
     `previous_producer_id`: the one before this step, which is the same one mostly; `next_producer_id`: takes over when
@@ -65,7 +66,7 @@ class Transaction:
             state=state,
             update_ms=now.wall_ms,
             previous_producer_id=self.producer_id,
-            **changes,  # type: ignore[arg-type]
+            **changes,
         )
 
     def is_timed_out(self, now: Now) -> bool:

@@ -8,7 +8,8 @@ larger one in a worker, whose result comes back to the append as `Opened`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from protocol.records.batch import (
     CREATE_TIME,
@@ -55,8 +56,7 @@ class BatchToOpen(Exception):
     """The append has to be given what `open_in_worker` makes of its batch. Nothing has changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True):
     """What a worker made of a batch, under a configuration: written anew, fine as it is, or refused."""
 
     config: LogConfig

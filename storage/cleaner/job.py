@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from storage.cleaner.output import CleanedSegment
 from storage.log_config import INT_MAX, LogConfig
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSegment:
+class SourceSegment(msgspec.Struct, frozen=True):
     """A segment to be cleaned: its base offset, and the sizes of its records and indexes."""
 
     base_offset: int
@@ -19,16 +19,14 @@ class SourceSegment:
     time_index_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class LastRecord:
+class LastRecord(msgspec.Struct, frozen=True):
     """A producer's epoch, and the offset of its last data record; None when it has markers only."""
 
     producer_epoch: int
     offset: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(msgspec.Struct, frozen=True):
     """What one cleaner may use: its share of log.cleaner.dedupe.buffer.size and so on."""
 
     memory_bytes: int = 128 << 20
@@ -37,8 +35,7 @@ class Resources:
     bytes_per_second: float = float("inf")
 
 
-@dataclass(frozen=True, slots=True)
-class CleanJob:
+class CleanJob(msgspec.Struct, frozen=True):
     """One round of one log.
 
     `segments`: all that may be cleaned, from the oldest on, up to `end_offset`; what lies below `first_dirty_offset`
@@ -56,8 +53,7 @@ class CleanJob:
     resources: Resources
 
 
-@dataclass(frozen=True, slots=True)
-class CleanResult:
+class CleanResult(msgspec.Struct, frozen=True):
     """What came of it: finished segments in order, and where the next round's dirty part begins.
 
     `read_bytes` and `kept_bytes` are of the records; `keys` how many there were in the dirty part.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from struct import Struct
+
+import msgspec
 
 from protocol.records.buffer import Buffer
 from storage.cleaner.throttle import Throttle
@@ -23,8 +24,7 @@ _PIECES, _BYTES = 512, 1 << 20
 _UNPACK_INDEXED = Struct(">q27xq").unpack_from
 
 
-@dataclass(frozen=True, slots=True)
-class CleanedSegment:
+class CleanedSegment(msgspec.Struct, frozen=True):
     """A finished one: its base offset, those of the segments that it replaces, sizes of its files by suffix."""
 
     base_offset: int

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from protocol.records.batch import LOG_OVERHEAD
 from storage.checkpoints import PARTITION_METADATA, write_topic_id
@@ -32,8 +33,7 @@ _READ_BYTES = 1 << 20
 _HEAD_BYTES = 21
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """Whole batches of a file, from `position` up to `end`."""
 
     path: str
@@ -41,8 +41,7 @@ class Piece:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class CopyJob:
+class CopyJob(msgspec.Struct, frozen=True):
     """One round.
 
     `log` is the copy: `clean` when a round of this broker has left it, and `log_start_offset` is where it begins if it
@@ -56,8 +55,7 @@ class CopyJob:
     most_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(msgspec.Struct, frozen=True):
     """What the copy is after a round. All of it is on the disk. `last_batch`: see `last_batch`."""
 
     end_offset: int

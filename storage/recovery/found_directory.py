@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import field
 
 from storage.checkpoints import (
     CLEAN_SHUTDOWN,
@@ -30,8 +32,7 @@ METADATA_TOPIC = "__cluster_metadata"
 Recover = Callable[[list[RecoveryJob]], dict[str, Recovered]]
 
 
-@dataclass(frozen=True, slots=True)
-class FutureLog:
+class FutureLog(msgspec.Struct, frozen=True):
     """A copy of a partition's log that is to take its place one day (storage/moves/copy.py)."""
 
     directory: LogDirectory
@@ -40,8 +41,7 @@ class FutureLog:
     partition: int
 
 
-@dataclass(slots=True)
-class FoundDirectory:
+class FoundDirectory(msgspec.Struct):
     """A log directory, looked into. `partitions` are paths by topic and partition; `clean`: nothing has to be checked.
 
     `cleaned` are partitions that a cleaner knows, `logs` those of the partitions, `cuts` is what was cut off them when

@@ -7,7 +7,8 @@ the log as `recovered`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+
+import msgspec
 
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory
@@ -17,8 +18,7 @@ from storage.recovery.segment import Cut
 from storage.segment.files import LOG_SUFFIX
 
 
-@dataclass(frozen=True, slots=True)
-class RecoveryJob:
+class RecoveryJob(msgspec.Struct, frozen=True):
     """A partition to be checked. `size_bytes` is what there is to be read of it."""
 
     log_dir: str
@@ -26,8 +26,7 @@ class RecoveryJob:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(msgspec.Struct, frozen=True):
     """What had to be cut off, and a line for each small file that had to be made anew."""
 
     cuts: list[Cut]

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import errno
 from contextlib import suppress
-from dataclasses import dataclass
+
+import msgspec
 
 from protocol.records.batch import (
     CONTROL_BIT,
@@ -41,8 +42,7 @@ _MAGIC_V2 = 2
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """What recovery cut off a segment file. `kept`: where it is now; None: nowhere, as `kept_not` says."""
 
     path: str

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+import msgspec
+
 from coordinator.group.assignors.java_order import member_order
 
 #: Topic id -> partitions; topics without partitions are left out.
@@ -14,8 +16,7 @@ Target: TypeAlias = Mapping[bytes, frozenset[int]]
 Targets: TypeAlias = dict[str, Target]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(msgspec.Struct, frozen=True):
     """A member: its instance id if it is static, the ids of the topics that it reads with the numbers of their
     partitions, in the order of Java's table of their names, and what it was given last.
     """

@@ -7,8 +7,9 @@ has to join again, gives partitions up by joining without them, and takes its ne
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.effects import Waiter

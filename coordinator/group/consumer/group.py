@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
+from msgspec.structs import replace
 
 from coordinator.group.assignors.java_order import hash_order
 from coordinator.group.assignors.spec import Target
@@ -40,8 +42,7 @@ class ConsumerGroupState(Enum):
     """All members have their targets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(msgspec.Struct, frozen=True):
     """What all members together read. `by_name`: topic -> members that name it; `by_regex`: topic -> expressions that
     stand for it; `regexes`: expression -> members that have it.
     """

@@ -7,7 +7,7 @@ step towards its own. Nearly all change nothing: whoever serves them asks `stay`
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.group.consumer import checks

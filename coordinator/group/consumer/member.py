@@ -6,10 +6,12 @@ Values: a decision makes a changed one and writes it down, replay puts it into t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import TypeAlias
+
+import msgspec
+from msgspec import field
 
 from coordinator.group.member_protocol import MemberProtocol
 
@@ -38,16 +40,14 @@ class MemberState(IntEnum):
     """Written by a later version."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicMetadata:
+class ClassicMetadata(msgspec.Struct, frozen=True):
     """What a member that speaks the classic protocol has told: see migration in README."""
 
     session_timeout_ms: int
     protocols: tuple[MemberProtocol, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class ConsumerMember(msgspec.Struct, frozen=True):
     """A member. `epoch` 0: joining; `assigned`: what it may read; `revoking`: what it still has to give up.
 
     `topic_regex` is "" or None where there is none: as the client sent it, for it is stored so.
@@ -66,8 +66,8 @@ class ConsumerMember:
     topic_regex: str | None = ""
     server_assignor: str | None = None
     classic: ClassicMetadata | None = None
-    assigned: Owned = field(default_factory=dict, hash=False)
-    revoking: Owned = field(default_factory=dict, hash=False)
+    assigned: Owned = field(default_factory=dict)
+    revoking: Owned = field(default_factory=dict)
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether the member has the target of this epoch."""

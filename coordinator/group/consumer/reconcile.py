@@ -10,7 +10,9 @@ A member stays at its epoch until it has given up what it must; so nobody has a 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from coordinator.group.assignors.spec import Target
 from coordinator.group.consumer.group import FREE
@@ -20,8 +22,7 @@ from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciliation:
+class Reconciliation(msgspec.Struct, frozen=True):
     """What the next step depends on.
 
     `reported`: what the member says it has, None if it did not say; `readable`: those of the topics concerned that

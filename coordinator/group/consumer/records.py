@@ -14,8 +14,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from coordinator.group.assignors.spec import Target
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState, Owned
@@ -35,8 +36,7 @@ from protocol.schema import Struct
 GROUP, PARTITION_METADATA, MEMBER, TARGET_EPOCH, TARGET, CURRENT, REGEX = 3, 4, 5, 6, 7, 8, 16
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRegex:
+class ResolvedRegex(msgspec.Struct, frozen=True):
     """The topics that an expression stood for at a version of the metadata, and when that was (ms since 1970)."""
 
     topics: frozenset[str]
@@ -44,8 +44,7 @@ class ResolvedRegex:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(msgspec.Struct, frozen=True):
     """A member's epochs, state and partitions."""
 
     epoch: int
@@ -158,8 +157,7 @@ def _regex(stored: Struct) -> ResolvedRegex:
 # -- the record -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerRecord(ModernRecord[Content]):
+class ConsumerRecord(ModernRecord[Content], frozen=True):
     """A record of a consumer group; `item` is a member's id or an expression."""
 
     group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT

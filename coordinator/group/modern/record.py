@@ -7,9 +7,10 @@ they say, each protocol has in a table of its own: consumer/records.py, share/re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from struct import Struct as Layout
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+import msgspec
 
 from coordinator.group.assignors.spec import Target
 from protocol.schema import Message, Struct, StructType
@@ -30,8 +31,7 @@ class Kind(NamedTuple):
     from_struct: Callable[[Struct], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ModernRecord(Generic[C]):
+class ModernRecord(msgspec.Struct, Generic[C], frozen=True):
     """A record of a group; `content` None deletes it. `item` is a member's id or an expression, "" where it is of the
     group.
     """
@@ -86,16 +86,14 @@ class ModernRecord(Generic[C]):
 # -- what all of them say ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class GroupEpoch:
+class GroupEpoch(msgspec.Struct, frozen=True):
     """A group's epoch, and the hash of the topics that it is about."""
 
     epoch: int
     metadata_hash: int
 
 
-@dataclass(frozen=True, slots=True)
-class TargetEpoch:
+class TargetEpoch(msgspec.Struct, frozen=True):
     """The epoch that targets are of, and when they were computed (ms since 1970)."""
 
     epoch: int

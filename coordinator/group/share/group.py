@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from enum import Enum
+
+from msgspec.structs import replace
 
 from coordinator.group.assignors.spec import Target
 from coordinator.group.modern.record import GroupEpoch, TargetEpoch

@@ -6,7 +6,7 @@ partition is given out once the share coordinator has a state for it; until then
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.group.assignors.java_order import name_set_order

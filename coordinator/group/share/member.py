@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+import msgspec
+from msgspec import field
 
 from coordinator.group.assignors.spec import Target
 
@@ -14,8 +16,7 @@ JOINING_EPOCH = 0
 LEAVING_EPOCH = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ShareMember:
+class ShareMember(msgspec.Struct, frozen=True):
     """A member; `epoch` 0: joining. There is nothing to wait for: others may have the same partitions."""
 
     member_id: str
@@ -25,4 +26,4 @@ class ShareMember:
     client_id: str = ""
     client_host: str = ""
     topic_names: frozenset[str] = frozenset()
-    assigned: Target = field(default_factory=dict, hash=False)
+    assigned: Target = field(default_factory=dict)

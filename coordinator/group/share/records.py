@@ -13,8 +13,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import field
 
 from coordinator.group.assignors.spec import Target
 from coordinator.group.modern.record import (
@@ -36,8 +38,7 @@ MEMBER, GROUP, TARGET_EPOCH, TARGET, CURRENT, STATES = 10, 11, 12, 13, 14, 15
 _STABLE = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(msgspec.Struct, frozen=True):
     """A member's epochs and partitions."""
 
     epoch: int
@@ -52,8 +53,7 @@ class TopicStates(NamedTuple):
     partitions: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class States:
+class States(msgspec.Struct, frozen=True):
     """Share-partitions by topic id: to get a state, with a state; and names of topics whose states are to go."""
 
     initializing: Mapping[bytes, TopicStates] = field(default_factory=dict)
@@ -127,8 +127,7 @@ def _states(stored: Struct) -> States:
 # -- the record -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ShareGroupRecord(ModernRecord[Content]):
+class ShareGroupRecord(ModernRecord[Content], frozen=True):
     """A record of a share group; `item` is a member's id."""
 
     group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT

@@ -7,7 +7,8 @@ so nothing is forgotten when the broker dies in between.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from coordinator.group.cluster import Cluster
 from coordinator.group.share.group import ShareGroup

@@ -7,9 +7,11 @@ has to be partitioned alike. A topology with a problem has no tasks until its to
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
+
+import msgspec
+from msgspec import field
 
 from coordinator.group.assignors.java_order import grown, hash_order, string_rank
 from coordinator.group.cluster import Cluster
@@ -35,16 +37,14 @@ class Status(IntEnum):
     ASSIGNMENT_DELAYED = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """Why a topology has no tasks."""
 
     status: Status
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredSubtopology:
+class ConfiguredSubtopology(msgspec.Struct, frozen=True):
     """A subtopology with its internal topics as they are, or are to be."""
 
     subtopology_id: str
@@ -59,8 +59,7 @@ class ConfiguredSubtopology:
         return bool(self.state_changelog_topics)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredTopology:
+class ConfiguredTopology(msgspec.Struct, frozen=True):
     """A topology of an epoch. `subtopologies` are ordered by id; None where sources are missing or do not fit together.
 
     `missing`: internal topics that are to be made; there is a problem, too, while there are any.

@@ -7,8 +7,11 @@ shard has.)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
+
+import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from coordinator.group.modern.record import TargetEpoch
 from coordinator.group.streams import records as stored
@@ -40,8 +43,7 @@ class StreamsGroupState(Enum):
     """All members have their targets."""
 
 
-@dataclass(slots=True)
-class Soft:
+class Soft(msgspec.Struct):
     """What a group knows but for its records.
 
     `configured`: its topology in the cluster as of `checked_version` of the cluster's topics; `shutdown_by`: the member

@@ -8,7 +8,10 @@ group is ahead of them; move the member a step towards its own. Most change noth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.group.assignors.java_order import string_rank
@@ -40,8 +43,7 @@ new_response = messages.STREAMS_GROUP_HEARTBEAT.response.new
 NOT_READY = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """The answer, good once the effects are in the log, and the internal topics that are to be made."""
 
     response: Struct

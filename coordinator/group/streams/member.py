@@ -6,10 +6,12 @@ Values: a decision makes a changed one and writes it down, replay puts it into t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 from typing import NamedTuple
+
+import msgspec
+from msgspec import field
 
 from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks
 
@@ -39,8 +41,7 @@ class Endpoint(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsMember:
+class StreamsMember(msgspec.Struct, frozen=True):
     """One member. `process_id`: of the application's process that it is a thread of."""
 
     member_id: str

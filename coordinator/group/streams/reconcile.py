@@ -7,7 +7,9 @@ active and standby, nor as active of two threads while one is still giving it up
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from coordinator.group.refused import Refused
 from coordinator.group.streams.group import StreamsGroup
@@ -16,8 +18,7 @@ from coordinator.group.streams.tasks import OWNS_NOTHING, OwnedTasks, Tasks, Tas
 from protocol.errors import ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciliation:
+class Reconciliation(msgspec.Struct, frozen=True):
     """What the next step depends on. `reported`: what the member says it has, None if it did not say; `group`: knows
     who has what.
     """
@@ -94,8 +95,7 @@ class Reconciliation:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Split:
+class _Split(msgspec.Struct, frozen=True):
     """Tasks that stay, tasks to give up, new ones that nobody has, and whether others of the target are not free."""
 
     kept: TaskSet

@@ -13,8 +13,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from coordinator.group.assignors.java_order import string_rank
 from coordinator.group.modern.record import Kind, ModernRecord, TargetEpoch, target_epoch_kind
@@ -27,8 +28,7 @@ from protocol.schema import Struct
 GROUP, MEMBER, TARGET_EPOCH, TARGET, CURRENT, TOPOLOGY = 17, 19, 20, 21, 22, 23
 
 
-@dataclass(frozen=True, slots=True)
-class GroupEpoch:
+class GroupEpoch(msgspec.Struct, frozen=True):
     """A group's epoch, the hash of the topics that it is about, the epoch of the topology that these are good for (-1:
     none), and the settings of its assignment.
     """
@@ -39,8 +39,7 @@ class GroupEpoch:
     assignment_configs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(msgspec.Struct, frozen=True):
     """A member's epochs, state and tasks."""
 
     epoch: int
@@ -190,8 +189,7 @@ def _active(stored: Collection[Struct], member_epoch: int) -> Epochs:
 # -- the record -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsRecord(ModernRecord[Content]):
+class StreamsRecord(ModernRecord[Content], frozen=True):
     """A record of a streams group; `item` is a member's id."""
 
     group_type, member_type, target_type, current_type = GROUP, MEMBER, TARGET, CURRENT

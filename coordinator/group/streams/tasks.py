@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import field
 
 #: Subtopology id -> partitions; subtopologies without partitions are left out.
 TaskSet: TypeAlias = Mapping[str, frozenset[int]]
@@ -21,8 +23,7 @@ def nothing() -> Mapping[str, Any]:
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
+class Tasks(msgspec.Struct, frozen=True):
     """Tasks by role, as a target has them or a member reports them."""
 
     active: TaskSet = field(default_factory=nothing)
@@ -34,8 +35,7 @@ class Tasks:
         return not (self.active or self.standby or self.warmup)
 
 
-@dataclass(frozen=True, slots=True)
-class OwnedTasks:
+class OwnedTasks(msgspec.Struct, frozen=True):
     """Tasks by role, as a member has them."""
 
     active: Epochs = field(default_factory=nothing)

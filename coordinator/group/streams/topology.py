@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
+
 from protocol.messages.coordinator import streams_group as messages
 from protocol.schema import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class TopicInfo:
+class TopicInfo(msgspec.Struct, frozen=True):
     """An internal topic as the application wants it; 0 partitions or replicas: the broker finds out."""
 
     name: str
@@ -23,8 +24,7 @@ class TopicInfo:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CopartitionGroup:
+class CopartitionGroup(msgspec.Struct, frozen=True):
     """Topics that need equally many partitions: indexes into the lists of their subtopology."""
 
     source_topics: tuple[int, ...] = ()
@@ -32,8 +32,7 @@ class CopartitionGroup:
     repartition_source_topics: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Subtopology:
+class Subtopology(msgspec.Struct, frozen=True):
     """A part of the topology of which each partition is a task. It has state if it has changelogs."""
 
     subtopology_id: str
