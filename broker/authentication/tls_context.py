@@ -1,7 +1,7 @@
 """From the ssl.* keys of a listener to what OpenSSL works with.
 
-Key stores are PEM (a file, or the text itself in ssl.keystore.key and ssl.keystore.certificate.chain) or PKCS12; what
-Kafka calls JKS by default is PKCS12 in files that a Java of the last ten years has made. Older ones are not read.
+Key stores are PEM (a file, or the text itself in ssl.keystore.key and ssl.keystore.certificate.chain), PKCS12 or JKS
+(`key_stores`).
 """
 
 from __future__ import annotations
@@ -11,18 +11,14 @@ import os
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from broker.authentication.key_stores import TYPES, Store, StoreRefused
 from broker.config import BrokerConfig
+from broker.config.errors import Problem
 from broker.config.values import ConfigValue, Password
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
 
 log = logging.getLogger(__name__)
 
-#: What a file in Java's own old format begins with.
-_JKS = b"\xfe\xed\xfe\xed"
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _TLS_1_3_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 #: Stands among suites in Java, and says that renegotiation is safe: here there is none.
@@ -86,6 +82,8 @@ class TlsSettings:
             self._trust(context)
         except (ssl.SSLError, ValueError, TypeError) as error:
             raise TlsError(f"{self._prefix}ssl.*: {error}") from None
+        except StoreRefused as error:
+            raise TlsError(str(error)) from None
         except OSError as error:
             raise TlsError(f"{error.filename}: {error.strerror}") from None
         return context
@@ -140,10 +138,20 @@ class TlsSettings:
         location = self._text("ssl.keystore.location")
         if location is None:
             raise TlsError(f"{self._prefix}ssl.keystore.location is not set: a server needs a certificate")
-        data = _read(location)
-        if self._values["ssl.keystore.type"] == "PEM":
+        if self._store_type("ssl.keystore") == "PEM":
+            data = _read(location)
             return _Identity(data, data, key_password)
-        return _from_pkcs12(location, data, self._text("ssl.keystore.password"))
+        return _Identity(*self._store("ssl.keystore", location).identity(key_password), None)
+
+    def _store_type(self, kind: str) -> str:
+        """JKS, PKCS12 or PEM, which may be in small letters, as in Java."""
+        given = str(self._values[f"{kind}.type"])
+        if given.upper() not in TYPES:
+            raise TlsError(str(Problem(f"{kind}.type", given, "no such stores are read", ", ".join(TYPES))))
+        return given.upper()
+
+    def _store(self, kind: str, location: str) -> Store:
+        return Store(kind, location, _read(location), self._text(f"{kind}.password"))
 
     def _trust(self, context: ssl.SSLContext) -> None:
         if not self._asks:
@@ -154,11 +162,10 @@ class TlsSettings:
         certificates = self._text("ssl.truststore.certificates")
         location = self._text("ssl.truststore.location")
         if certificates is None and location is not None:
-            data = _read(location)
-            if self._values["ssl.truststore.type"] == "PEM":
-                certificates = data.decode()
+            if self._store_type("ssl.truststore") == "PEM":
+                certificates = _read(location).decode()
             else:
-                certificates = _trusted_in_pkcs12(location, data, self._text("ssl.truststore.password"))
+                certificates = self._store("ssl.truststore", location).trusted()
         if certificates is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
         else:
@@ -191,39 +198,3 @@ def _load(context: ssl.SSLContext, identity: _Identity) -> None:
         context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=identity.password or "")
     finally:
         os.close(descriptor)
-
-
-def _from_pkcs12(path: str, data: bytes, password: str | None) -> _Identity:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    store = _pkcs12(path, data, password)
-    if store.key is None or store.cert is None:
-        raise TlsError(f"{path} has no private key with its certificate")
-    certificates = [store.cert, *store.additional_certs]
-    return _Identity(
-        store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
-        b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates),
-        None,
-    )
-
-
-def _trusted_in_pkcs12(path: str, data: bytes, password: str | None) -> str:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    store = _pkcs12(path, data, password)
-    certificates = [*([store.cert] if store.cert is not None else ()), *store.additional_certs]
-    return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates).decode()
-
-
-def _pkcs12(path: str, data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
-
-    if data.startswith(_JKS):
-        raise TlsError(f"{path} is in Java's old format: keytool -importkeystore -deststoretype pkcs12 converts it")
-    try:
-        return load_pkcs12(data, password.encode() if password is not None else None)
-    except ValueError:
-        raise TlsError(f"{path} is no PKCS12 store, or its password is wrong") from None
-    except (TypeError, UnsupportedAlgorithm) as error:
-        raise TlsError(f"{path} cannot be read: {error}") from None

@@ -113,7 +113,7 @@ def test_refused(server: Path, tmp_path: Path) -> None:
     for keys, message in (
         ({}, "ssl.keystore.location is not set"),
         ({"keystore_location": tmp_path / "missing"}, "No such file"),
-        ({"keystore_location": old, "keystore_password": "hidden"}, "Java's old format"),
+        ({"keystore_location": old, "keystore_password": "hidden"}, "ssl.keystore.password: its password is wrong"),
         ({"keystore_location": server.with_suffix(".p12"), "keystore_password": "hidden"}, "password is wrong"),
         ({"keystore_location": empty, "keystore_type": "PEM"}, "ssl"),
         ({"keystore_location": server, "keystore_type": "PEM", "enabled_protocols": "SSLv3"}, "SSLv3"),

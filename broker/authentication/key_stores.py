@@ -1,0 +1,132 @@
+"""Stores of keys and certificates: PKCS12, and Java's own old format, whichever of the two a file is in.
+
+Java looks at a file, too, and not only at ssl.keystore.type: what is called JKS, Kafka's default, is PKCS12 in files
+that a keytool of the last years has made without -storetype.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from broker.config.errors import Problem
+from security import java_keystore
+from security.java_keystore import KeystoreError, WrongPassword
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
+TYPES = ("JKS", "PKCS12", "PEM")
+"""All that are served, in the words of ssl.keystore.type and ssl.truststore.type."""
+
+_READ = "a store of JKS or PKCS12"
+_WITH_KEY = "a store with a private key and its certificate (keytool -list: PrivateKeyEntry)"
+
+
+class StoreRefused(Exception):
+    """Why a store can not be used: key, value, what is wrong, what would be right."""
+
+    def __init__(self, key: str, value: str | None, reason: str, allowed: str) -> None:
+        super().__init__(str(Problem(key, value, reason, allowed)))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Store:
+    """A store as it is configured; `kind` is ssl.keystore or ssl.truststore, the beginning of its keys."""
+
+    kind: str
+    path: str
+    data: bytes
+    password: str | None
+
+    def identity(self, key_password: str | None) -> tuple[bytes, bytes]:
+        """The first private key and its certificates, in PEM. Raises StoreRefused.
+
+        In JKS a key has a password of its own, which is the store's unless it is given; in PKCS12 it has none.
+        """
+        if self._is_jks:
+            return self._jks_identity(key_password)
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        store = self._pkcs12()
+        if store.key is None or store.cert is None:
+            raise self._refused("it has no private key with its certificate", _WITH_KEY)
+        certificates = [store.cert, *store.additional_certs]
+        return (
+            store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+            b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates),
+        )
+
+    def trusted(self) -> str:
+        """All certificates, in PEM. Raises StoreRefused."""
+        if self._is_jks:
+            # As in Java, the certificates above a key's own are not trusted for standing there, but its own is.
+            return _pem([each.certificates[0] for each in self._jks_entries() if each.certificates]).decode()
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        store = self._pkcs12()
+        certificates = [*([store.cert] if store.cert is not None else ()), *store.additional_certs]
+        return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates).decode()
+
+    @property
+    def _is_jks(self) -> bool:
+        return self.data.startswith(java_keystore.MAGIC)
+
+    def _refused(self, reason: str, allowed: str = _READ) -> StoreRefused:
+        return StoreRefused(f"{self.kind}.location", self.path, reason, allowed)
+
+    def _wrong_password(self, key: str, what: str) -> StoreRefused:
+        return StoreRefused(
+            key, None, f"its password is wrong: {what} {self.path} is not opened by it", "the right one"
+        )
+
+    def _jks_identity(self, key_password: str | None) -> tuple[bytes, bytes]:
+        if self.password is None:
+            reason = f"it is not set, and {self.path} is not opened without"
+            raise StoreRefused(f"{self.kind}.password", None, reason, "the store's password")
+        entry = next((each for each in self._jks_entries() if each.protected_key and each.certificates), None)
+        if entry is None:
+            raise self._refused("it has no private key with its certificate", _WITH_KEY)
+        from cryptography.exceptions import UnsupportedAlgorithm
+
+        try:
+            key = java_keystore.private_key(entry, self.password if key_password is None else key_password)
+        except WrongPassword:
+            raise self._wrong_password("ssl.key.password", f"the key {entry.alias} in") from None
+        except KeystoreError as error:
+            raise self._refused(str(error)) from None
+        try:
+            return _key_pem(key), _pem(entry.certificates)
+        except (ValueError, UnsupportedAlgorithm) as error:
+            raise self._refused(f"its key cannot be read: {error}") from None
+
+    def _jks_entries(self) -> list[java_keystore.Entry]:
+        try:
+            return java_keystore.entries(self.data, self.password)
+        except WrongPassword:
+            raise self._wrong_password(f"{self.kind}.password", "the store") from None
+        except KeystoreError as error:
+            raise self._refused(str(error)) from None
+
+    def _pkcs12(self) -> PKCS12KeyAndCertificates:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+        try:
+            return load_pkcs12(self.data, self.password.encode() if self.password is not None else None)
+        except ValueError:
+            raise self._refused("it is no store, or its password is wrong") from None
+        except (TypeError, UnsupportedAlgorithm) as error:
+            raise self._refused(f"it cannot be read: {error}") from None
+
+
+def _key_pem(key: bytes) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
+
+    return load_der_private_key(key, None).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _pem(certificates: tuple[bytes, ...] | list[bytes]) -> bytes:
+    from ssl import DER_cert_to_PEM_cert
+
+    return "".join(map(DER_cert_to_PEM_cert, certificates)).encode()

@@ -1,0 +1,128 @@
+"""Stores of keys and certificates, in both of Java's formats."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from broker.authentication.key_stores import Store, StoreRefused
+from broker.authentication.tls_context import TlsError, TlsSettings
+from broker.config import load
+
+STORES = Path(__file__).resolve().parents[3] / "data" / "keystores"
+PASSWORD, KEY_PASSWORD = "store-password", "key-password"
+SERVER = {
+    "ssl.keystore.location": str(STORES / "server.jks"),
+    "ssl.keystore.password": PASSWORD,
+    "ssl.key.password": KEY_PASSWORD,
+}
+TRUSTED = {
+    "ssl.client.auth": "required",
+    "ssl.truststore.location": str(STORES / "trusted.jks"),
+    "ssl.truststore.password": PASSWORD,
+}
+
+
+def context(keys: dict[str, str]) -> ssl.SSLContext:
+    return TlsSettings(load(overrides=keys), "IN", "SSL").context()
+
+
+def store(name: str, password: str | None = PASSWORD, kind: str = "ssl.keystore") -> Store:
+    return Store(kind, name, (STORES / name).read_bytes(), password)
+
+
+def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> ssl.SSLObject:
+    """A whole handshake in memory; the client's side."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [
+        client.wrap_bio(to_client, to_server, server_hostname="localhost"),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    unfinished = list(ends)
+    for _ in range(10):
+        for end in list(unfinished):
+            try:
+                end.do_handshake()
+                unfinished.remove(end)
+            except ssl.SSLWantReadError:
+                continue
+    assert not unfinished
+    return ends[0]
+
+
+def test_jks_holds_what_keytool_makes_pkcs12_of() -> None:
+    """The same key and chain in both; also where a certificate is trusted beside them."""
+    assert store("server.jks").identity(KEY_PASSWORD) == store("server.p12").identity(None)
+
+
+@pytest.mark.parametrize("store_type", [{}, {"ssl.keystore.type": "JKS"}, {"ssl.keystore.type": "pkcs12"}])
+def test_clients_trust_what_a_jks_store_shows(store_type: dict[str, str]) -> None:
+    """Whatever of the two the type says: the file tells, as in Java."""
+    client = ssl.create_default_context(cadata=store("trusted.jks", None).trusted())
+
+    shown = shake_hands(context(SERVER | store_type), client).getpeercert()
+
+    assert shown is not None
+    assert ("DNS", "localhost") in shown["subjectAltName"]
+
+
+def test_clients_certificates_are_asked_for_by_a_jks_truststore() -> None:
+    """One that its authority has signed is taken."""
+    server = context(SERVER | TRUSTED)
+    assert [each["subject"] for each in server.get_ca_certs()] == [((("commonName", "authority"),),)]
+    client = ssl.create_default_context(cadata=store("trusted.jks", None).trusted())
+    key, chain = store("server.jks").identity(KEY_PASSWORD)
+    from broker.authentication.tls_context import _Identity, _load
+
+    _load(client, _Identity(key, chain, None))
+    assert shake_hands(server, client).version() == "TLSv1.3"
+
+
+def test_key_has_the_stores_password_unless_it_has_its_own() -> None:
+    """keytool's usual way."""
+    assert store("ec.jks", "pässwörd").identity(None) == store("ec.jks", "pässwörd").identity("pässwörd")
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"ssl.keystore.password": "hidden"}, "ssl.keystore.password: its password is wrong: the store "),
+        ({"ssl.key.password": "hidden"}, "ssl.key.password: its password is wrong: the key localhost in "),
+        (
+            {"ssl.keystore.location": str(STORES / "trusted.jks")},
+            f"ssl.keystore.location={STORES / 'trusted.jks'}: it has no private key with its certificate; allowed: a",
+        ),
+        (
+            {"ssl.keystore.type": "BKS"},
+            "ssl.keystore.type=BKS: no such stores are read; allowed: JKS, PKCS12, PEM",
+        ),
+        (TRUSTED | {"ssl.truststore.type": "Windows-ROOT"}, "ssl.truststore.type=Windows-ROOT: no such"),
+        (TRUSTED | {"ssl.truststore.password": "hidden"}, "ssl.truststore.password: its password is wrong"),
+        (
+            {"ssl.keystore.location": __file__},
+            f"ssl.keystore.location={__file__}: it is no store, or its password is wrong; all",
+        ),
+    ],
+)
+def test_refused_with_key_value_and_what_is_allowed(keys: dict[str, str], message: str) -> None:
+    """And with no password."""
+    with pytest.raises(TlsError) as refused:
+        context(SERVER | keys)
+
+    assert str(refused.value).startswith(message)
+    assert "hidden" not in str(refused.value)
+
+
+def test_keys_are_not_opened_without_a_password() -> None:
+    """As in Kafka; certificates are."""
+    with pytest.raises(StoreRefused, match=r"ssl.keystore.password: it is not set"):
+        store("server.jks", None).identity(KEY_PASSWORD)
+
+
+def test_damaged_store_is_refused() -> None:
+    """Cut off, where no digest tells so."""
+    data = (STORES / "trusted.jks").read_bytes()
+    with pytest.raises(StoreRefused, match=r"ssl.truststore.location=x: it is cut off; allowed: a store of JKS"):
+        Store("ssl.truststore", "x", data[:-100], None).trusted()
