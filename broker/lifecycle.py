@@ -20,6 +20,7 @@ from broker.config import BrokerConfig
 from broker.descriptors import lack
 from broker.event_loop import new_event_loop
 from broker.service_manager import ServiceManager
+from broker.start_lines import start_lines
 
 if TYPE_CHECKING:
     from broker.control.channel import Channel
@@ -130,6 +131,9 @@ class _Run:
             return 1
         collect_garbage_seldom(broker)
         log.info("Started in %d ms, listening on %s", _process_age_ms(), ", ".join(broker.addresses))
+        users = {user for user, _ in broker.controller.image.scram_credentials}
+        for line in start_lines(self._config.node_id, users):
+            log.info("%s", line)
         self._service.ready(f"Listening on {', '.join(broker.addresses)}")
         if broker.console is not None:
             log.info("The console is at %s", broker.console.urls[0])
