@@ -30,6 +30,7 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker format -c CONFIG [-t CLUSTER_ID] [...]     make log directories ready (else done at the first start)
        pybroker verify DIR... [--deep] [--repair] [...]    check (and repair) the log directories of a stopped broker
        pybroker config print|explain|validate [...]        what a configuration comes to, and what keys mean
+       pybroker kafka-home DIR                             bin/kafka-*.sh that run pybroker, for test suites
        pybroker doctor [CONFIG] [--json]                   is this machine ready for a broker, and what is to be done
        pybroker random-uuid                                print an id for a cluster
        pybroker --version
@@ -81,6 +82,10 @@ def main() -> NoReturn:
             from pybroker.pipeline.main import main as pipeline
 
             sys.exit(pipeline(arguments))
+        case ["kafka-home", *arguments]:
+            from pybroker.kafka_home.home import main as kafka_home
+
+            sys.exit(kafka_home(arguments))
         case [command, *arguments] if command in CLIENTS:
             from importlib import import_module
 
@@ -102,7 +107,7 @@ def _is_no_file(word: str) -> bool:
 def _hint(word: str) -> str:
     from difflib import get_close_matches
 
-    commands = sorted([*OFFLINE, *CLIENTS, "pipeline", "serve"])
+    commands = sorted([*OFFLINE, *CLIENTS, "kafka-home", "pipeline", "serve"])
     near = get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
 

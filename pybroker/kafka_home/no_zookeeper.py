@@ -1,0 +1,36 @@
+"""`zookeeper-server-start FILE` where there is no ZooKeeper: its port is opened, and whoever comes is sent away.
+
+Programs that start one beside their broker wait until its port answers; the broker itself does without.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_PORT = 2181
+
+
+def client_port(text: str) -> int:
+    """The port in a zookeeper.properties."""
+    found = re.findall(r"^\s*clientPort\s*=\s*(\d+)\s*$", text, re.MULTILINE)
+    return int(found[-1]) if found else _PORT
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """Take connections until the process is ended, and close each at once; the exit code if that is not to be."""
+    paths = [each for each in arguments if not each.startswith("-")]
+    try:
+        port = client_port(Path(paths[0]).read_text()) if paths else _PORT
+        listener = socket.create_server(("", port))
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"zookeeper-server-start: {error}", file=sys.stderr)
+        return 1
+    print(f"There is no ZooKeeper here, and the broker needs none: port {port} is open for those who wait for it")
+    sys.stdout.flush()
+    with listener:
+        while True:
+            listener.accept()[0].close()

@@ -1,0 +1,124 @@
+"""Kafka's scripts: which program each becomes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pybroker.kafka_home import tools
+from pybroker.kafka_home.home import main as kafka_home
+from pybroker.kafka_home.home import make_home
+from pybroker.kafka_home.no_zookeeper import client_port, serve
+from pybroker.kafka_home.tools import TOOLS, run, server_command, storage_command
+from pybroker.kafka_home.translate import CannotTranslate
+
+
+@pytest.fixture
+def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What the process would have become."""
+    found: list[list[str]] = []
+
+    def execv(_: str, words: list[str]) -> None:
+        found.append(words[3:])
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execv", execv)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    return found
+
+
+def test_broker_takes_users_from_where_java_would() -> None:
+    """-Djava.security.auth.login.config, the only option of Java's with a meaning here."""
+    environ = {"KAFKA_OPTS": " -Dx=y -Djava.security.auth.login.config=/etc/jaas.conf"}
+    assert server_command(["-daemon", "f", "--override", "a=b"], environ) == [
+        *("broker.main", "f", "--override", "a=b", "--override", "pybroker.jaas.file=/etc/jaas.conf"),
+    ]
+    assert server_command(["f"], {}) == ["broker.main", "f"]
+
+
+def test_storage_tool_is_several_programs() -> None:
+    """By its action, wherever that stands."""
+    assert storage_command(["format", "-t", "id", "-c", "f", "-N"]) == ["offline.format", "-t", "id", "-c", "f"]
+    assert storage_command(["info", "-c", "f"]) == ["offline.storage_info", "-c", "f"]
+    assert storage_command(["random-uuid"]) == ["offline.random_uuid"]
+    with pytest.raises(CannotTranslate):
+        storage_command(["version-mapping"])
+
+
+@pytest.mark.parametrize(
+    ("tool", "words", "module"),
+    [
+        ("kafka-run-class", ["kafka.Kafka", "f"], "broker.main"),
+        ("kafka-run-class.sh", ["-daemon", "kafka.tools.StorageTool", "format", "-c", "f"], "offline.format"),
+        ("kafka-server-start.sh", ["f"], "broker.main"),
+        ("kafka-dump-log.sh", ["--files", "x"], "offline.dump_log"),
+    ],
+)
+def test_tool_becomes_its_program(became: list[list[str]], tool: str, words: list[str], module: str) -> None:
+    """In this process's place, so that signals come to it."""
+    with pytest.raises(SystemExit):
+        run(tool, words)
+
+    assert became[0][0] == module
+    assert became[0][-1] == words[-1]
+
+
+@pytest.mark.parametrize("words", [["kafka-run-class", "kafka.tools.MirrorMaker"], ["kafka-run-class"], ["kafka-leo"]])
+def test_what_is_not_here_has_an_exit_code(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    """And one line."""
+    assert run(words[0], words[1:]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_tools_that_talk_to_a_broker_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what they ask for on standard input; the first that fails is the last."""
+    ran: list[tuple[list[str], str]] = []
+
+    class Users:
+        @staticmethod
+        def main(arguments: list[str]) -> int:
+            ran.append((arguments, sys.stdin.readline()))
+            return 3
+
+    monkeypatch.setattr(tools, "import_module", lambda name: Users if name == "pybroker.cli.users" else None)
+    monkeypatch.setattr(sys, "stdin", sys.stdin)
+    added = "SCRAM-SHA-256=[password=x],SCRAM-SHA-512=[password=y]"
+    words = ["--alter", "--entity-type", "users", "--entity-name", "ann", "--add-config", added]
+
+    assert run("kafka-configs", words) == 3
+    assert ran == [(["create", "ann", "--password-file", "-", "--mechanism", "SCRAM-SHA-256"], "x\n")]
+
+
+def test_home_has_all_scripts_and_keeps_files_of_its_owner(tmp_path: Path) -> None:
+    """Made again, only the scripts are written anew."""
+    home, commands = tmp_path / "it is a home", tmp_path / "bin"
+    make_home(home, commands)
+    (home / "config" / "server.properties").write_text("node.id=7\n")
+    (home / "bin" / "kafka-topics.sh").write_text("")
+    assert kafka_home([str(home)]) == 0
+
+    assert {path.name for path in (home / "bin").iterdir()} == {f"{tool}.sh" for tool in TOOLS}
+    assert {path.name for path in commands.iterdir()} == set(TOOLS)
+    assert (home / "config" / "server.properties").read_text() == "node.id=7\n"
+    assert os.access(home / "bin" / "kafka-topics.sh", os.X_OK)
+    done = subprocess.run([home / "bin" / "kafka-run-class.sh", "no.Such"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr[:47]) == (1, "kafka-run-class: pybroker has not all of it: no")
+
+
+def test_home_that_cannot_be_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With its path."""
+    (tmp_path / "file").write_text("")
+
+    assert kafka_home([str(tmp_path / "file")]) == 1
+    assert str(tmp_path / "file") in capsys.readouterr().err
+
+
+def test_port_of_no_zookeeper() -> None:
+    """That of the file, else its usual one; a file that is not there is told."""
+    assert client_port("dataDir=/x\nclientPort=2182\n") == 2182
+    assert client_port("") == 2181
+    assert serve(["/does/not/exist"]) == 1

@@ -1,0 +1,130 @@
+"""Command lines of Kafka's tools, in those of pybroker's commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybroker.kafka_home.translate import TRANSLATIONS, CannotTranslate, Command, settings
+
+AT = ["--bootstrap-server", "localhost:9092"]
+SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[password=other]"
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "commands"),
+    [
+        (
+            "kafka-topics",
+            "--create --topic a --partitions 3 --replication-factor 1 --if-not-exists",
+            [
+                Command(
+                    "topics",
+                    ["--create", "--topic", "a", "--partitions", "3", "--replication-factor", "1", "--if-not-exists"],
+                )
+            ],
+        ),
+        (
+            "kafka-topics",
+            "--bootstrap-server PLAINTEXT://h:1,SASL_SSL://i:2 --list --command-config c.properties",
+            [Command("topics", ["--list", "--bootstrap-server", "h:1,i:2", "--command-config", "c.properties"])],
+        ),
+        (
+            "kafka-configs",
+            "--alter --entity-type topics --entity-name a --add-config k=v,l=[1,2] --delete-config m,n",
+            [
+                Command(
+                    "configs",
+                    [
+                        "alter",
+                        "--entity-type",
+                        "topics",
+                        "--entity-name",
+                        "a",
+                        "--add-config",
+                        "k=v",
+                        "--add-config",
+                        "l=1,2",
+                        "--delete-config",
+                        "m",
+                        "--delete-config",
+                        "n",
+                    ],
+                )
+            ],
+        ),
+        ("kafka-configs", "--describe --entity-type users", [Command("users", ["list"])]),
+        (
+            "kafka-acls",
+            "--force --authorizer-properties zookeeper.connect=h:1 --add --allow-principal User:a --allow-host *"
+            " --operation Read --topic t",
+            [Command("acls", ["--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", "t"])],
+        ),
+        (
+            "kafka-console-consumer",
+            "--topic t --from-beginning --max-messages 2 --timeout-ms 1500 --property print.key=true"
+            " --property key.separator=:",
+            [
+                Command(
+                    "consume",
+                    ["--topic", "t", "--from-beginning", "--max-messages", "2", "--format", "%k:%v\n", "--idle", "1.5"],
+                )
+            ],
+        ),
+        ("kafka-console-producer", "--broker-list h:1 --topic t", [Command("produce", ["--topic", "t"])]),
+        ("kafka-cluster", "cluster-id --bootstrap-server h:1", [Command("cluster", ["id"])]),
+        ("kafka-broker-api-versions", "", [Command("cluster", ["describe"])]),
+        ("kafka-consumer-groups", "--list", [Command("groups", ["--list"])]),
+    ],
+)
+def test_words_of_kafkas_tools(tool: str, given: str, commands: list[Command]) -> None:
+    """Where the command is not the same anyway; the broker is named last."""
+    translated = TRANSLATIONS[tool](given.split())
+
+    for one in translated:
+        if "h:1" in one.arguments:
+            del one.arguments[-2:]
+    assert translated == commands
+
+
+def test_passwords_are_handed_over_and_are_no_arguments() -> None:
+    """One command for each mechanism; those can be seen by all users of the machine."""
+    words = ["--alter", "--entity-type", "users", "--entity-name", "ann", "--add-config", SCRAM, *AT]
+    first, second = TRANSLATIONS["kafka-configs"](words)
+
+    create = ["create", "ann", "--password-file", "-", "--mechanism"]
+    assert first.arguments == [*create, "SCRAM-SHA-256", "--iterations", "8192", *AT]
+    assert second.arguments == [*create, "SCRAM-SHA-512", *AT]
+    assert second.stdin == "other\n"
+
+
+def test_password_is_taken_away_by_its_mechanism() -> None:
+    """As by Kafka's tool."""
+    words = ["--alter", "--entity-type", "users", "--entity-name", "ann", "--delete-config", "SCRAM-SHA-512"]
+    assert TRANSLATIONS["kafka-configs"](words) == [Command("users", ["delete", "ann", "--mechanism", "SCRAM-SHA-512"])]
+
+
+def test_zookeeper_is_the_broker_here(capsys: pytest.CaptureFixture[str]) -> None:
+    """And that is told."""
+    assert TRANSLATIONS["kafka-topics"](["--list", "--zookeeper", "h:2181/x"]) == [Command("topics", ["--list"])]
+    assert "there is no ZooKeeper" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("tool", "given"),
+    [
+        ("kafka-configs", "--alter --entity-type users --entity-name a --add-config producer_byte_rate=1"),
+        ("kafka-console-consumer", "--include .*"),
+        ("kafka-console-producer", "--topic t --property parse.key=true"),
+        ("kafka-cluster", "unregister --id 1"),
+    ],
+)
+def test_what_is_not_here_is_refused(tool: str, given: str) -> None:
+    """And not left out."""
+    with pytest.raises(CannotTranslate):
+        TRANSLATIONS[tool](given.split())
+
+
+def test_commas_between_brackets_are_of_a_value() -> None:
+    """As in Kafka's --add-config."""
+    assert settings("a=1, b=[2,3],c=") == ["a=1", "b=[2,3]", "c="]
+    assert settings("") == []
