@@ -1,15 +1,19 @@
 """The image's entry point: makes server.properties of what the container was given, and becomes the broker.
 
     entrypoint.py run [OPTION ...]    the broker; options are its own (--override KEY=VALUE)
+    entrypoint.py configure FILE      write the properties as Confluent's images would
+    entrypoint.py start FILE          the broker with that file
     entrypoint.py health              ask the broker of this container; exit code 0 if it answers
     entrypoint.py COMMAND ...         anything else is run as it is
 
 Configuration comes as in Apache Kafka's image: /mnt/shared/config/server.properties, then the environment's KAFKA_*
 variables (dots as _, underscores as __, dashes as ___), which win; the image's own file where there is neither.
 CLUSTER_ID is the id of a new cluster. PYBROKER_* variables are the broker's own business, and win over all of these.
+Confluent's images have it the other way round (dashes as __, underscores as ___): `configure` reads them so. With
+KAFKA_CFG_* variables (dots as _), and those that go with them, it is as in Bitnami's image.
 
-Where no log directory is named it is /var/lib/kafka/data, but for a volume at the places where Apache Kafka's image
-would have written.
+Where no log directory is named it is /var/lib/kafka/data, but for a volume at the places where the other images would
+have written. The log goes to standard output, where theirs goes.
 """
 
 from __future__ import annotations
@@ -29,33 +33,155 @@ NOT_PROPERTIES = {
     *("KAFKA_LOG4J_LOGGERS", "KAFKA_LOG4J_OPTS", "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL"),
 }
 
+# Of Confluent's scripts and their REST proxy, and of Bitnami's scripts
+NOT_PROPERTIES |= {
+    *("KAFKA_DATA_DIRS", "KAFKA_ENABLE_KRAFT", "KAFKA_KRAFT_CLUSTER_ID", "KAFKA_SKIP_KRAFT_STORAGE_INIT"),
+    *("KAFKA_CLIENT_USERS", "KAFKA_CLIENT_PASSWORDS", "KAFKA_CERTIFICATE_PASSWORD", "KAFKA_TLS_TYPE"),
+    *("KAFKA_TLS_CLIENT_AUTH", "KAFKA_INTER_BROKER_USER", "KAFKA_INTER_BROKER_PASSWORD"),
+}
+NOT_PREFIXES = ("KAFKA_REST_", "KAFKA_CFG_")
+
 # What Kubernetes tells every pod of a service that is named kafka
 SERVICE_LINK = re.compile(r"KAFKA_(SERVICE_HOST|SERVICE_PORT\w*|PORT|PORT_\d+_\w+)")
 
 LOG_LEVELS = {"TRACE": "debug", "DEBUG": "debug", "INFO": "info", "WARN": "warning", "ERROR": "error", "FATAL": "error"}
 
 DATA = "/var/lib/kafka/data"
-KAFKA_DATA = ("/tmp/kraft-combined-logs", "/tmp/kafka-logs")
+# Where the other images have a volume, and where within it they write
+VOLUMES = {
+    **{path: path for path in ("/tmp/kraft-combined-logs", "/tmp/kafka-logs")},
+    **dict.fromkeys(("/bitnami/kafka", "/bitnami"), "/bitnami/kafka/data"),
+}
+
+# Variables that name a file in /etc/kafka/secrets: a store, or one with nothing but a password
+SECRETS = Path("/etc/kafka/secrets")
+STORES = {f"KAFKA_SSL_{kind}_FILENAME": f"ssl.{kind.lower()}.location" for kind in ("KEYSTORE", "TRUSTSTORE")}
+CREDENTIALS = {
+    f"KAFKA_SSL_{kind}_CREDENTIALS": f"ssl.{kind.lower()}.password" for kind in ("KEYSTORE", "KEY", "TRUSTSTORE")
+}
+
+CERTIFICATES = [Path("/opt/bitnami/kafka/config/certs"), Path("/bitnami/kafka/config/certs")]
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+JAAS = re.compile(r"-Djava\.security\.auth\.login\.config=(\S+)")
+
+LISTENERS = ("listeners", "advertised.listeners", "controller.quorum.voters", "listener.security.protocol.map")
 
 # ApiVersions v0, correlation id 0, no client id
 ARE_YOU_UP = bytes.fromhex("0000000a00120000000000000000")
 
 
-def properties_from(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what the KAFKA_* variables and CLUSTER_ID say, as properties."""
-    properties = {}
-    for name, value in sorted(environ.items()):
-        if name.startswith("KAFKA_") and name not in NOT_PROPERTIES and not SERVICE_LINK.fullmatch(name):
-            key = name.removeprefix("KAFKA_").lower().replace("_", ".").replace("...", "-").replace("..", "_")
-            properties[key] = value
-    if environ.get("CLUSTER_ID"):
-        properties["pybroker.cluster.id"] = environ["CLUSTER_ID"]
+def properties_from(
+    environ: Mapping[str, str], *, as_confluent: bool = False, secrets: Path = SECRETS
+) -> dict[str, str]:
+    """Return what the variables say, as properties. Raises SystemExit for a file that is named and not there."""
+    if any(name.startswith("KAFKA_CFG_") for name in environ):
+        properties = bitnami_properties(environ)
+    else:
+        twice, thrice = ("-", "_") if as_confluent else ("_", "-")
+        properties = {}
+        for name, value in sorted(environ.items()):
+            if _is_property(name):
+                key = name.removeprefix("KAFKA_").lower().replace("_", ".").replace("...", thrice).replace("..", twice)
+                properties[key] = value
+        properties.update(secrets_of(environ, secrets))
+    for key in LISTENERS:
+        if key in properties:
+            properties[key] = properties[key].strip().strip(",")
+    if not properties.get("listeners") and properties.get("advertised.listeners"):
+        properties["listeners"] = re.sub(r"://[^:,]*:", "://0.0.0.0:", properties["advertised.listeners"])
+    if found := JAAS.findall(environ.get("KAFKA_OPTS", "")):
+        properties["pybroker.jaas.file"] = found[-1]
+    cluster_id = environ.get("CLUSTER_ID") or environ.get("KAFKA_KRAFT_CLUSTER_ID")
+    if cluster_id and not as_confluent:  # whose scripts format the directories themselves
+        properties["pybroker.cluster.id"] = cluster_id
     return properties
 
 
-def configuration(environ: Mapping[str, str], mounted: Path, default: Path) -> str:
+def _is_property(name: str) -> bool:
+    return (
+        name.startswith("KAFKA_")
+        and not name.startswith(NOT_PREFIXES)
+        and name not in NOT_PROPERTIES
+        and name not in STORES
+        and name not in CREDENTIALS
+        and not SERVICE_LINK.fullmatch(name)
+    )
+
+
+def secrets_of(environ: Mapping[str, str], directory: Path) -> dict[str, str]:
+    """Return locations and passwords of stores in the secrets' directory. Raises SystemExit for one that is missing."""
+    properties = {}
+    for names, reads in ((STORES, False), (CREDENTIALS, True)):
+        for name, key in names.items():
+            if not environ.get(name):
+                continue
+            path = directory / environ[name]
+            if not path.exists():
+                raise SystemExit(f"{name}={environ[name]}: {path} does not exist")
+            properties[key] = path.read_text(encoding="utf-8").rstrip("\n") if reads else str(path)
+    return properties
+
+
+def bitnami_properties(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what KAFKA_CFG_* variables say, with users and certificates from where Bitnami's image has them."""
+    properties = {}
+    for name, value in sorted(environ.items()):
+        if name.startswith("KAFKA_CFG_"):
+            key = name.removeprefix("KAFKA_CFG_").lower().replace("_", ".")
+            properties[re.sub(r"sasl\.(ssl|plaintext)", r"sasl_\1", key)] = value
+    if environ.get("KAFKA_BROKER_ID") and not {"node.id", "broker.id"} & properties.keys():
+        properties["broker.id"] = environ["KAFKA_BROKER_ID"]
+    protocols = properties.get("listener.security.protocol.map", "") + properties.get("listeners", "")
+    users = re.split("[,;]", environ.get("KAFKA_CLIENT_USERS", ""))
+    passwords = re.split("[,;]", environ.get("KAFKA_CLIENT_PASSWORDS", ""))
+    if "SASL_" in protocols and users != [""]:
+        options = " ".join(f'user_{user}="{word}"' for user, word in zip(users, passwords, strict=False))
+        for listener in re.findall(r"(\w+)://", properties.get("listeners", "")):
+            properties.setdefault(
+                f"listener.name.{listener.lower()}.plain.sasl.jaas.config", f"{PLAIN} required {options};"
+            )
+        properties.setdefault("sasl.enabled.mechanisms", "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512")
+    if "SSL" in protocols.replace("SASL_PLAINTEXT", ""):
+        for key, value in certificates(environ).items():
+            properties.setdefault(key, value)
+    return properties
+
+
+def certificates(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys for stores of JKS, or files of PEM, at the places of Bitnami's image; none for none there."""
+    pem = environ.get("KAFKA_TLS_TYPE", "JKS").upper() == "PEM"
+    password = environ.get("KAFKA_CERTIFICATE_PASSWORD", "")
+    properties = {}
+    for kind in ("keystore", "truststore"):
+        found = [
+            path
+            for path in (each / f"kafka.{kind}.{'pem' if pem else 'jks'}" for each in CERTIFICATES)
+            if path.is_file()
+        ]
+        if not found:
+            continue
+        properties[f"ssl.{kind}.type"] = "PEM" if pem else "JKS"
+        if pem and kind == "keystore":  # the chain; its key is in a file of its own
+            properties["ssl.keystore.certificate.chain"] = _one_line(found[0])
+            properties["ssl.keystore.key"] = _one_line(found[0].with_suffix(".key"))
+        else:
+            properties[f"ssl.{kind}.location"] = str(found[0])
+        if password and not pem:
+            properties[f"ssl.{kind}.password"] = password
+    if password and properties:
+        properties["ssl.key.password"] = password
+    if "ssl.truststore.type" in properties:
+        properties["ssl.client.auth"] = environ.get("KAFKA_TLS_CLIENT_AUTH", "required")
+    return properties
+
+
+def _one_line(path: Path) -> str:
+    return path.read_text(encoding="ascii").replace("\n", "\\n")
+
+
+def configuration(environ: Mapping[str, str], mounted: Path, default: Path, *, as_confluent: bool = False) -> str:
     """Return the text of server.properties."""
-    given = properties_from(environ)
+    given = properties_from(environ, as_confluent=as_confluent)
     if mounted.is_file():
         text = mounted.read_text(encoding="utf-8")
     elif given.keys() <= {"pybroker.cluster.id"}:
@@ -64,7 +190,7 @@ def configuration(environ: Mapping[str, str], mounted: Path, default: Path) -> s
         text = ""
     text += "\n" + "".join(f"{key}={value}\n" for key, value in given.items())
     if not re.search(r"^\s*log\.dirs?\s*[=: ]", text, re.MULTILINE):
-        text += f"log.dirs={next(filter(os.path.ismount, KAFKA_DATA), DATA)}\n"
+        text += f"log.dirs={next((path for volume, path in VOLUMES.items() if os.path.ismount(volume)), DATA)}\n"
     return text
 
 
@@ -97,18 +223,32 @@ def is_healthy(port: int) -> bool:
     return len(answer) == 10 and struct.unpack(">iih", answer)[1:] == (0, 0)
 
 
+def write(path: Path, text: str) -> None:
+    """Write a file that is its user's alone: there may be passwords in it."""
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+
+
 def main() -> None:
-    directory = Path(os.environ.get("ENTRYPOINT_CONFIG_DIR", "/opt/pybroker/config"))
-    config = directory / "server.properties"
+    config = Path(os.environ.get("ENTRYPOINT_CONFIG_DIR", "/opt/kafka/config")) / "server.properties"
+    mounted = Path(os.environ.get("ENTRYPOINT_MOUNTED_DIR", "/mnt/shared/config")) / "server.properties"
+    default = Path(os.environ.get("ENTRYPOINT_DEFAULT_CONFIG", "/etc/pybroker/server.properties"))
     match sys.argv[1:]:
         case ["run", *options]:
-            mounted = Path(os.environ.get("ENTRYPOINT_MOUNTED_DIR", "/mnt/shared/config")) / "server.properties"
-            default = Path(os.environ.get("ENTRYPOINT_DEFAULT_CONFIG", "/etc/pybroker/server.properties"))
-            config.touch(mode=0o600)  # there may be passwords in it
-            config.write_text(configuration(os.environ, mounted, default), encoding="utf-8")
+            write(config, configuration(os.environ, mounted, default))
             command = broker_command(os.environ, config, options)
+            os.dup2(1, 2)
+        case ["configure", path]:
+            write(Path(path), configuration(os.environ, mounted, default, as_confluent=True))
+            return
+        case ["start", path, *options]:
+            command = broker_command(os.environ, Path(path), options)
+            os.dup2(1, 2)
         case ["health"]:
-            sys.exit(0 if is_healthy(first_port(config.read_text(encoding="utf-8"))) else 1)
+            files = [each for each in (config, Path("/etc/kafka/kafka.properties")) if each.is_file()]
+            newest = max(files, key=lambda each: each.stat().st_mtime)
+            sys.exit(0 if is_healthy(first_port(newest.read_text(encoding="utf-8"))) else 1)
         case [_, *_] as command:
             pass
         case _:

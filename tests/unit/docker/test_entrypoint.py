@@ -76,11 +76,21 @@ def test_variables_alone_leave_the_default_file_out(files: tuple[Path, Path]) ->
     assert entrypoint.configuration({"KAFKA_NODE_ID": "7"}, *files) == "\nnode.id=7\nlog.dirs=/var/lib/kafka/data\n"
 
 
-def test_volume_where_kafkas_image_writes_is_used(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compose file for Kafka's image keeps its data where it had it."""
-    monkeypatch.setattr(os.path, "ismount", lambda path: path == "/tmp/kraft-combined-logs")
+@pytest.mark.parametrize(
+    ("volume", "directory"),
+    [
+        ("/tmp/kraft-combined-logs", "/tmp/kraft-combined-logs"),
+        ("/bitnami/kafka", "/bitnami/kafka/data"),
+        ("/bitnami", "/bitnami/kafka/data"),
+    ],
+)
+def test_volume_where_other_images_write_is_used(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, volume: str, directory: str
+) -> None:
+    """A compose file for one of them keeps its data where it had it."""
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == volume)
 
-    assert "log.dirs=/tmp/kraft-combined-logs\n" in entrypoint.configuration({"KAFKA_NODE_ID": "7"}, *files)
+    assert f"log.dirs={directory}\n" in entrypoint.configuration({"KAFKA_NODE_ID": "7"}, *files)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +134,147 @@ def test_configuration_of_a_container_is_its_users_alone(tmp_path: Path, monkeyp
     """There may be passwords in its variables."""
     monkeypatch.setattr(sys, "argv", ["entrypoint.py", "run"])
     monkeypatch.setattr(os, "execvp", lambda *_: None)
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    (tmp_path / "server.properties").write_text("of the image, and everybody's to read")
     monkeypatch.setenv("ENTRYPOINT_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("KAFKA_SSL_KEYSTORE_PASSWORD", "hidden")
     entrypoint.main()
 
     assert "ssl.keystore.password=hidden" in (tmp_path / "server.properties").read_text()
     assert (tmp_path / "server.properties").stat().st_mode & 0o777 == 0o600
+
+
+def test_log_goes_to_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where those look who wait for a line of it."""
+    done: list[object] = []
+    monkeypatch.setattr(sys, "argv", ["entrypoint.py", "start", "kafka.properties"])
+    monkeypatch.setattr(os, "dup2", lambda *descriptors: done.append(descriptors))
+    monkeypatch.setattr(os, "execvp", lambda _, command: done.append(command))
+
+    entrypoint.main()
+
+    assert done == [(1, 2), ["pybroker", "kafka.properties"]]
+
+
+def test_dashes_and_underscores_are_the_other_way_round_in_confluents_images() -> None:
+    """And the id of the cluster is its scripts' business."""
+    environ = {
+        "KAFKA_LISTENER_NAME_PLAINTEXT___HOST_MAX_CONNECTIONS": "5",
+        "KAFKA_A__B": "dash",
+        "KAFKA_LISTENER_NAME_SECURE_SCRAM-SHA-512_SASL_JAAS_CONFIG": "as it is",
+        "KAFKA_REST_BOOTSTRAP_SERVERS": "localhost:9092",
+        "KAFKA_DATA_DIRS": "/var/lib/kafka/data",
+        "CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",
+    }
+    assert entrypoint.properties_from(environ, as_confluent=True) == {
+        "listener.name.plaintext_host.max.connections": "5",
+        "a-b": "dash",
+        "listener.name.secure.scram-sha-512.sasl.jaas.config": "as it is",
+    }
+
+
+def test_listeners_are_those_that_are_advertised_unless_given() -> None:
+    """On all addresses; and an end without a listener behind its comma is none."""
+    environ = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://broker:29092,HOST://localhost:9092,"}
+    assert entrypoint.properties_from(environ) == {
+        "listeners": "PLAINTEXT://0.0.0.0:29092,HOST://0.0.0.0:9092",
+        "advertised.listeners": "PLAINTEXT://broker:29092,HOST://localhost:9092",
+    }
+    assert entrypoint.properties_from(environ | {"KAFKA_LISTENERS": "A://:1"})["listeners"] == "A://:1"
+
+
+def test_stores_and_their_passwords_are_files_among_the_secrets(tmp_path: Path) -> None:
+    """As in the images of Apache Kafka and of Confluent; a line's end is not part of a password."""
+    for name, text in {"k.jks": "", "t.jks": "", "store": "one\n", "key": "two", "trust": "three\n"}.items():
+        (tmp_path / name).write_text(text)
+    environ = {
+        "KAFKA_SSL_KEYSTORE_FILENAME": "k.jks",
+        "KAFKA_SSL_KEYSTORE_CREDENTIALS": "store",
+        "KAFKA_SSL_KEY_CREDENTIALS": "key",
+        "KAFKA_SSL_TRUSTSTORE_FILENAME": "t.jks",
+        "KAFKA_SSL_TRUSTSTORE_CREDENTIALS": "trust",
+        "KAFKA_SSL_CLIENT_AUTH": "required",
+    }
+    assert entrypoint.properties_from(environ, secrets=tmp_path) == {
+        "ssl.client.auth": "required",
+        "ssl.keystore.location": str(tmp_path / "k.jks"),
+        "ssl.keystore.password": "one",
+        "ssl.key.password": "two",
+        "ssl.truststore.location": str(tmp_path / "t.jks"),
+        "ssl.truststore.password": "three",
+    }
+
+
+def test_secret_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
+    """Named with its variable."""
+    with pytest.raises(SystemExit) as refused:
+        entrypoint.properties_from({"KAFKA_SSL_KEY_CREDENTIALS": "missing"}, secrets=tmp_path)
+
+    assert str(refused.value) == f"KAFKA_SSL_KEY_CREDENTIALS=missing: {tmp_path}/missing does not exist"
+
+
+def test_jaas_file_is_that_of_javas_option() -> None:
+    """The only one of KAFKA_OPTS that has a meaning here."""
+    options = "-Xmx1g -Djava.security.auth.login.config=/etc/kafka/secrets/jaas.conf -Dx=y"
+    assert entrypoint.properties_from({"KAFKA_OPTS": options}) == {"pybroker.jaas.file": "/etc/kafka/secrets/jaas.conf"}
+
+
+BITNAMI = {
+    "KAFKA_CFG_LISTENERS": "CLIENT://:9092,SASL_PLAINTEXT://:9094",
+    "KAFKA_CFG_LISTENER_SECURITY_PROTOCOL_MAP": "CLIENT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+    "KAFKA_CFG_LISTENER_NAME_SASL_PLAINTEXT_SASL_ENABLED_MECHANISMS": "PLAIN",
+    "KAFKA_ENABLE_KRAFT": "yes",
+    "KAFKA_KRAFT_CLUSTER_ID": "LelM2dIFQkiUFvXCEcqRWA",
+    "KAFKA_BROKER_ID": "3",
+    "KAFKA_HEAP_OPTS": "-Xmx1g",
+    "ALLOW_PLAINTEXT_LISTENER": "yes",
+}
+
+
+def test_variables_of_bitnamis_image() -> None:
+    """Each _ is a dot there, but for the names of protocols; only KAFKA_CFG_* are properties."""
+    assert entrypoint.properties_from(BITNAMI) == {
+        "listeners": "CLIENT://:9092,SASL_PLAINTEXT://:9094",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN",
+        "broker.id": "3",
+        "pybroker.cluster.id": "LelM2dIFQkiUFvXCEcqRWA",
+    }
+
+
+def test_users_of_bitnamis_image_log_in_by_plain() -> None:
+    """At each listener; those of others are not used."""
+    properties = entrypoint.properties_from(
+        BITNAMI | {"KAFKA_CLIENT_USERS": "ann,bob", "KAFKA_CLIENT_PASSWORDS": "one;two"}
+    )
+
+    assert properties["listener.name.sasl_plaintext.plain.sasl.jaas.config"] == (
+        'org.apache.kafka.common.security.plain.PlainLoginModule required user_ann="one" user_bob="two";'
+    )
+
+
+def test_certificates_of_bitnamis_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JKS by one password, or PEM with its key in another file; clients show theirs where there is a truststore."""
+    monkeypatch.setattr(entrypoint, "CERTIFICATES", [tmp_path])
+    for name in ("keystore.jks", "truststore.jks", "keystore.pem", "keystore.key"):
+        (tmp_path / f"kafka.{name}").write_text(f"{name}\nend\n")
+    environ = {"KAFKA_CFG_LISTENERS": "SSL://:9093", "KAFKA_CERTIFICATE_PASSWORD": "word"}
+
+    assert entrypoint.properties_from(environ) == {
+        "listeners": "SSL://:9093",
+        "ssl.keystore.type": "JKS",
+        "ssl.keystore.location": str(tmp_path / "kafka.keystore.jks"),
+        "ssl.keystore.password": "word",
+        "ssl.key.password": "word",
+        "ssl.truststore.type": "JKS",
+        "ssl.truststore.location": str(tmp_path / "kafka.truststore.jks"),
+        "ssl.truststore.password": "word",
+        "ssl.client.auth": "required",
+    }
+    assert entrypoint.properties_from(environ | {"KAFKA_TLS_TYPE": "PEM"}) == {
+        "listeners": "SSL://:9093",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "keystore.pem\\nend\\n",
+        "ssl.keystore.key": "keystore.key\\nend\\n",
+        "ssl.key.password": "word",
+    }

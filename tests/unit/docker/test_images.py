@@ -93,3 +93,31 @@ def test_compose_file_names_stages_and_ports_that_are_there() -> None:
     assert {service["build"]["target"] for service in services.values() if "build" in service} <= set(stages())
     assert services["broker"]["ports"] == ["127.0.0.1:9092:9092"]
     assert {mount.split(":")[0] for s in services.values() for mount in s.get("volumes", [])} == set(compose["volumes"])
+
+
+SCRIPTS = {
+    "docker/apache": ("/etc/kafka/docker", {"bash-config", "run"}),
+    "docker/confluent": ("/etc/confluent/docker", {"bash-config", "configure", "ensure", "launch", "run"}),
+    "docker/bitnami": ("/opt/bitnami/scripts/kafka", {"entrypoint.sh", "run.sh"}),
+}
+
+
+@pytest.mark.parametrize("folder", SCRIPTS)
+def test_scripts_stand_where_programs_for_other_images_look(folder: str) -> None:
+    """To be run, but for those that are only sourced."""
+    place, names = SCRIPTS[folder]
+    files = {path.name: path for path in (ROOT / folder).iterdir()}
+
+    assert ("COPY", f"{folder} {place}") in stages()["broker"]
+    assert files.keys() == names
+    for name, path in files.items():
+        assert (path.stat().st_mode & 0o111 != 0) == (name != "bash-config")
+
+
+def test_user_may_change_the_scripts_and_what_they_write() -> None:
+    """Test containers do, by sed and echo."""
+    (made,) = [arguments for name, arguments in stages()["broker"] if name == "RUN" and "kafka-home" in arguments]
+
+    assert "pybroker kafka-home /opt/kafka --commands /usr/bin" in made
+    assert "chown --recursive appuser:appuser /opt/kafka /etc/kafka /etc/confluent" in made
+    assert "ln --symbolic --force bash /bin/sh" in made
