@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from array import array
 from functools import lru_cache
-from sys import byteorder
+
+from protocol.java_order import java_hash
 
 _LOWEST_INT32 = -(2**31)
-
-
-def java_hash(text: str) -> int:
-    """`String.hashCode()`: over UTF-16 units, wrapping at 32 bits, signed."""
-    units = array("H", text.encode(f"utf-16-{byteorder[0]}e", "surrogatepass"))
-    value = 0
-    for unit in units:
-        value = (31 * value + unit) & 0xFFFFFFFF
-    return value - 2**32 if value >= 2**31 else value
 
 
 @lru_cache(maxsize=8192)

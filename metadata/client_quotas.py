@@ -11,6 +11,7 @@ from math import isfinite
 
 import msgspec
 
+from metadata import quota_order
 from metadata.decision import Decision, Refused
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage, QuotaEntity
@@ -66,20 +67,19 @@ class Component(msgspec.Struct, frozen=True):
 def alter_quotas(
     image: MetadataImage, alterations: Sequence[Alteration], is_address: Callable[[str], bool]
 ) -> Decision[Altered]:
-    """Decide for each entity; `is_address(name)` says whether that is an address, or a host that has one."""
+    """Decide for each entity, which is answered once; `is_address(name)`: an address, or a host that has one."""
     decision: Decision[Altered] = Decision()
-    seen: set[QuotaEntity] = set()
+    results: dict[QuotaEntity, Altered] = {}
     for each in alterations:
-        entity: QuotaEntity = tuple(sorted(each.entity, key=lambda part: part[0]))
+        entity: QuotaEntity = tuple(sorted(dict(each.entity).items(), key=lambda part: part[0]))
         try:
-            if entity in seen:
+            if entity in results:
                 raise _invalid(f"Ignoring duplicate entity {_text(entity)}")
-            seen.add(entity)
+            results[entity] = Altered(entity)
             decision.records += _records(image, entity, each.changes, is_address)
         except Refused as refusal:
-            decision.results.append(Altered(each.entity, refusal.error_code, refusal.message))
-        else:
-            decision.results.append(Altered(each.entity))
+            results[entity] = Altered(entity, refusal.error_code, refusal.message)
+    decision.results += [results[entity] for entity in quota_order.result_order(results)]
     return decision
 
 
@@ -95,7 +95,8 @@ def _records(
     allowed = _quotas_of(entity, is_address)
     current = image.client_quotas.get(entity, {})
     records = []
-    for key, value in wanted.items():
+    for key in quota_order.key_order(wanted):
+        value = wanted[key]
         if value is not None:
             _check(allowed, key, value)
         if current.get(key) == value:
@@ -163,11 +164,12 @@ def describe_quotas(
             " filter component."
         )
     found = {}
-    for entity, quotas in image.client_quotas.items():
+    for entity in quota_order.told_order(image.client_quotas):
         names = dict(entity)
         fits = all(kind in names and names[kind] == name for kind, name in exact.items()) and specified <= names.keys()
         if fits and (not strict or len(names) == len(kinds)):
-            found[entity] = quotas
+            quotas = image.client_quotas[entity]
+            found[entity] = {key: quotas[key] for key in quota_order.key_order(quotas)}
     return found
 
 

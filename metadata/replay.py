@@ -7,13 +7,14 @@ ReplayError: the log is damaged, or not ours to read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from metadata.framing import AnyRecord, MetadataRecord, UnknownRecord
+from metadata import quota_order
+from metadata.framing import AnyRecord, UnknownRecord
 from metadata.image import (
     BrokerRegistration,
     ControllerRegistration,
@@ -71,6 +72,7 @@ class Delta(msgspec.Struct):
     changed_tokens: set[str] = field(default_factory=set)  # ids of delegation tokens
     changed_acls: bool = False
     changed_quotas: bool = False
+    made_quotas: list[tuple[QuotaEntity, str]] = field(default_factory=list)  # those that there were none of
 
     @property
     def is_empty(self) -> bool:
@@ -86,11 +88,13 @@ def replay(image: MetadataImage, record: AnyRecord, delta: Delta) -> None:
     _REPLAY[record.message.key](image, record.value, delta)
 
 
-def replay_all(image: MetadataImage, records: Sequence[MetadataRecord]) -> Delta:
+def replay_all(image: MetadataImage, records: Iterable[AnyRecord]) -> Delta:
     """Apply a batch of records."""
     delta = Delta()
     for record in records:
         replay(image, record, delta)
+    if len(delta.made_quotas) > 1:
+        quota_order.settle(image.client_quotas, delta.made_quotas)
     return delta
 
 
@@ -275,6 +279,8 @@ def replay_client_quota(image: MetadataImage, value: Struct, delta: Delta) -> No
     if value.remove:
         quotas.pop(value.key, None)
     else:
+        if value.key not in quotas:
+            delta.made_quotas.append((entity, value.key))
         quotas[value.key] = value.value
     if not quotas:
         del image.client_quotas[entity]

@@ -15,7 +15,7 @@ from metadata.create_topics import USE_DEFAULT, NewTopicResult
 from metadata.decision import Admit, Refused, unlimited
 from metadata.framing import decode_record
 from metadata.image import MetadataImage
-from metadata.replay import Delta, replay
+from metadata.replay import replay_all
 
 if TYPE_CHECKING:
     from broker.config import BrokerConfig
@@ -48,11 +48,8 @@ class FollowingController(Hosting):
 
     def follow(self, batch: Records) -> Deferred[None]:
         """Carry a batch of the metadata log out. Resolves once its partitions are hosted."""
-        delta = Delta()
         self.last_offset = batch.last_offset
-        for each in batch.records:
-            replay(self.image, decode_record(each), delta)
-        self._carry_out(delta)
+        self._carry_out(replay_all(self.image, map(decode_record, batch.records)))
         return self.when_hosted()
 
     def record_placements(self, placed: Sequence[tuple[bytes, int, bytes]]) -> None:

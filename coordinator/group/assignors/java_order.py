@@ -1,4 +1,4 @@
-"""The order in which Java's hash tables give their keys out.
+"""The order in which Java's hash tables of ids, names and partitions give them out.
 
 Assignors break ties by it, and an assignment must not change when a group moves between a Kafka broker and this one:
 members would swap partitions for nothing.
@@ -6,18 +6,14 @@ members would swap partitions for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import lru_cache
-from typing import TypeVar
 
-from coordinator.placement import java_hash
-
-K = TypeVar("K")
+from protocol.java_order import DEFAULT_BUCKETS, hash_order, java_hash
 
 #: Hashes of ids that are kept: those of members are asked for with each target of their group.
 _KEPT_HASHES = 4096
 
-_LEAST_BUCKETS = 16
 _MASK = 0xFFFFFFFF
 
 
@@ -45,31 +41,10 @@ def string_rank(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def grown(count: int) -> int:
-    """Buckets of a table that has grown to so many keys: it doubles beyond three quarters."""
-    buckets = _LEAST_BUCKETS
-    while count * 4 > buckets * 3:
-        buckets *= 2
-    return buckets
-
-
 def copied(count: int) -> int:
     """Buckets of a set that was made out of a collection of so many."""
-    wanted = max(int(count / 0.75) + 1, _LEAST_BUCKETS)
+    wanted = max(int(count / 0.75) + 1, DEFAULT_BUCKETS)
     return 1 << (wanted - 1).bit_length()
-
-
-def hash_order(keys: Collection[K], hash_of: Callable[[K], int], buckets: int | None = None) -> list[K]:
-    """The keys by bucket; within one as they were put in. `buckets` None: of a table that grew."""
-    if len(keys) < 2:
-        return list(keys)
-    mask = (grown(len(keys)) if buckets is None else buckets) - 1
-
-    def bucket(key: K) -> int:
-        value = hash_of(key) & _MASK
-        return (value ^ (value >> 16)) & mask
-
-    return sorted(keys, key=bucket)
 
 
 def member_order(member_ids: Collection[str]) -> list[str]:

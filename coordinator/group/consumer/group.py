@@ -13,13 +13,12 @@ from enum import Enum
 import msgspec
 from msgspec.structs import replace
 
-from coordinator.group.assignors.java_order import hash_order
 from coordinator.group.assignors.spec import Target
 from coordinator.group.consumer import records as stored
 from coordinator.group.consumer.member import NOTHING, ConsumerMember
 from coordinator.group.consumer.records import ConsumerRecord, Current, ResolvedRegex
 from coordinator.group.modern.record import GroupEpoch, TargetEpoch
-from coordinator.placement import java_hash
+from protocol.java_order import hash_order, java_hash
 
 #: Where a new group begins; its first members bump it.
 FIRST_EPOCH = 1

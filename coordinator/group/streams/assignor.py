@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator.group.assignors.java_order import hash_order, member_order, string_rank
+from coordinator.group.assignors.java_order import member_order, string_rank
 from coordinator.group.streams.java_heap import JavaHeap
 from coordinator.group.streams.tasks import NO_TASKS, Tasks, each_task, task_set
-from coordinator.placement import java_hash
+from protocol.java_order import hash_order, java_hash
 
 
 class SubtopologySpec(NamedTuple):

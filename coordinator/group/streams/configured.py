@@ -13,12 +13,12 @@ from typing import TypeAlias
 import msgspec
 from msgspec import field
 
-from coordinator.group.assignors.java_order import grown, hash_order, string_rank
+from coordinator.group.assignors.java_order import string_rank
 from coordinator.group.cluster import Cluster
 from coordinator.group.refused import Refused
 from coordinator.group.streams.topology import Subtopology, TopicInfo, Topology
-from coordinator.placement import java_hash
 from protocol.errors import ErrorCode
+from protocol.java_order import grown, hash_order, java_hash
 
 #: Topic -> partitions, None for one that nobody knows.
 Counts: TypeAlias = Callable[[str], int | None]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from coordinator.group.assignors.java_order import hash_order, string_rank
+from coordinator.group.assignors.java_order import string_rank
 from coordinator.group.shard import GroupShard
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.leave import existing_group
 from coordinator.group.streams.member import StreamsMember
 from coordinator.group.streams.tasks import Tasks
 from coordinator.group.streams.topology import TopicInfo
-from coordinator.placement import java_hash
+from protocol.java_order import hash_order, java_hash
 from protocol.messages import streams_group_describe as messages
 from protocol.schema import Struct
 

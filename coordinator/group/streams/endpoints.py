@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from coordinator.group.assignors.java_order import hash_order
 from coordinator.group.cluster import Cluster
 from coordinator.group.streams.configured import ConfiguredSubtopology
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.member import StreamsMember
-from coordinator.placement import java_hash
+from protocol.java_order import hash_order, java_hash
 from protocol.messages.streams_group_heartbeat import Endpoint, EndpointToPartitions, TopicPartition
 from protocol.schema import Struct
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from coordinator.placement import java_hash, partition_for
+from coordinator.placement import partition_for
+from protocol.java_order import java_hash
 
 
 @pytest.mark.parametrize(

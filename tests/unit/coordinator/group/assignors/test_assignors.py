@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from coordinator.group.assignors import mixed, uniform
 from coordinator.group.assignors import range as by_range
-from coordinator.group.assignors.java_order import copied, grown, hash_order, member_order, uuid_hash, uuid_rank
+from coordinator.group.assignors.java_order import copied, member_order, uuid_hash, uuid_rank
 from coordinator.group.assignors.spec import GroupSpec, MemberSpec, Target, Targets
+from protocol.java_order import grown, hash_order
 from tests.support.scale import scaled
 
 A, B, C = (bytes([number]) * 16 for number in (1, 2, 200))
