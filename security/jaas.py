@@ -11,20 +11,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import msgspec
 
 _FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
+FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 _SIMPLE_ESCAPES = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
-_TOKEN = re.compile(
-    r"""(?P<blank>[\x00-\x20]+|/\*.*?(?:\*/|\Z)|/[^\r\n]*)
+_TOKEN = r"""(?P<blank>[\x00-\x20]+|/\*.*?(?:\*/|\Z)|/[^\r\n]*)
       | (?P<quoted>"(?:\\[^\r\n]|[^"\\\r\n])*(?:"|(?=[\r\n])|\\?\Z)|'(?:\\[^\r\n]|[^'\\\r\n])*(?:'|(?=[\r\n])|\\?\Z))
       | (?P<number>-?(?:[0-9.][0-9.]*))
-      | (?P<word>[A-Za-z_$\-\xa0-\U0010ffff][A-Za-z0-9._$\-\xa0-\U0010ffff]*)
-      | (?P<other>.)""",
-    re.DOTALL | re.VERBOSE,
-)
+      | (?P<word>[A-Za-z_$MORE\-\xa0-\U0010ffff][A-Za-z0-9._$MORE\-\xa0-\U0010ffff]*)
+      | (?P<other>.)"""
 _ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[0-7]{1,2}|.)", re.DOTALL)
 
 
@@ -44,14 +43,23 @@ class LoginModule:
 class _Token(msgspec.Struct, frozen=True):
     """`text` of a word or of what stands between quotes; `sign` of any other character."""
 
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`text` of a word or of what stands between quotes, then with the quote as `sign`; `sign` of any other character.
+
+    `start` is where it is in the text.
+    """
+
     text: str | None
     sign: str = ""
+    start: int = 0
 
 
 def parse_jaas(text: str) -> list[LoginModule]:
     """All login modules in `text`. Raises JaasError."""
-    tokens = _tokens(text)
-    modules = [_module(token, tokens) for token in tokens]
+    found = tokens(text)
+    modules = [_module(token, found) for token in found]
     if not modules:
         raise JaasError("Login module not specified in JAAS config")
     return modules
@@ -65,35 +73,41 @@ def login_module(text: str) -> LoginModule:
     return modules[0]
 
 
-def _module(first: _Token, tokens: Iterator[_Token]) -> LoginModule:
-    flag = next(tokens, None)
+def _module(first: Token, found: Iterator[Token]) -> LoginModule:
+    flag = next(found, None)
     if flag is None:
         raise JaasError("Login module control flag not specified in JAAS config")
     if flag.text is None:
         raise JaasError("Login module control flag is not available in the JAAS config")
-    if flag.text.upper() not in _FLAGS:
+    if flag.text.upper() not in FLAGS:
         raise JaasError(f"Invalid login module control flag '{flag.text}' in JAAS config")
     options: dict[str, str] = {}
-    for token in tokens:
+    for token in found:
         if token.sign == ";":
             return LoginModule(first.text or "", flag.text.upper(), options)
-        sign, value = next(tokens, None), next(tokens, None)
+        sign, value = next(found, None), next(found, None)
         if sign is None or sign.sign != "=" or value is None or value.text is None:
             raise JaasError(f"Value not specified for key '{token.text}' in JAAS config")
         options[token.text or ""] = value.text
     raise JaasError("JAAS config entry not terminated by semi-colon")
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    for match in _TOKEN.finditer(text):
+def tokens(text: str, more: str = "") -> Iterator[Token]:
+    """What `text` consists of, without blanks and comments; characters of `more` may stand in words, too."""
+    for match in _pattern(more).finditer(text):
         kind, found = match.lastgroup, match[0]
         if kind == "word":
-            yield _Token(found)
+            yield Token(found, "", match.start())
         elif kind == "quoted":
             inner = found[1:-1] if len(found) > 1 and found[-1] == found[0] else found[1:]
-            yield _Token(_ESCAPE.sub(_unescape, inner))
+            yield Token(_ESCAPE.sub(_unescape, inner), found[0], match.start())
         elif kind != "blank":
-            yield _Token(None, found)
+            yield Token(None, found, match.start())
+
+
+@cache
+def _pattern(more: str) -> re.Pattern[str]:
+    return re.compile(_TOKEN.replace("MORE", more), re.DOTALL | re.VERBOSE)
 
 
 def _unescape(match: re.Match[str]) -> str:

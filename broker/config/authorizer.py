@@ -8,6 +8,9 @@ from .broker_config import BrokerConfig
 from .errors import Problem
 
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+FORMER_AUTHORIZERS = ("kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer")
+"""Those of former versions, which went with ZooKeeper and decided alike."""
+
 _CLASS = "authorizer.class.name"
 _SUPER_USERS = "super.users"
 _WITHOUT_ENTRY = "allow.everyone.if.no.acl.found"
@@ -33,7 +36,7 @@ def authorizer_problems(config: BrokerConfig) -> Iterator[Problem]:
     if not has_authorizer(config):
         return
     name = config.get_str(_CLASS)
-    if name != STANDARD_AUTHORIZER:
+    if name not in (STANDARD_AUTHORIZER, *FORMER_AUTHORIZERS):
         yield Problem(_CLASS, name, "Java classes are not loaded", STANDARD_AUTHORIZER)
     for user in sorted(super_users(config)):
         kind, colon, _ = user.partition(":")

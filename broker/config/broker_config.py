@@ -25,6 +25,7 @@ from .values import ConfigValue
 if TYPE_CHECKING:
     from storage.log_config import LogConfig
 
+    from .jaas import JaasFile
     from .topics import DeclaredTopic
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class BrokerConfig:
         self.warnings: tuple[str, ...] = ()
         self.notices: tuple[str, ...] = ()
         self.declared_topics: tuple[DeclaredTopic, ...] = ()
+        self.jaas_file: JaasFile | None = None
         self.static: Mapping[str, Setting] = settings
         self.cluster_default: Mapping[str, str] = NOTHING
         self.per_broker: Mapping[str, str] = NOTHING

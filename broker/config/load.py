@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from .authorizer import authorizer_problems, has_authorizer
+from .authorizer import FORMER_AUTHORIZERS, STANDARD_AUTHORIZER, authorizer_problems, has_authorizer
 from .broker_config import BrokerConfig
 from .combinations import problems as broken_rules
 from .environ import read_environment
@@ -90,6 +90,10 @@ def load(
     if "log.dirs" not in settings and "log.dir" not in settings:
         notices.append("log.dirs is not set: data goes to /tmp/kafka-logs, which many systems empty when they start")
     config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
+    if "java.security.auth.login.config" in environ.get("KAFKA_OPTS", ""):
+        from .jaas import jaas_file  # most have none
+
+        config.jaas_file = jaas_file(environ)
     config.warnings, config.notices = tuple(warnings), tuple(notices)
     if to_serve and (unserved := [_with_origin(each, settings) for each in _security_problems(config)]):
         refused = ConfigError(*unserved)
@@ -154,7 +158,11 @@ def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], probl
     elif row.removed:
         warnings.append(f"{setting.origin}: {key} is a key of former versions, which Apache Kafka 4 ignores")
     elif row.name in _CHECKED_CLASSES:
-        return
+        if setting.text.strip() in FORMER_AUTHORIZERS:
+            warnings.append(
+                f"{setting.origin}: {key}: {setting.text.strip()} is a class of former versions; it is taken as"
+                f" {STANDARD_AUTHORIZER}"
+            )
     elif row.type is ConfigType.CLASS and setting.text.strip() != row.default:
         warnings.append(f"{setting.origin}: {key}: a Java class can not run here; it has no effect")
 

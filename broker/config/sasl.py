@@ -3,6 +3,8 @@
     listener.name.internal.sasl.enabled.mechanisms=PLAIN
     listener.name.internal.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
         user_alice="secret";
+
+Without such a key the login modules are those of the file that the environment names (`jaas.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from security.scram_credential import BY_SASL_NAME
 from security.unsecured_token import UnsecuredValidator
 
 from .broker_config import BrokerConfig
-from .errors import Problem
+from .errors import ConfigError, Problem
 from .values import Password
 
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
@@ -23,6 +25,7 @@ MECHANISMS = (PLAIN, *BY_SASL_NAME, OAUTHBEARER)
 """All that are served."""
 
 _JAAS = "sasl.jaas.config"
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _CALLBACK_HANDLER = "sasl.server.callback.handler.class"
 _JAVA_OAUTHBEARER = "org.apache.kafka.common.security.oauthbearer."
 _LOGIN_MODULE = f"{_JAVA_OAUTHBEARER}OAuthBearerLoginModule"
@@ -43,19 +46,32 @@ def enabled_mechanisms(config: BrokerConfig, listener_name: str) -> tuple[str, .
     return tuple(name for name in dict.fromkeys(names) if name in MECHANISMS)
 
 
-def jaas_entry(config: BrokerConfig, listener_name: str, mechanism: str) -> LoginModule | None:
-    """The login module of a listener's mechanism, None where there is none. Raises JaasError."""
+def jaas_entries(config: BrokerConfig, listener_name: str, mechanism: str) -> list[LoginModule] | None:
+    """The login modules of a listener's mechanism, None where nothing says any.
+
+    Raises JaasError for what a key gives, ConfigError for the file.
+    """
     value = config.get_for_mechanism(listener_name, mechanism, _JAAS, unprefixed=False)
-    return login_module(value.value) if isinstance(value, Password) else None
+    if isinstance(value, Password):
+        return [login_module(value.value)]
+    if config.jaas_file is None:
+        return None
+    modules = config.jaas_file.modules(listener_name)
+    if modules is not None and mechanism == PLAIN:  # a section of the file is one for all mechanisms
+        return [each for each in modules if each.name == _PLAIN_MODULE]
+    return modules
 
 
 def plain_users(config: BrokerConfig, listener_name: str) -> dict[str, str]:
     """Passwords by user for PLAIN; none where the entry cannot be read."""
     try:
-        entry = jaas_entry(config, listener_name, PLAIN)
-    except JaasError:
+        entries = jaas_entries(config, listener_name, PLAIN)
+    except (JaasError, ConfigError):
         return {}
-    return users_of(entry.options) if entry is not None else {}
+    users: dict[str, str] = {}
+    for entry in reversed(entries or ()):  # of several the first one counts
+        users.update(users_of(entry.options))
+    return users
 
 
 def unsecured_options(config: BrokerConfig, listener_name: str) -> dict[str, str] | None:
@@ -68,10 +84,10 @@ def unsecured_options(config: BrokerConfig, listener_name: str) -> dict[str, str
     if handler != _UNSECURED and (handler is not None or has_keys):
         return None
     try:
-        entry = jaas_entry(config, listener_name, OAUTHBEARER)
-    except JaasError:
+        entries = jaas_entries(config, listener_name, OAUTHBEARER)
+    except (JaasError, ConfigError):
         return None
-    return entry.options if entry is not None and entry.name == _LOGIN_MODULE else None
+    return entries[0].options if entries is not None and [each.name for each in entries] == [_LOGIN_MODULE] else None
 
 
 def sasl_problems(config: BrokerConfig) -> Iterator[Problem]:
@@ -92,21 +108,26 @@ def _problems_of(config: BrokerConfig, listener_name: str) -> Iterator[Problem]:
             continue
         key = f"{prefix}{name.lower()}.{_JAAS}"
         try:
-            entry = jaas_entry(config, listener_name, name)
+            entries = jaas_entries(config, listener_name, name)
         except JaasError as error:
             yield Problem(key, None, str(error), "one login module, its options and a semicolon")
             continue
-        if entry is None and name == PLAIN:
+        except ConfigError as error:
+            yield from error.problems
+            return
+        if entries is None and name == PLAIN:
             section = f"{listener_name.lower()}.KafkaServer"
             reason = f"Could not find a 'KafkaServer' or '{section}' entry in the JAAS configuration."
+            if config.jaas_file is not None:
+                reason += f" System property 'java.security.auth.login.config' is {config.jaas_file.path}"
             yield Problem(key, None, reason, "a login module with the users")
         if name == OAUTHBEARER:
-            yield from _oauthbearer_problems(config, listener_name)
+            yield from _oauthbearer_problems(config, listener_name, len(entries or ()))
         elif config.get_for_mechanism(listener_name, name, _CALLBACK_HANDLER) is not None:
             yield Problem(f"{prefix}{name.lower()}.{_CALLBACK_HANDLER}", None, "Java classes are not loaded", "nothing")
 
 
-def _oauthbearer_problems(config: BrokerConfig, listener_name: str) -> Iterator[Problem]:
+def _oauthbearer_problems(config: BrokerConfig, listener_name: str, entry_count: int) -> Iterator[Problem]:
     def problem(key: str, value: str | None, reason: str, allowed: str) -> Problem:
         named = (f"listener.name.{listener_name.lower()}.{part}{key}" for part in ("oauthbearer.", ""))
         return Problem(next((each for each in named if each in config.originals()), key), value, reason, allowed)
@@ -123,7 +144,10 @@ def _oauthbearer_problems(config: BrokerConfig, listener_name: str) -> Iterator[
         if given not in known:
             yield problem(key, str(given), "Java classes are not loaded", known[-1] or "")
     url = config.get_for_mechanism(listener_name, OAUTHBEARER, _JWKS_URL)
-    if not url:
+    if not url and entry_count > 1:
+        reason = f"Must supply exactly 1 non-null JAAS mechanism configuration (size was {entry_count})"
+        yield problem(_JAAS, None, reason, "a section of the file, or this key, with one login module")
+    elif not url:
         reason = (
             f"it is not set for listener {listener_name}: tokens that nobody has signed are not accepted without a JAAS"
             f" entry of {_LOGIN_MODULE}"

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from broker.config import ConfigError, load
-from broker.config.authorizer import STANDARD_AUTHORIZER, allows_without_entry, has_authorizer, super_users
+from broker.config.authorizer import (
+    FORMER_AUTHORIZERS,
+    STANDARD_AUTHORIZER,
+    allows_without_entry,
+    has_authorizer,
+    super_users,
+)
 
 CLASS = {"authorizer.class.name": STANDARD_AUTHORIZER}
 
@@ -26,7 +32,7 @@ def test_as_in_kafka() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}, "Java classes are not loaded"),
+        ({"authorizer.class.name": "com.example.Own"}, "Java classes are not loaded"),
         (CLASS | {"super.users": "admin"}, "expected a string in format principalType:principalName but got admin"),
     ],
 )
@@ -44,3 +50,12 @@ def test_workers_that_would_ask_nobody_are_refused(secured: dict[str, str]) -> N
 
 def test_authorizer_that_runs_is_not_warned_of() -> None:
     assert load(overrides=CLASS, to_serve=True).warnings == ()
+
+
+@pytest.mark.parametrize("name", FORMER_AUTHORIZERS)
+def test_those_of_former_versions_are_the_one_of_today(name: str) -> None:
+    """And that is told once."""
+    config = load(overrides={"authorizer.class.name": name}, to_serve=True)
+    assert has_authorizer(config)
+    (line,) = config.warnings
+    assert line.endswith(f"{name} is a class of former versions; it is taken as {STANDARD_AUTHORIZER}")

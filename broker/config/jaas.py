@@ -1,0 +1,54 @@
+"""The file of login modules that Kafka's scripts are given by the environment, for listeners of which no key says more.
+
+KAFKA_OPTS="-Djava.security.auth.login.config=/etc/kafka/kafka_jaas.conf"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from security.jaas import LoginModule
+from security.jaas_file import JaasFileError, Sections, parse_jaas_file
+
+from .errors import ConfigError, Problem
+
+VARIABLE = "KAFKA_OPTS"
+_PROPERTY = "java.security.auth.login.config"
+_SECTION = "KafkaServer"
+
+
+class JaasFile:
+    """Read once, when a listener needs it. `properties` are Java's, which its values may name."""
+
+    def __init__(self, path: str, properties: Mapping[str, str]) -> None:
+        self.path = path
+        self._properties = properties
+
+    def modules(self, listener_name: str) -> list[LoginModule] | None:
+        """The login modules of a listener: its own section, else that of all; None where there is neither.
+
+        Raises ConfigError for a file that cannot be read.
+        """
+        own = self._sections.get(f"{listener_name.lower()}.{_SECTION}")
+        return self._sections.get(_SECTION) if own is None else own
+
+    @cached_property
+    def _sections(self) -> Sections:
+        try:
+            with open(self.path, encoding="utf-8-sig") as file:
+                return parse_jaas_file(file.read(), self._properties)
+        except JaasFileError as error:
+            allowed = "sections of login modules: NAME { MODULE required KEY=VALUE; };"
+            raise ConfigError(Problem(_PROPERTY, None, str(error), allowed, f"{self.path}:{error.line}")) from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ConfigError(Problem(_PROPERTY, self.path, reason, "", f"environment {VARIABLE}")) from None
+
+
+def jaas_file(environ: Mapping[str, str]) -> JaasFile | None:
+    """The file that the environment names, of which nothing is read yet."""
+    pairs = (word[2:].partition("=") for word in environ.get(VARIABLE, "").split() if word.startswith("-D"))
+    properties = {name: value for name, _, value in pairs}
+    path = properties.get(_PROPERTY, "").removeprefix("=").removeprefix("file:")  # == is Java's way to say: no other
+    return JaasFile("/" + path.lstrip("/") if path.startswith("//") else path, properties) if path else None

@@ -1,0 +1,38 @@
+"""Clients log in with what a JAAS file says that KAFKA_OPTS names, as with Kafka's scripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from protocol.messages.metadata import METADATA
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.sasl import log_in_plain
+from tests.support.wire import WireClient
+
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def test_users_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The right password gets in, another one does not."""
+    path = tmp_path / "kafka_jaas.conf"
+    path.write_text(f'KafkaServer {{\n{SCRAM} required\n username="a";\n{PLAIN} required\n user_alice="secret";\n}};\n')
+    monkeypatch.setenv("KAFKA_OPTS", f"-Djava.security.auth.login.config={path}")
+    port, plain = free_port(), free_port()
+    properties = {
+        "listeners": f"PLAIN://{HOST}:{plain},SASL://{HOST}:{port}",
+        "listener.security.protocol.map": "PLAIN:PLAINTEXT,SASL:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAIN",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+    }
+    broker = OurBroker(tmp_path / "broker", properties, port=plain)
+    try:
+        with WireClient(HOST, port) as client:
+            assert log_in_plain(client, "alice", "secret").error_code == 0
+            assert [each.port for each in client.call(METADATA, 12, topics=[]).brokers] == [port]
+        with WireClient(HOST, port) as client:
+            assert log_in_plain(client, "alice", "other").error_code != 0
+    finally:
+        broker.stop()
