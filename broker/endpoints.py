@@ -2,7 +2,8 @@
 (KIP-103).
 
 Where neither advertised.listeners nor a fixed listener host is set, a client is told the address that it has reached
-us at: what it could connect to once it can connect to again, be it localhost or a machine's name in the LAN.
+us at: what it could connect to once it can connect to again, be it in the LAN or on this machine. The latter is told
+as localhost, if that is it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from broker.network.loopback import name_of
+
 if TYPE_CHECKING:
+    from broker.config import BrokerConfig
     from broker.dispatch import RequestContext
+    from broker.network.connection import Connection
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -64,4 +69,9 @@ def _address(ctx: RequestContext, worker: int) -> tuple[str, int]:
         port = connection.local_port
     else:
         port = ctx.broker.ports[connection.listener_name][worker]
-    return host or connection.local_host, port
+    return host or _name_of(connection, ctx.broker.config), port
+
+
+def _name_of(connection: Connection, config: BrokerConfig) -> str:
+    opened = next((each.host for each in config.listeners if each.name == connection.listener_name), None)
+    return name_of(connection.local_host, opened)

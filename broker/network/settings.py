@@ -11,6 +11,7 @@ from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
+from broker.network.loopback import localhost_addresses
 from broker.network.server import Server
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[
     """
     listeners: list[Listener] = []
     rate_of_all = CreationRate(UNLIMITED, clock.monotonic_ms)
+    localhost_addresses()  # asked for later by clients that are told where to go
     try:
         for each in config.listeners:
             receive_buffer_bytes = _or(_RECEIVE_BUFFER_BYTES, config, "socket.receive.buffer.bytes")

@@ -8,14 +8,15 @@ from types import SimpleNamespace
 import pytest
 
 from broker.endpoints import Node, nodes
+from broker.network import loopback
 from metadata.image import Endpoint
 from tests.support.controllers import ControllerHarness
 
 
-def told(overrides: dict[str, str], listener: str = "PLAINTEXT", **fields) -> list[Node]:
-    """What a client is told that reached 192.0.2.7:19092 by a listener."""
+def told(overrides: dict[str, str], listener: str = "PLAINTEXT", at: str = "192.0.2.7", **fields) -> list[Node]:
+    """What a client is told that reached port 19092 of that address by a listener."""
     harness = ControllerHarness(overrides)
-    connection = SimpleNamespace(listener_name=listener, local_host="192.0.2.7", local_port=19092)
+    connection = SimpleNamespace(listener_name=listener, local_host=at, local_port=19092)
     return list(nodes(SimpleNamespace(broker=harness.broker, connection=connection), **fields))  # type: ignore[arg-type]
 
 
@@ -33,6 +34,37 @@ def test_own_address(overrides: dict[str, str], host: str, port: int):
     (node,) = told(overrides)
 
     assert (node.node_id, node.host, node.port, node.fenced) == (1, host, port, False)
+
+
+@pytest.mark.parametrize(
+    ("opened", "at", "addresses", "host"),
+    [
+        ("", "127.0.0.1", {"127.0.0.1"}, "localhost"),
+        ("", "127.0.0.1", {"127.0.0.1", "::1"}, "localhost"),
+        ("", "::1", {"127.0.0.1", "::1"}, "localhost"),
+        ("", "::1", {"127.0.0.1"}, "::1"),  # it would not lead back
+        ("", "127.0.0.2", {"127.0.0.1"}, "127.0.0.2"),
+        ("", "127.0.0.1", set(), "127.0.0.1"),
+        ("0.0.0.0", "127.0.0.1", {"127.0.0.1"}, "localhost"),
+        ("0.0.0.0", "127.0.0.1", {"127.0.0.1", "::1"}, "127.0.0.1"),  # there is nobody at ::1
+        ("[::]", "::1", {"127.0.0.1", "::1"}, "::1"),
+        ("[::]", "::1", {"::1"}, "localhost"),
+        ("127.0.0.1", "127.0.0.1", {"127.0.0.1"}, "127.0.0.1"),
+        ("localhost", "127.0.0.1", {"127.0.0.1"}, "localhost"),
+    ],
+)
+def test_on_this_machine(monkeypatch: pytest.MonkeyPatch, opened: str, at: str, addresses: set[str], host: str):
+    """Localhost, where that is the address, and all that it stands for is served; what is fixed stays."""
+    monkeypatch.setattr(loopback, "localhost_addresses", lambda: frozenset(addresses))
+    (node,) = told({"listeners": f"PLAINTEXT://{opened}:0"}, at=at)
+    assert (node.host, node.port) == (host, 19092)
+
+
+def test_what_localhost_stands_for():
+    """Addresses that can be bound; with those of the system nothing else is told than may be."""
+    found = loopback.localhost_addresses()
+    assert found <= {"127.0.0.1", "::1"}
+    assert loopback.name_of("127.0.0.1", None) == ("localhost" if "127.0.0.1" in found else "127.0.0.1")
 
 
 def test_each_listener_has_its_own():
