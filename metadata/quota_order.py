@@ -1,7 +1,8 @@
 """The order in which Kafka tells of quotas: that of hash tables, which it keeps entities and quotas in.
 
 A table is made anew with each batch of changes: with room for what it had, and it grows as what is new comes in. What
-shares a bucket is in the order in which it came, and of one batch in that of the table of its changes.
+shares a bucket is in the order in which it came, and of one batch in that of the table of its changes. Into that one
+entities come by `computeIfAbsent`, which puts the latest of a bucket first.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def settle(quotas: dict[QuotaEntity, dict[str, float]], made: Iterable[tuple[Quo
     keys: dict[QuotaEntity, list[str]] = {}
     for entity, key in made:
         keys.setdefault(entity, []).append(key)
-    for entity in hash_order(keys, entity_hash):
+    for entity in hash_order([*reversed(keys)], entity_hash):
         values = quotas.get(entity)
         if values is None:
             continue
