@@ -62,7 +62,6 @@ CREDENTIALS = {
 
 CERTIFICATES = [Path("/opt/bitnami/kafka/config/certs"), Path("/bitnami/kafka/config/certs")]
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-JAAS = re.compile(r"-Djava\.security\.auth\.login\.config=(\S+)")
 
 LISTENERS = ("listeners", "advertised.listeners", "controller.quorum.voters", "listener.security.protocol.map")
 
@@ -88,9 +87,7 @@ def properties_from(
         if key in properties:
             properties[key] = properties[key].strip().strip(",")
     if not properties.get("listeners") and properties.get("advertised.listeners"):
-        properties["listeners"] = re.sub(r"://[^:,]*:", "://0.0.0.0:", properties["advertised.listeners"])
-    if found := JAAS.findall(environ.get("KAFKA_OPTS", "")):
-        properties["pybroker.jaas.file"] = found[-1]
+        properties["listeners"] = re.sub(r"://(\[[^]]*\]|[^:,]*):", "://0.0.0.0:", properties["advertised.listeners"])
     cluster_id = environ.get("CLUSTER_ID") or environ.get("KAFKA_KRAFT_CLUSTER_ID")
     if cluster_id and not as_confluent:  # whose scripts format the directories themselves
         properties["pybroker.cluster.id"] = cluster_id

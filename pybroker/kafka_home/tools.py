@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -45,7 +44,6 @@ _CLASSES = {
     "org.apache.kafka.tools.consumer.ConsoleConsumer": "kafka-console-consumer",
 }
 
-_JAAS = re.compile(r"-Djava\.security\.auth\.login\.config=(\S+)")
 
 TOOLS = (
     *TRANSLATIONS,
@@ -58,13 +56,9 @@ TOOLS = (
 """All scripts that there are, without .sh."""
 
 
-def server_command(arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """The module and arguments of a broker that is started as Apache Kafka's; its JAAS file stands in KAFKA_OPTS."""
-    words = [each for each in arguments if each not in ("-daemon", "-loggc")]
-    found = _JAAS.findall(environ.get("KAFKA_OPTS", ""))
-    if found:
-        words += ["--override", f"pybroker.jaas.file={found[-1]}"]
-    return ["broker.main", *words]
+def server_command(arguments: Sequence[str]) -> list[str]:
+    """The module and arguments of a broker that is started as Apache Kafka's."""
+    return ["broker.main", *(each for each in arguments if each not in ("-daemon", "-loggc"))]
 
 
 def storage_command(arguments: Sequence[str]) -> list[str]:
@@ -125,7 +119,7 @@ def _start(arguments: Sequence[str]) -> NoReturn:
         log = os.open(os.path.join(directory, "kafkaServer.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 1)
     os.dup2(1, 2)
-    become(server_command(arguments, os.environ))
+    become(server_command(arguments))
 
 
 def become(words: Sequence[str]) -> NoReturn:

@@ -213,12 +213,6 @@ def test_secret_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
     assert str(refused.value) == f"KAFKA_SSL_KEY_CREDENTIALS=missing: {tmp_path}/missing does not exist"
 
 
-def test_jaas_file_is_that_of_javas_option() -> None:
-    """The only one of KAFKA_OPTS that has a meaning here."""
-    options = "-Xmx1g -Djava.security.auth.login.config=/etc/kafka/secrets/jaas.conf -Dx=y"
-    assert entrypoint.properties_from({"KAFKA_OPTS": options}) == {"pybroker.jaas.file": "/etc/kafka/secrets/jaas.conf"}
-
-
 BITNAMI = {
     "KAFKA_CFG_LISTENERS": "CLIENT://:9092,SASL_PLAINTEXT://:9094",
     "KAFKA_CFG_LISTENER_SECURITY_PROTOCOL_MAP": "CLIENT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
