@@ -9,9 +9,13 @@ import re
 import socket
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _PORT = 2181
+#: What those send who wait, and what they wait for; nobody else is answered.
+_ANSWERS = {b"ruok": b"imok", b"srvr": b"Zookeeper version: none, the broker needs none\nMode: standalone\n"}
+_PATIENCE_S = 1.0
 
 
 def client_port(text: str) -> int:
@@ -21,7 +25,7 @@ def client_port(text: str) -> int:
 
 
 def serve(arguments: Sequence[str]) -> int:
-    """Take connections until the process is ended, and close each at once; the exit code if that is not to be."""
+    """Take connections until the process is ended, and close each soon; the exit code if that is not to be."""
     paths = [each for each in arguments if not each.startswith("-")]
     try:
         port = client_port(Path(paths[0]).read_text()) if paths else _PORT
@@ -33,4 +37,10 @@ def serve(arguments: Sequence[str]) -> int:
     sys.stdout.flush()
     with listener:
         while True:
-            listener.accept()[0].close()
+            _send_away(listener.accept()[0])
+
+
+def _send_away(connection: socket.socket) -> None:
+    with connection, suppress(OSError):
+        connection.settimeout(_PATIENCE_S)
+        connection.sendall(_ANSWERS.get(connection.recv(4), b""))

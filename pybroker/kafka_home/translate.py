@@ -45,10 +45,18 @@ def _connection(options: object) -> list[str]:
         print("there is no ZooKeeper: the broker on localhost:9092 is asked", file=sys.stderr)
     words = []
     if bootstrap := getattr(options, "bootstrap", None):
-        words += ["--bootstrap-server", re.sub(r"\b[A-Z_0-9]+://", "", bootstrap)]
+        words += ["--bootstrap-server", _addresses(bootstrap, options)]
     if config := getattr(options, "config", None):
         words += ["--command-config", config]
     return words
+
+
+def _addresses(bootstrap: str, options: object) -> str:
+    """Without the listeners' names; where these stand there, and nothing says how to log in, those of PLAINTEXT."""
+    each = bootstrap.split(",")
+    plain = [address for address in each if address.startswith("PLAINTEXT://")]
+    chosen = plain if plain and not getattr(options, "config", None) else each
+    return ",".join(address.rpartition("://")[2] for address in chosen)
 
 
 def _as_it_is(name: str) -> Callable[[Sequence[str]], list[Command]]:

@@ -103,6 +103,13 @@ def test_password_is_taken_away_by_its_mechanism() -> None:
     assert TRANSLATIONS["kafka-configs"](words) == [Command("users", ["delete", "ann", "--mechanism", "SCRAM-SHA-512"])]
 
 
+def test_who_cannot_log_in_asks_at_listeners_of_plaintext() -> None:
+    """Where a list of all advertised listeners is given, as trivup does."""
+    given = "SASL_PLAINTEXT://h:1,PLAINTEXT://h:2,DOCKER://h:3"
+    (command,) = TRANSLATIONS["kafka-topics"](["--list", "--bootstrap-server", given])
+    assert command.arguments == ["--list", "--bootstrap-server", "h:2"]
+
+
 def test_zookeeper_is_the_broker_here(capsys: pytest.CaptureFixture[str]) -> None:
     """And that is told."""
     assert TRANSLATIONS["kafka-topics"](["--list", "--zookeeper", "h:2181/x"]) == [Command("topics", ["--list"])]
