@@ -152,13 +152,22 @@ _BY_PACKAGE = {
     "state.change": "logger",
 }
 
-KAFKA_LOGGERS = frozenset(
-    f"{package}.{name}" if package else name for package, names in _BY_PACKAGE.items() for name in names.split()
+_OF_ALL = frozenset({"kafka", "org.apache.kafka"})
+"""Those that the log4j2.yaml which Kafka ships names besides; all that has no name of its own goes by them."""
+
+KAFKA_LOGGERS = (
+    frozenset(
+        f"{package}.{name}" if package else name for package, names in _BY_PACKAGE.items() for name in names.split()
+    )
+    | {"org.apache.kafka.controller"}
+    | _OF_ALL
 )
 
 
 def meaning(name: str) -> str:
     """The logger here that a logger of Kafka means; itself if there is none."""
+    if name in _OF_ALL:
+        return "broker"
     beginning = name
     while beginning:
         if beginning in MEANINGS:

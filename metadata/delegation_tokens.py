@@ -63,20 +63,20 @@ def renew_token(
     """When it expires then; a period of 0 or less is the longest. Raises Refused."""
     if is_expired(token, now_ms):
         raise Refused(ErrorCode.DELEGATION_TOKEN_EXPIRED)
-    if not concerns(token, principal):
+    if not _may_change(token, principal):
         raise Refused(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
     longest_ms = lifetimes.unless_renewed_ms
     return _until(image, token, now_ms + (min(period_ms, longest_ms) if period_ms > 0 else longest_ms))
 
 
 def expire_token(image: MetadataImage, token: Struct, principal: str, period_ms: int, now_ms: int) -> Decision[int]:
-    """When it expires then; below 0 it is gone at once. Raises Refused."""
-    if not concerns(token, principal):
+    """When it expires then; below 0 it is gone at once, even one that has expired. Raises Refused."""
+    if not _may_change(token, principal):
         raise Refused(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
-    if is_expired(token, now_ms):
-        raise Refused(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     if period_ms < 0:
         return Decision([_removal(image, token)], [now_ms])
+    if is_expired(token, now_ms):
+        raise Refused(ErrorCode.DELEGATION_TOKEN_EXPIRED)
     return _until(image, token, now_ms + period_ms)
 
 
@@ -115,6 +115,11 @@ def describe_tokens(
             continue
         if concerns(token, principal) or may_describe(token.token_id) or may_describe_tokens_of(token.owner):
             yield token
+
+
+def _may_change(token: Struct, principal: str) -> bool:
+    """Whether somebody may renew it or have it expire: its owner and its renewers, and not who asked for it."""
+    return principal == token.owner or principal in token.renewers
 
 
 def concerns(token: Struct, principal: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hmac import compare_digest
 
-from security.exchange import InvalidCredentials, Refused
+from security.exchange import Refused
 
 _USER_PREFIX = "user_"
 
@@ -33,7 +33,7 @@ class PlainExchange:
         """Empty, once the password is right."""
         parts = token.decode(errors="replace").split("\0")
         if len(parts) != 3:
-            raise InvalidCredentials(f"a PLAIN token of {len(parts)} parts, where there are 3")
+            raise Refused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}")
         authorization_id, user, password = parts
         if not user:
             raise Refused("Authentication failed: username not specified")

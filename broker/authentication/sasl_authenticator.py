@@ -1,9 +1,10 @@
 """A connection on its way in by SASL: it stands where dispatch will, until the client has shown who it is.
 
-    ApiVersions*  SaslHandshake v0  (token)*             tokens are frames of their own
-    ApiVersions*  SaslHandshake v1  (SaslAuthenticate)*  KIP-152
+    ApiVersions  SaslHandshake v0  (token)*             tokens are frames of their own
+    ApiVersions  SaslHandshake v1  (SaslAuthenticate)*  KIP-152
 
-Whatever else comes meanwhile closes the connection. Failures are answered after
+ApiVersions may be left out, and comes again where it was refused. Whatever else comes meanwhile closes the connection,
+after SaslHandshake v1 with ILLEGAL_SASL_STATE as its answer. Failures are answered after
 connection.failed.authentication.delay.ms, and nothing more is looked at until then. Where a session ends
 (connections.max.reauth.ms, or what was shown runs out) the client begins anew with a SaslHandshake, on the same
 connection and as the same user (KIP-368); after the end of the session nothing else is taken.
@@ -15,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from broker.dispatch import CloseConnection, Dispatcher, Waiting
+from broker.error_reply import error_reply
 from broker.log_text import log_text
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import encode_response, frame
@@ -49,6 +51,7 @@ class SaslAuthenticator:
         "_dispatcher",
         "_exchange",
         "_failed",
+        "_knows_versions",
         "_listener",
         "_mechanism",
         "_previous",
@@ -72,6 +75,7 @@ class SaslAuthenticator:
         self._exchange: Exchange | None = None  # from the handshake to its end
         self._raw_tokens = False
         self._failed = False
+        self._knows_versions = False  # whether ApiVersions was answered without an error
         self._previous: tuple[str, str] | None = None  # mechanism and principal, when the client comes again
         self._unfit: str | None = None  # why it cannot come again like that
         self._begun_again_ms: int | None = None
@@ -98,11 +102,16 @@ class SaslAuthenticator:
         header = decode_request_header(request)
         if self._exchange is not None:
             if header.api_key != SASL_AUTHENTICATE.key:
-                raise CloseConnection(f"a request of API key {header.api_key} during SASL authentication")
+                self._refuse_state(header, request)
+                return None
             token = _decode(SASL_AUTHENTICATE, header, request).auth_bytes
             return self._take(self._exchange, header, bytes(token))
         if header.api_key == API_VERSIONS.key:
-            return self._dispatcher.dispatch(connection, request)
+            if self._knows_versions:
+                raise CloseConnection("ApiVersions comes again before the SASL handshake")
+            versions = self._dispatcher.dispatch(connection, request)
+            self._knows_versions = not _tells_error(versions)
+            return versions
         if header.api_key != SASL_HANDSHAKE.key:
             raise CloseConnection(f"a request of API key {header.api_key} before the SASL handshake")
         reply = self._shake_hands(header.api_version, _decode(SASL_HANDSHAKE, header, request).mechanism)
@@ -140,6 +149,18 @@ class SaslAuthenticator:
         self._connection.redirect(self.dispatch, self._listener.max_token_bytes)
         return reply
 
+    def _refuse_state(self, header: RequestHeader, request: memoryview) -> None:
+        """Answer with ILLEGAL_SASL_STATE, in the shape of the API, and close. Raises CloseConnection, ProtocolError."""
+        reason = f"a request of API key {header.api_key} during SASL authentication"
+        row = self._dispatcher.rows.get(header.api_key)
+        if row is None or header.api_version not in row.served:
+            raise CloseConnection(reason)
+        asked = _decode(row.api, header, request)
+        reply = error_reply(row.api, header.api_version, asked, ErrorCode.ILLEGAL_SASL_STATE)
+        if reply is None or getattr(asked, "acks", None) == 0:
+            raise CloseConnection(reason)
+        self._fail(encode_response(row.api, header.api_version, header.correlation_id, reply), reason)
+
     # -- steps ---------------------------------------------------------------------------------------------------------
 
     def _shake_hands(self, version: int, mechanism: str) -> Struct:
@@ -172,7 +193,7 @@ class SaslAuthenticator:
             return None
         lifetime_ms = self._session_lifetime_ms if self._exchange is None else 0
         return _encode(
-            header, SASL_AUTHENTICATE.response(error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms)
+            header, SASL_AUTHENTICATE.response(error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms)
         )
 
     def _step(self, exchange: Exchange, token: bytes) -> bytes:
@@ -220,6 +241,13 @@ class SaslAuthenticator:
     def _invalid_credentials(self) -> str:
         kind = "authentication" if self._previous is None else "re-authentication"
         return f"Authentication failed during {kind} due to invalid credentials with SASL mechanism {self._mechanism}"
+
+
+def _tells_error(versions: Answer) -> bool:
+    """Whether an answer to ApiVersions, a frame, begins with an error: behind its size and its correlation id."""
+    if isinstance(versions, list):
+        versions = b"".join(bytes(chunk) for chunk in versions if isinstance(chunk, bytes | bytearray | memoryview))
+    return isinstance(versions, bytes) and versions[8:10] != b"\0\0"
 
 
 def _decode(api: Api, header: RequestHeader, request: memoryview) -> Struct:

@@ -139,12 +139,26 @@ def test_a_logger_of_kafka_is_the_one_that_does_the_work() -> None:
     assert logs.levels()["kafka.network.Processor"] == "INFO"
 
 
+@pytest.mark.parametrize("name", ["kafka", "org.apache.kafka", "org.apache.kafka.controller"])
+def test_loggers_of_the_log4j2_yaml_that_kafka_ships_are_there(name: str) -> None:
+    """Their levels are set in scripts; those of the packages between are not there, as in Kafka."""
+    logs.setup("INFO")
+    logs.set_level(name, "DEBUG")
+    assert logs.levels()[name] == "DEBUG"
+    for between in ("org", "org.apache", "kafka.server", "org.apache.kafka.server"):
+        with pytest.raises(logs.LoggerError, match="does not exist"):
+            logs.check_level(between, "DEBUG")
+
+
 @pytest.mark.parametrize(
     ("name", "ours"),
     [
         ("org.apache.kafka.storage.internals.log.UnifiedLog", "storage"),
         ("org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread", "broker.cleaner"),
         ("kafka.log.LogManager", "storage.log_manager"),
+        ("kafka", "broker"),
+        ("org.apache.kafka", "broker"),
+        ("org.apache.kafka.controller", "broker.controller"),
         ("org.apache.kafka.coordinator.group.classic.ClassicGroup", "coordinator.group"),
         ("org.apache.kafka.clients.NetworkClient", "org.apache.kafka.clients.NetworkClient"),
     ],

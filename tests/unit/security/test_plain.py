@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from security.exchange import InvalidCredentials, Refused
+from security.exchange import Refused
 from security.plain import PlainExchange, users_of
 
 USERS = {"alice": "secret", "bób": "pässword"}
@@ -38,10 +38,14 @@ def test_refused(token: str, message: str) -> None:
     assert exchange.user is None
 
 
-@pytest.mark.parametrize("token", [b"", b"alice", b"\0alice", b"\0a\0b\0c", b"\xff\xfe"])
-def test_malformed(token: bytes) -> None:
-    with pytest.raises(InvalidCredentials):
+@pytest.mark.parametrize(
+    ("token", "count"), [(b"", 1), (b"alice", 1), (b"\0alice", 2), (b"\0a\0b\0c", 4), (b"\xff\xfe", 1)]
+)
+def test_malformed(token: bytes, count: int) -> None:
+    """Kafka tells the client how many parts it has found."""
+    with pytest.raises(Refused) as refused:
         PlainExchange(USERS).step(token)
+    assert str(refused.value) == f"Invalid SASL/PLAIN response: expected 3 tokens, got {count}"
 
 
 def test_users_of_a_login_module() -> None:

@@ -14,6 +14,8 @@ from broker.handlers.sasl_handshake import sasl_handshake
 from broker.timers import Timers
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.metadata import METADATA
+from protocol.messages.produce import PRODUCE
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Api, Struct
@@ -45,8 +47,16 @@ def heartbeat(ctx: RequestContext, _: Struct) -> Reply:
     return HEARTBEAT.response(error_code=int(ctx.connection.principal == "User:alice"))
 
 
-def api_versions(_: RequestContext, __: Struct) -> Reply:
-    return API_VERSIONS.response()
+def api_versions(_: RequestContext, request: Struct) -> Reply:
+    return API_VERSIONS.response(error_code=42 if request.client_software_name == "bad" else 0)
+
+
+def metadata(_: RequestContext, __: Struct) -> Reply:
+    raise AssertionError("served before anybody has shown who they are")
+
+
+def produce(_: RequestContext, __: Struct) -> Reply:
+    raise AssertionError("served before anybody has shown who they are")
 
 
 class Client:
@@ -56,6 +66,8 @@ class Client:
         handlers = {
             HEARTBEAT: heartbeat,
             API_VERSIONS: api_versions,
+            METADATA: metadata,
+            PRODUCE: produce,
             SASL_HANDSHAKE: sasl_handshake,
             SASL_AUTHENTICATE: sasl_authenticate,
         }
@@ -100,12 +112,11 @@ class Client:
 
 
 def test_the_way_in() -> None:
-    """ApiVersions as often as they like; then who they are is known to handlers, and no session ends."""
+    """ApiVersions; then who they are is known to handlers, and no session ends."""
     client = Client()
-    for _ in range(2):
-        client.ask(API_VERSIONS, 0)
+    client.ask(API_VERSIONS, 0)
     answer = client.log_in()
-    assert (answer.error_code, answer.session_lifetime_ms) == (0, 0)
+    assert (answer.error_code, answer.error_message, answer.session_lifetime_ms) == (0, "", 0)
     assert client.ask(HEARTBEAT, 4).error_code == 1
     assert client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 34
     client.advance(10**9)
@@ -185,6 +196,59 @@ def test_what_is_for_the_log_is_not_told() -> None:
 )
 def test_nothing_else_before_the_handshake(frame: bytes) -> None:
     client = Client()
+    client.link.receive(frame)
+    assert client.closed
+    assert not client.link.transport.sent
+
+
+def test_api_versions_comes_again_only_where_it_was_refused() -> None:
+    """Kafka 4.3.1 closes the connection after a second one that it has answered."""
+    client = Client()
+    for _ in range(2):
+        assert client.ask(API_VERSIONS, 3, client_software_name="bad", client_software_version="1").error_code == 42
+    assert client.ask(API_VERSIONS, 3, client_software_name="good", client_software_version="1").error_code == 0
+    client.link.receive(request_frame(API_VERSIONS, 3, 8, client_software_name="good", client_software_version="1"))
+    assert client.closed
+    assert not client.link.transport.sent
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "fields"),
+    [
+        (SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}),
+        (SASL_HANDSHAKE, 0, {"mechanism": "NONE"}),
+        (API_VERSIONS, 0, {}),
+        (API_VERSIONS, 4, {"client_software_name": "good", "client_software_version": "1"}),
+        (HEARTBEAT, 4, {}),
+        (METADATA, 13, {"topics": []}),
+    ],
+)
+def test_what_else_comes_between_the_steps_is_told_so(api: Api, version: int, fields: dict[str, object]) -> None:
+    """ILLEGAL_SASL_STATE in the shape of the API, late, and the end: as Kafka 4.3.1 answered each of them."""
+    client = Client()
+    client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+    client.link.receive(request_frame(api, version, 9, **fields))
+    assert not client.link.transport.sent
+    client.advance(DELAY_MS)
+    ((correlation_id, answer),) = client.sent((api, version))
+    assert (correlation_id, answer.error_code) == (9, 34)
+    assert client.closed
+    assert client.link.connection.principal == "User:ANONYMOUS"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        bytes.fromhex("0000000a03e70000000000090000"),  # API key 999
+        bytes.fromhex("0000000b0003006300000009000000"),  # Metadata v99
+        bytes.fromhex("0000000b0012006300000009000000"),  # ApiVersions v99
+        request_frame(PRODUCE, 9, 9, acks=0, timeout_ms=1, transactional_id=None, topic_data=[]),
+    ],
+)
+def test_what_cannot_be_answered_between_the_steps_is_the_end(frame: bytes) -> None:
+    """Kafka 4.3.1 has no answer to any of these either."""
+    client = Client()
+    client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN")
     client.link.receive(frame)
     assert client.closed
     assert not client.link.transport.sent
