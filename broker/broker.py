@@ -23,6 +23,7 @@ from broker.client_metrics import ClientMetrics
 from broker.clock import Clock
 from broker.config import BrokerConfig
 from broker.controller import Controller
+from broker.cordons import mark_cordoned, record_cordoned
 from broker.deferred import Deferred, outcome
 from broker.delegation_tokens import DelegationTokens
 from broker.descriptors import raise_limit, share_out
@@ -274,6 +275,7 @@ class Broker:
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessions(slots, self.partitions.topic_name, clock.monotonic_ms)
         self.moves = ReplicaMoves(self)
+        mark_cordoned(config, node.logs)
         config.subscribe("num.io.threads", lambda _: self.offload.resize(config.get_int("num.io.threads")))
 
     async def _open(self, listeners: list[Listener]) -> None:
@@ -281,6 +283,7 @@ class Broker:
         for directory in offline:
             self.controller.directory_failed(directory.path)
         self.controller.host_all()
+        record_cordoned(self)
         self.partitions.tell_offline()
         if len(offline) == len(self.logs.directories):
             self._on_fatal("all log directories are offline")

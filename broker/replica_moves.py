@@ -112,6 +112,8 @@ class ReplicaMoves:
         directory = next((each for each in logs.directories if os.path.abspath(each.path) == path), None)
         if directory is None:
             return ErrorCode.LOG_DIR_NOT_FOUND
+        if directory.is_cordoned:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
         if not directory.is_online:
             return ErrorCode.KAFKA_STORAGE_ERROR
         partition = self.broker.partitions.get(*key)

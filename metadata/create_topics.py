@@ -169,7 +169,11 @@ def _partitions(
         raise Refused(ErrorCode.INVALID_PARTITIONS, message)
     count = defaults.num_partitions if topic.num_partitions == USE_DEFAULT else topic.num_partitions
     factor = defaults.replication_factor if topic.replication_factor == USE_DEFAULT else topic.replication_factor
-    replicas = place(image, count, factor, 0)
+    try:
+        replicas = place(image, count, factor, 0)
+    except Refused as refused:
+        message = f"Unable to replicate the partition {factor} time(s): {refused.message}"
+        raise Refused(refused.error_code, message) from None
     return [new_partition(image, topic_id, index, each, manual=False) for index, each in enumerate(replicas)]
 
 

@@ -70,6 +70,11 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
         """Whether it may take part in partitions: neither fenced nor on its way down."""
         return not self.fenced and not self.in_controlled_shutdown
 
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether no new partitions go there, as all of its log directories are cordoned (KIP-1066)."""
+        return bool(self.log_directories) and set(self.log_directories) <= set(self.cordoned_log_directories)
+
     def has_directory(self, directory: bytes) -> bool:
         """Whether a log directory can be read, as far as the broker has said; not yet assigned counts as readable."""
         return directory == UNASSIGNED_DIRECTORY or not self.log_directories or directory in self.log_directories

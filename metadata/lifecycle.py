@@ -18,6 +18,7 @@ from metadata.decision import Refused
 from metadata.features import (
     BOOTSTRAP_FEATURES,
     CONTROLLER_REGISTRATION_LEVEL,
+    CORDONED_DIRECTORIES_LEVEL,
     DIRECTORIES_LEVEL,
     ELIGIBLE_LEADER_REPLICAS,
     METADATA_VERSION,
@@ -218,6 +219,16 @@ def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[byte
         if directory != UNASSIGNED_DIRECTORY and directory not in online and partition.leader == broker_id:
             records.append(_give_up(image, topic_id, index, partition, broker_id))
     return records
+
+
+def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[bytes]) -> list[MetadataRecord]:
+    """No new partitions go into these of a broker's directories (KIP-1066); nothing where metadata.version has none."""
+    broker = image.brokers.get(broker_id)
+    if broker is None or image.metadata_version < CORDONED_DIRECTORIES_LEVEL:
+        return []
+    if set(broker.cordoned_log_directories) == set(cordoned):
+        return []
+    return [_registration_change(image, broker_id, 3, cordoned_log_dirs=list(cordoned))]
 
 
 def assign_directories(

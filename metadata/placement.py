@@ -16,17 +16,20 @@ from protocol.messages.cluster_metadata import PartitionRecord
 def place(image: MetadataImage, partition_count: int, replication_factor: int, first: int) -> list[tuple[int, ...]]:
     """The replicas of `partition_count` new partitions whose first index is `first`: brokers in turn.
 
+    None goes to a broker whose log directories are all cordoned (KIP-1066).
     Raises Refused(INVALID_REPLICATION_FACTOR) where there are fewer brokers than replicas, or none that may lead.
     """
-    registered = sorted(image.brokers)
+    registered = sorted(number for number, broker in image.brokers.items() if not broker.is_cordoned)
     usable = [broker for broker in registered if not image.brokers[broker].fenced]
-    prefix = f"Unable to replicate the partition {replication_factor} time(s): "
     if not usable:
-        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, prefix + "All brokers are currently fenced.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "All brokers are currently fenced, or have all their log directories cordoned.",
+        )
     if replication_factor > len(registered):
         raise Refused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{prefix}The target replication factor of {replication_factor} cannot be reached because only"
+            f"The target replication factor of {replication_factor} cannot be reached because only"
             f" {len(registered)} broker(s) are registered or some brokers have all their log directories cordoned.",
         )
     candidates = usable + [broker for broker in registered if image.brokers[broker].fenced]

@@ -214,7 +214,9 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> PartitionLog:
-        """The log, made in the directory with the fewest if there is none. `topic_id` has 16 bytes.
+        """The log, made in the directory with the fewest if there is none, not in a cordoned one if there is another.
+
+        `topic_id` has 16 bytes.
 
         What lies there of a topic of that name that is no more, as a deletion did not reach it, is set aside.
         LogOffline: no directory works; or it lies, or as it is not new may lie, in a directory that does not.
@@ -230,7 +232,8 @@ class LogManager:
         if not online or (failed is not None and not is_new):
             assert failed is not None
             raise LogOffline(failed.path, failed.failure or "")
-        directory = preferred if preferred in online else min(online, key=lambda each: each.log_count)
+        open_to_new = [directory for directory in online if not directory.is_cordoned] or online
+        directory = preferred if preferred in open_to_new else min(open_to_new, key=lambda each: each.log_count)
         try:
             future = orphan(self.futures, topic, partition, topic_id)
             if future is not None and future.directory in online:

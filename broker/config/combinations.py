@@ -151,9 +151,13 @@ def _log_dirs(values: Values) -> Iterator[Problem]:
     cordoned, used = values["cordoned.log.dirs"], values["log.dirs"] or values["log.dir"]
     assert isinstance(cordoned, tuple)
     assert isinstance(used, tuple)
+    key = "cordoned.log.dirs"
+    if cordoned == ("*",):
+        return
+    if "*" in cordoned:
+        yield rule(f"When {key} is set to *, it must not contain other values", key)
     missing = [directory for directory in cordoned if directory not in used]
-    if missing and cordoned != ("*",):
-        key = "cordoned.log.dirs"
+    if missing:
         sentence = (
             f"All entries in {key} must be present in log.dirs or log.dir. Missing entries : {', '.join(missing)}"
         )

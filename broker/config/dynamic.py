@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .combinations import problems as broken_rules
@@ -10,6 +11,7 @@ from .errors import ConfigError, Problem, rule
 from .key import UpdateMode
 from .listening import check_same_names, read_listening
 from .setting import Setting
+from .thread_counts import problems as too_many_threads
 from .unknown import dynamic_row_of, without_listener
 from .values import ConfigType
 
@@ -35,6 +37,19 @@ PER_LISTENER_ONLY = frozenset(
 
 CLUSTER_LEVEL_LISTENER_KEYS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 """Keys that may be dynamic for all brokers even with a listener's prefix."""
+
+REQUIRED = frozenset(
+    {
+        "connection.failed.authentication.delay.ms",
+        "cordoned.log.dirs",
+        "log.cleaner.dedupe.buffer.size",
+        "log.retention.ms",
+        "log.roll.jitter.ms",
+        "log.roll.ms",
+        "max.connections.per.ip",
+    }
+)
+"""Keys whose rules Kafka states as requirements in Scala, and says so."""
 
 
 def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker: bool) -> None:
@@ -63,9 +78,19 @@ def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker:
     values = config.with_dynamic(default, own)
     broken = next(broken_rules(values), None)
     if broken is not None:
+        raise ConfigError(_as_required(broken))
+    broken = next(too_many_threads(config, values, texts), None)
+    if broken is not None:
         raise ConfigError(broken)
     given = {key: Setting(text, "") for key, text in {**default, **own}.items()}
     check_same_names(config.listening, read_listening({**config.static, **given}, values))
+
+
+def _as_required(problem: Problem) -> Problem:
+    """With the words that Scala puts before the sentences of some of Kafka's rules."""
+    if problem.sentence and problem.key in REQUIRED:
+        return replace(problem, sentence=f"requirement failed: {problem.sentence}")
+    return problem
 
 
 def _is_per_broker(key: str) -> bool:

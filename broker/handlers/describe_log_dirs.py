@@ -106,6 +106,5 @@ def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted, size
     result.topics = [DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
     result.total_bytes = volume.total
     result.usable_bytes = volume.free
-    cordoned = ctx.broker.config.get_list("cordoned.log.dirs")
-    result.is_cordoned = "*" in cordoned or path in map(os.path.abspath, cordoned)
+    result.is_cordoned = directory.is_cordoned
     return result

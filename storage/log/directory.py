@@ -33,6 +33,7 @@ class LogDirectory:
         "failure",
         "files",
         "fs",
+        "is_cordoned",
         "jitter",
         "keeps_batch",
         "log_count",
@@ -59,6 +60,8 @@ class LogDirectory:
         self.fs = fs
         self.files = OpenFiles(fs) if files is None else files
         self.failure: str | None = None
+        #: Whether new logs go elsewhere as long as there is another one (KIP-1066).
+        self.is_cordoned = False
         #: Whether its last broker marked a clean stop; None: not looked at yet.
         self.was_left_clean: bool | None = None
         #: How many partitions it has: new ones go where there are the fewest.

@@ -170,6 +170,18 @@ def test_a_move_keeps_to_its_rate(broker: Moving) -> None:
     assert broker.place == "data1"
 
 
+def test_nothing_moves_into_a_cordoned_directory(broker: Moving) -> None:
+    """Nor stays there, as Kafka 4.3.1 says, whether the partition is there or not; out of it is fine."""
+    first, second = broker.logs.directories
+    second.is_cordoned = True
+    assert broker.send_to(1) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert broker.moves.alter("t", 5, str(broker.home / "data1")) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    first.is_cordoned = True
+    assert broker.send_to(0) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    second.is_cordoned = False
+    assert broker.send_to(1) is ErrorCode.NONE
+
+
 def test_what_cannot_be(broker: Moving) -> None:
     assert broker.moves.alter("t", 0, "data1") is ErrorCode.LOG_DIR_NOT_FOUND
     assert broker.moves.alter("t", 5, str(broker.home / "data1")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -7,14 +7,25 @@ import pytest
 from metadata.create_partitions import MorePartitions, create_partitions
 from metadata.create_topics import NewTopic
 from metadata.image import MetadataImage
+from metadata.lifecycle import cordon_directories
 from metadata.replay import replay_all
 from protocol.errors import ErrorCode
-from tests.support.images import cluster, with_topics
+from tests.support.images import DIRECTORY, cluster, with_topics
 
 
 @pytest.fixture
 def image() -> MetadataImage:
     return with_topics(cluster(), NewTopic("pa", 2, 1))
+
+
+def test_all_brokers_are_cordoned(image: MetadataImage):
+    """The sentence stands alone here, on Kafka 4.3.1, too; an assignment of the client's own is carried out."""
+    replay_all(image, cordon_directories(image, 1, [DIRECTORY]))
+    (result,) = create_partitions(image, [MorePartitions("pa", 3)]).results
+    assert result.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert result.error_message == "All brokers are currently fenced, or have all their log directories cordoned."
+    (result,) = create_partitions(image, [MorePartitions("pa", 3, ((1,),))]).results
+    assert result.error_code is ErrorCode.NONE
 
 
 def test_partitions_are_added_at_the_end(image: MetadataImage):

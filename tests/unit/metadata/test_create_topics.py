@@ -6,6 +6,7 @@ import pytest
 
 from metadata.create_topics import NewTopic
 from metadata.image import MetadataImage
+from metadata.lifecycle import cordon_directories
 from metadata.replay import replay_all
 from protocol.errors import ErrorCode
 from tests.support.images import DIRECTORY, cluster, decide_topics, with_topics
@@ -172,12 +173,31 @@ def test_replicas_are_spread_over_brokers():
     assert all(sorted(partition.replicas) == [1, 2, 3] for partition in partitions.values())
 
 
+def test_a_broker_that_is_cordoned_gets_no_new_partitions():
+    """KIP-1066: all of its log directories. By hand a partition can be put there all the same, as on Kafka 4.3.1."""
+    image = cluster(brokers=2)
+    replay_all(image, cordon_directories(image, 2, [DIRECTORY]))
+    made = with_topics(image, NewTopic("t", 4)).topics_by_name["t"].partitions
+    assert {partition.replicas for partition in made.values()} == {(1,)}
+    (result,) = decide_topics(image, NewTopic("two", 1, 2)).results
+    assert result.error_message == (
+        "Unable to replicate the partition 2 time(s): The target replication factor of 2 cannot be reached because only"
+        " 1 broker(s) are registered or some brokers have all their log directories cordoned."
+    )
+    with_topics(image, NewTopic("by-hand", assignments=((0, (2,)),)))
+    replay_all(image, cordon_directories(image, 2, []))
+    with_topics(image, NewTopic("both", 1, 2))
+
+
 def test_no_broker_that_may_lead():
     """All fenced."""
     (result,) = decide_topics(cluster(brokers=1, fenced=1), NewTopic("t")).results
 
     assert result.error_code is ErrorCode.INVALID_REPLICATION_FACTOR
-    assert result.error_message == "Unable to replicate the partition 1 time(s): All brokers are currently fenced."
+    assert result.error_message == (
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log"
+        " directories cordoned."
+    )
 
 
 def test_replicas_of_all_assignments_are_as_many():

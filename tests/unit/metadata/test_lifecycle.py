@@ -14,6 +14,7 @@ from metadata.lifecycle import (
     abort_transaction,
     assign_directories,
     bootstrap_records,
+    cordon_directories,
     feature_records,
     leave,
     register_broker,
@@ -173,3 +174,20 @@ def test_transaction_left_open_is_aborted():
         loader.feed(record)
 
     assert not loader.in_transaction
+
+
+def test_cordoned_directories_are_recorded_when_they_change():
+    """The record and its version are those that a real node writes; before metadata.version 4.3 there is none."""
+    image = cluster(log_directories=(DIRECTORY, b"another directory"[:16]))
+    (record,) = cordon_directories(image, 1, [DIRECTORY])
+    assert (record.version, record.value.cordoned_log_dirs) == (3, [DIRECTORY])
+    encode_record(record)
+    replay_all(image, [record])
+    assert image.brokers[1].cordoned_log_directories == (DIRECTORY,)
+    assert not image.brokers[1].is_cordoned
+    assert cordon_directories(image, 1, [DIRECTORY]) == []
+    (record,) = cordon_directories(image, 1, [])
+    assert record.value.cordoned_log_dirs == []
+    assert cordon_directories(image, 7, [DIRECTORY]) == []
+    image.features["metadata.version"] = 29
+    assert cordon_directories(image, 1, []) == []

@@ -91,6 +91,20 @@ def test_new_partition_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> 
     manager.close(T0)
 
 
+def test_no_new_log_in_a_cordoned_directory_while_there_is_another(tmp_path: Path) -> None:
+    """KIP-1066; where all are cordoned Kafka 4.3.1 takes the one with the fewest again."""
+    manager = started(tmp_path / "a", tmp_path / "b")
+    first, second = manager.directories
+    manager.create("t", 0, TOPIC_ID, LogConfig(), T0)
+    second.is_cordoned = True
+    manager.preferred["t", 2] = second
+    for partition in (1, 2):
+        assert manager.create("t", partition, TOPIC_ID, LogConfig(), T0).directory is first
+    first.is_cordoned = True
+    assert manager.create("t", 3, TOPIC_ID, LogConfig(), T0).directory is second
+    manager.close(T0)
+
+
 def test_create_again_gives_the_same_log(tmp_path: Path) -> None:
     """Nothing is made twice."""
     manager = started(tmp_path)

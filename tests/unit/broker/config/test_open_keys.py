@@ -26,6 +26,7 @@ TABLES = tuple(
         "load.py",
         "resources.py",
         "shipped.py",
+        "thread_counts.py",
         "unknown.py",
     )
 )

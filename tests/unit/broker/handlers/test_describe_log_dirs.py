@@ -14,9 +14,10 @@ from tests.support.data_broker import DataBroker
 
 @pytest.fixture
 def broker(tmp_path: Path) -> DataBroker:
-    made = DataBroker(tmp_path, {"cordoned.log.dirs": (str(tmp_path / "data1"),)}, directories=2)
+    made = DataBroker(tmp_path, directories=2)
     made.topic("a", 2)
     made.topic("b", 1, topic_id=b"b" * 16)
+    made.logs.directories[1].is_cordoned = True
     builder = BatchBuilder()
     builder.append(1, b"k", b"v")
     partition = made.partitions.get("a", 0)

@@ -1,0 +1,49 @@
+"""Cordoned log directories (KIP-1066): nothing new goes into them, what lies there is served as ever.
+
+`cordoned.log.dirs` may change while the broker runs. Each process that has logs marks its own directories; the owner of
+the metadata records them besides, as a broker whose directories are all cordoned is given no new partitions at all.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from metadata import lifecycle
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.config import BrokerConfig
+    from storage.log_manager import LogManager
+
+KEY = "cordoned.log.dirs"
+_ALL = "*"
+
+
+def mark_cordoned(config: BrokerConfig, logs: LogManager) -> None:
+    """Have new logs avoid the directories that are cordoned, from now on and after each change."""
+
+    def mark(_: object = None) -> None:
+        cordoned = config.get_list(KEY)
+        paths = {os.path.abspath(path) for path in cordoned}
+        for directory in logs.directories:
+            directory.is_cordoned = _ALL in cordoned or os.path.abspath(directory.path) in paths
+
+    mark()
+    config.subscribe(KEY, mark)
+
+
+def record_cordoned(broker: Broker) -> None:
+    """Tell the metadata which directories are cordoned, now and after each change. `mark_cordoned` goes before."""
+
+    def record() -> None:
+        ids = (broker.directory_ids.get(each.path) for each in broker.logs.directories if each.is_cordoned)
+        cordoned = [each for each in ids if each is not None]
+        controller = broker.controller
+        controller.submit(lifecycle.cordon_directories(controller.image, broker.config.node_id, cordoned))
+
+    def record_soon(_: BrokerConfig) -> None:
+        broker.loop.call_soon(record)  # the metadata that tells of the change is just being carried out
+
+    record()
+    broker.config.subscribe(KEY, record_soon)
