@@ -44,7 +44,8 @@ class _Parser(OfflineParser):
     usage_exit_code = 2
 
 
-def _parser() -> OfflineParser:
+def command_line() -> OfflineParser:
+    """The command line, whose help is also a page of the site."""
     parser = _Parser(prog="pybroker config", description="What a broker's configuration comes to.")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
     shown = actions.add_parser("print", help="the value of each key, and where it comes from")
@@ -72,7 +73,7 @@ def _override(text: str) -> tuple[str, str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    options = _parser().parse_args(argv)
+    options = command_line().parse_args(argv)
     if options.action == "explain":
         return _explain(options)
     try:

@@ -11,7 +11,6 @@ import os
 import platform
 import resource
 import sys
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -30,16 +29,17 @@ class _Parser(OfflineParser):
     usage_exit_code = 2
 
 
-def _options(argv: Sequence[str] | None) -> Namespace:
+def command_line() -> OfflineParser:
+    """The command line, whose help is also a page of the site."""
     parser = _Parser(prog="pybroker doctor", description="Is this machine ready for a broker, and what is to be done?")
     parser.add_argument("file", nargs="?", metavar="FILE", help="the broker's server.properties")
     parser.add_argument("--json", action="store_true", help="an object a line")
-    return parser.parse_args(argv)
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    options = _options(argv)
+    options = command_line().parse_args(argv)
     try:
         found = list(examine(options.file))
     except (OSError, UnicodeDecodeError) as error:

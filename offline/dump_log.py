@@ -47,7 +47,8 @@ _DECODERS: dict[str, tuple[str, Decoder]] = {
 }
 
 
-def _parser() -> ArgumentParser:
+def command_line() -> ArgumentParser:
+    """The command line, whose help is also a page of the site."""
     parser = OfflineParser(
         prog="pybroker dump-log",
         description="Print what is in files of a log directory:"
@@ -155,7 +156,7 @@ def _paths(files: str) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a dump; returns the exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no failure
-    arguments = _parser().parse_args(argv)
+    arguments = command_line().parse_args(argv)
     output = _Output(dump_json.line if arguments.json else dump_text.line, in_line=arguments.json)
     try:
         decoder = _decoder(arguments)

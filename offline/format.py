@@ -33,7 +33,8 @@ from storage.fs import LOCAL
 _VOTERS = "controller.quorum.voters"
 
 
-def _parser() -> ArgumentParser:
+def command_line() -> ArgumentParser:
+    """The command line, whose help is also a page of the site."""
     parser = OfflineParser(
         prog="pybroker format", description="Make the log directories of a configuration ready for a broker."
     )
@@ -181,7 +182,7 @@ def _run(arguments: Namespace) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Format the directories of a configuration; returns the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = command_line().parse_args(argv)
     try:
         _run(arguments)
     except ConfigError as error:

@@ -10,9 +10,14 @@ from broker.ids import random_id
 from offline.command_line import OfflineParser
 
 
+def command_line() -> OfflineParser:
+    """The command line, whose help is also a page of the site."""
+    return OfflineParser(prog="pybroker random-uuid", description="Print a random id, for a cluster.")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a random id; returns the exit code."""
-    OfflineParser(prog="pybroker random-uuid", description="Print a random id, for a cluster.").parse_args(argv)
+    command_line().parse_args(argv)
     print(id_text(random_id()))
     return 0
 

@@ -43,7 +43,8 @@ class _Parser(OfflineParser):
     usage_exit_code = 2
 
 
-def _parser() -> OfflineParser:
+def command_line() -> OfflineParser:
+    """The command line, whose help is also a page of the site."""
     parser = _Parser(
         prog="pybroker verify",
         description="Check the log directories of a broker that is not running, and repair them.",
@@ -171,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Check directories; returns the exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    arguments = _parser().parse_args(argv)
+    arguments = command_line().parse_args(argv)
     try:
         with ExitStack() as locks:
             paths = _paths(arguments)

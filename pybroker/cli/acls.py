@@ -42,6 +42,11 @@ _OPERATIONS = (
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker acls", "Access control entries of a cluster.", _EXAMPLES)
     listed = parser.add_action("list", _list, "entries, all or those that match")
     added = parser.add_action("add", _add, "make entries, one for each operation")
@@ -52,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         (removed, ("any", *_PATTERNS)),
     ):
         _add_entry(action, patterns)
-    return run(parser, arguments)
+    return parser
 
 
 def _add_entry(parser: ClientParser, patterns: Sequence[str]) -> None:

@@ -16,10 +16,15 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker cluster", "A cluster and its brokers.")
     parser.add_action("describe", _describe, "brokers, as clients are told of them")
     parser.add_action("id", _id, "the cluster's id")
-    return run(parser, arguments)
+    return parser
 
 
 def _describe(session: Session, options: argparse.Namespace) -> None:

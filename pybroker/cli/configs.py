@@ -28,6 +28,11 @@ _KINDS = {"topics": "TOPIC", "brokers": "BROKER"}  # and no others: the client l
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker configs", "Settings of topics and brokers.", _EXAMPLES)
     described = parser.add_action("describe", _describe, "settings, and where each comes from")
     _add_entity(described)
@@ -36,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     _add_entity(altered)
     altered.add_argument("--add-config", type=key_value, action="append", default=[], metavar="KEY=VALUE")
     altered.add_argument("--delete-config", action="append", default=[], metavar="KEY", help="back to its default")
-    return run(parser, arguments)
+    return parser
 
 
 def _add_entity(parser: ClientParser) -> None:

@@ -37,6 +37,11 @@ _AT_THE_END = -191  # KafkaError._PARTITION_EOF: markers of transactions may sta
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker consume", "Print records of a topic as they come, until Ctrl-C.", _EXAMPLES)
     parser.add_argument("name", nargs="?", metavar="TOPIC")
     parser.add_argument("--topic", metavar="TOPIC", help="the same")
@@ -58,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--encoding", choices=tuple(ENCODINGS), default="text", help="of keys, values and headers")
     parser.add_client_options()
     parser.set_defaults(run=_consume)
-    return run(parser, arguments)
+    return parser
 
 
 def _consume(session: Session, options: argparse.Namespace) -> None:

@@ -28,6 +28,11 @@ examples:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker groups", "Consumer groups of a cluster.", _EXAMPLES)
     parser.add_action("list", _list, "names, states and protocols of groups")
     described = parser.add_action("describe", _describe, "offsets and lag of groups, partition by partition")
@@ -45,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     moved.add_argument("--execute", action="store_true", help="do it: without, it is only shown")
     deleted = parser.add_action("delete", _delete, "forget groups and their offsets")
     _add_names(deleted)
-    return run(parser, arguments)
+    return parser
 
 
 def _add_names(parser: ClientParser) -> None:

@@ -87,7 +87,8 @@ def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> 
     return state / "pybroker" / f"{topic}@{re.sub(r'[^A-Za-z0-9.-]', '_', bootstrap)}.json"
 
 
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
+def command_line() -> OneLineParser:
+    """The command line, whose help is also a page of the site."""
     parser = OneLineParser(prog="pybroker produce", description="Send the lines of files into a topic.")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="- or none: standard input")
     parser.add_argument("--topic", required=True, type=_topic)
@@ -101,6 +102,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--property", type=_property, action="append", default=[], metavar="KEY=VALUE", help="one of librdkafka's own"
     )
+    return parser
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = command_line()
     options = parser.parse_args(arguments)
     if options.follow and (not options.files or _STANDARD_INPUT in options.files):
         parser.error("--follow needs files")

@@ -35,6 +35,11 @@ Entity = Mapping[str, str | None]
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker quotas", "Quotas of users, clients and addresses.", _EXAMPLES)
     listed = parser.add_action("list", _list, "quotas, all or those that have to do with somebody")
     _add_entity(listed)
@@ -46,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     _add_entity(deleted)
     deleted.add_argument("keys", nargs="*", metavar="KEY", help="unless given: all that it has")
     deleted.add_argument("--delete-config", action="append", default=[], metavar="KEY", help="the same")
-    return run(parser, arguments)
+    return parser
 
 
 def _add_entity(parser: ClientParser) -> None:

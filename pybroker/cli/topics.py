@@ -28,6 +28,11 @@ examples:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker topics", "Topics of a cluster.", _EXAMPLES)
     names = parser.add_action("list", _list, "names of topics")
     names.add_argument("--exclude-internal", action="store_true", help="without those of Kafka itself")
@@ -45,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     deleted = parser.add_action("delete", _delete, "delete topics with all that is in them")
     _add_names(deleted)
     deleted.add_argument("--if-exists", action="store_true", help="those that are not there are no mistake")
-    return run(parser, arguments)
+    return parser
 
 
 def _add_names(parser: ClientParser) -> None:

@@ -30,6 +30,11 @@ _GRACE_MS = 5 * 60_000  # kafka-transactions': the coordinator looks for expired
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker transactions", "Transactions of a cluster.", _EXAMPLES)
     listed = parser.add_action("list", _list, "transactional ids, and the states that they are in")
     listed.add_argument("--state", choices=_STATES, action="append", help="only these; may be given again")
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str]) -> int:
     aborted.add_argument("--topic", required=True)
     aborted.add_argument("--partition", type=natural, required=True, metavar="N")
     aborted.add_argument("--start-offset", type=natural, required=True, metavar="N", help="where it begins")
-    return run(parser, arguments)
+    return parser
 
 
 def _list(session: Session, options: argparse.Namespace) -> None:

@@ -32,6 +32,11 @@ _ITERATIONS = 4096  # Kafka's own
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker users", "Users with passwords (SCRAM).", _EXAMPLES)
     parser.add_action("list", _list, "users and their mechanisms")
     created = parser.add_action("create", _create, "make a user, or change its password")
@@ -42,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     deleted = parser.add_action("delete", _delete, "take a user's passwords away")
     deleted.add_argument("name", metavar="USER")
     deleted.add_argument("--mechanism", choices=_MECHANISMS, action="append", help="unless given: all that it has")
-    return run(parser, arguments)
+    return parser
 
 
 def _list(session: Session, options: argparse.Namespace) -> None:

@@ -34,7 +34,7 @@ class PipelineError(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    options = _parser().parse_args(arguments)
+    options = command_line().parse_args(arguments)
     act: Callable[[argparse.Namespace], int] = options.act
     try:
         return act(options)
@@ -44,7 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         return _refuse(str(error), 1)
 
 
-def _parser() -> OneLineParser:
+def command_line() -> OneLineParser:
+    """The command line, whose help is also a page of the site."""
     parser = OneLineParser(prog="pybroker pipeline", description="Data pipelines on Spark.")
     verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=OneLineParser)
 
