@@ -1,6 +1,6 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint fuzz soak bench bench-check demo lock clean
+.PHONY: help setup run test test-quick test-all lint docs fuzz soak bench bench-check demo lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -49,10 +49,13 @@ bench-check: $(VENV)/.develop ## have functions of the hot path become slower? (
 demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet, and a report
 	$(BIN)/python examples/access-log/demo.py $(ARGS)
 
+docs: $(VENV)/.docs ## the documentation as a site in .cache/site, any warning an error (ARGS=--serve: at port 8000, renewed as files change)
+	$(BIN)/python -m handbook $(ARGS)
+
 lock: $(BIN)/python ## resolve every dependency anew and write constraints.txt
 	rm -rf .cache/lock
 	$(BIN)/python -m venv .cache/lock
-	.cache/lock/bin/python -m pip install --quiet --upgrade setuptools==80.9.0 wheel '.[test,dev,pipeline]'
+	.cache/lock/bin/python -m pip install --quiet --upgrade setuptools==80.9.0 wheel '.[test,dev,docs,pipeline]'
 	@{ sed -n '/^#/p' constraints.txt; \
 	   .cache/lock/bin/python -m pip list --format=freeze --exclude pip --exclude pybroker | LC_ALL=C sort -f; } > .cache/constraints.txt
 	@mv .cache/constraints.txt constraints.txt
@@ -76,9 +79,14 @@ $(VENV)/.demo: $(VENV)/.broker
 	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[demo]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.broker
+	@echo "Installing what the site is built with into $(VENV)"
+	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[docs]'
+	@touch $@
+
 $(VENV)/.develop: $(VENV)/.broker
 	@echo "Installing what tests and development need into $(VENV) (Spark is some 450 MB: this takes a minute or two)"
-	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[test,dev,pipeline]'
+	@PYBROKER_COMPILE=0 $(INSTALL) --editable '.[test,dev,docs,pipeline]'
 	@touch $@
 
 $(BIN)/python:

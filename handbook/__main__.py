@@ -1,0 +1,28 @@
+"""`python -m handbook`: build the site into .cache/site, from the project's root; any warning is an error.
+
+python -m handbook --serve           at http://127.0.0.1:8000, renewed as pages change
+python -m handbook --site-dir DIR    build into another folder
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run MkDocs; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m handbook", description="Build the documentation's site.")
+    parser.add_argument("--serve", action="store_true", help="show it at http://127.0.0.1:8000 instead")
+    parser.add_argument("--site-dir", default=".cache/site", metavar="DIR", help="where it goes (.cache/site)")
+    options = parser.parse_args(arguments)
+    verb = ["serve"] if options.serve else ["build", "--clean", "--site-dir", os.path.abspath(options.site_dir)]
+    environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}  # the theme's authors on a MkDocs that is not this one
+    return subprocess.run([sys.executable, "-m", "mkdocs", *verb, "--strict"], env=environ, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""Diagrams as SVG within a page: bytes in a row, and states with what may follow them. They need no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from handbook.layouts import LayoutField
+
+_WIDTH = 720
+_BYTE = 22
+_CHARACTER = 7.6
+_ROW = 64
+_BOX = 40
+_STYLE = "max-width:100%;height:auto;color:var(--md-default-fg-color)"
+_FONT = 'font-family="monospace" font-size="12" fill="currentColor" text-anchor="middle"'
+_LINE = 'fill="none" stroke="currentColor"'
+
+
+def bytes_diagram(fields: Sequence[LayoutField]) -> str:
+    """Boxes in rows: name, type, and the byte where a field begins as far as that is always the same.
+
+    Dashed boxes are as long as what is in them.
+    """
+    shapes, x, y = [], 0.0, 16
+    start: int | None = 0
+    for field in fields:
+        size = field.size_bytes
+        width = max((size or 4) * _BYTE, len(field.name) * _CHARACTER + 10, len(field.kind) * _CHARACTER + 10)
+        if x + width > _WIDTH:
+            x, y = 0.0, y + _ROW
+        middle = x + width / 2
+        dashes = "" if size is not None else ' stroke-dasharray="4 3"'
+        shapes.append(f'<rect x="{x + 0.5:.1f}" y="{y}" width="{width:.1f}" height="{_BOX}" {_LINE}{dashes}/>')
+        shapes.append(f'<text x="{middle:.1f}" y="{y + 17}">{escape(field.name)}</text>')
+        shapes.append(f'<text x="{middle:.1f}" y="{y + 33}" opacity="0.65">{escape(field.kind or "bytes")}</text>')
+        if start is not None:
+            shapes.append(f'<text x="{x + 2:.1f}" y="{y - 4}" opacity="0.65" text-anchor="start">{start}</text>')
+        start = None if start is None or size is None else start + size
+        x += width
+    return _svg(_WIDTH + 2, y + _BOX + 4, shapes, ", ".join(field.name for field in fields))
+
+
+def states_diagram(froms: Mapping[str, Sequence[str]]) -> str:
+    """States on an ellipse, with an arrow from each to those that may follow. `froms`: state -> those before it."""
+    names = list(froms)
+    box = max(map(len, names)) * _CHARACTER + 16
+    across, down = (_WIDTH - box) / 2 - 10, 60 + 22 * len(names)
+    center = (_WIDTH / 2, down + 40)
+    places = {}
+    for number, name in enumerate(names):
+        angle = 2 * math.pi * number / len(names) - math.pi / 2
+        places[name] = (center[0] + across * math.cos(angle), center[1] + down * math.sin(angle))
+    shapes = ["<defs><marker id='arrow' viewBox='0 0 8 8' refX='8' refY='4' markerWidth='8' markerHeight='8'"]
+    shapes[0] += " orient='auto'><path d='M0 0L8 4L0 8z' fill='currentColor'/></marker></defs>"
+    for name, before in froms.items():
+        shapes += (_arrow(places[each], places[name], box) for each in before if each != name)
+    for name, (x, y) in places.items():
+        thick = ' stroke-width="3"' if name in froms[name] else ""
+        shapes.append(
+            f'<rect x="{x - box / 2:.1f}" y="{y - 16:.1f}" width="{box:.1f}" height="32" rx="8" '
+            f'fill="var(--md-default-bg-color)" stroke="currentColor"{thick}/>'
+        )
+        shapes.append(f'<text x="{x:.1f}" y="{y + 4:.1f}">{escape(name)}</text>')
+    return _svg(_WIDTH, round(center[1] + down + 40), shapes, f"States: {', '.join(names)}")
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], box: float) -> str:
+    """A curve to the right of the straight way, so that the way back is another one; it ends at the boxes' edges."""
+    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    length = math.dist(start, end)
+    bend = 22 / length
+    by = (middle[0] - (end[1] - start[1]) * bend, middle[1] + (end[0] - start[0]) * bend)
+    first, last = _edge(start, by, box), _edge(end, by, box)
+    return (
+        f'<path d="M{first[0]:.1f} {first[1]:.1f}Q{by[0]:.1f} {by[1]:.1f} {last[0]:.1f} {last[1]:.1f}" '
+        f'{_LINE} opacity="0.8" marker-end="url(#arrow)"/>'
+    )
+
+
+def _edge(place: tuple[float, float], towards: tuple[float, float], box: float) -> tuple[float, float]:
+    """Where the way from the middle of a box leaves it."""
+    x, y = towards[0] - place[0], towards[1] - place[1]
+    part = min(box / 2 / abs(x) if x else math.inf, 16 / abs(y) if y else math.inf)
+    return place[0] + x * part, place[1] + y * part
+
+
+def _svg(width: float, height: float, shapes: Sequence[str], title: str) -> str:
+    head = f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" style="{_STYLE}" {_FONT}>'
+    return f"\n<figure>{head}<title>{escape(title)}</title>{''.join(shapes)}</svg></figure>\n\n"

@@ -1,0 +1,31 @@
+"""Pieces of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; bars within cells are escaped, line ends are spaces."""
+    lines = [_line(head), "|" + "---|" * len(head) + "\n", *map(_line, rows)]
+    return "".join(lines)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(' '.join(cell.split()).replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+def code(text: str, language: str = "text") -> str:
+    """A block of code."""
+    fence = "````" if "```" in text else "```"
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}\n"
+
+
+def paragraphs(docstring: str) -> str:
+    """A docstring as Markdown: indented lines and those of columns stay as they are."""
+    blocks = []
+    for block in docstring.strip().split("\n\n"):
+        lines = block.split("\n")
+        is_drawn = any(line.startswith("    ") for line in lines)
+        blocks.append(code(block) if is_drawn else block)
+    return "\n\n".join(blocks) + "\n"
