@@ -32,18 +32,23 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker config print|explain|validate [...]        what a configuration comes to, and what keys mean
        pybroker kafka-home DIR                             bin/kafka-*.sh that run pybroker, for test suites
        pybroker doctor [CONFIG] [--json]                   is this machine ready for a broker, and what is to be done
+       pybroker record --listen HOST:PORT [-o FILE] [...]  keep what clients and a cluster say to each other
+       pybroker replay FILE [--bootstrap-server X] [...]   play that against another broker: what it answers otherwise
        pybroker random-uuid                                print an id for a cluster
        pybroker --version
 """
 
 
-#: Commands on the files of a broker that is not running (or that are only read), and the modules that do them.
+#: Commands on the files of a broker that is not running (or that are only read), or on what goes over the wire, and the
+#: modules that do them.
 OFFLINE = {
     "config": "offline.config",
     "doctor": "offline.doctor",
     "dump-log": "offline.dump_log",
     "format": "offline.format",
     "random-uuid": "offline.random_uuid",
+    "record": "offline.record",
+    "replay": "offline.replay",
     "verify": "offline.verify",
 }
 

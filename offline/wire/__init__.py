@@ -1,0 +1,1 @@
+"""Sessions of clients: kept from the wire, shown, played again."""

@@ -1,0 +1,136 @@
+"""Addresses: HOST:PORT as people write it, sockets to listen on, and the addresses in answers."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from protocol.api_keys import ApiKey
+from protocol.schema import Struct
+
+#: Answers by which a client learns where brokers are.
+TELL_ADDRESSES = frozenset(
+    (
+        *(ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.METADATA, ApiKey.FIND_COORDINATOR, ApiKey.DESCRIBE_CLUSTER),
+        *(ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE),
+    )
+)
+WILDCARDS = ("", "0.0.0.0", "::")
+_LOOPBACKS = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+#: A port that is free on one loopback address may be taken on the other: then the next one is tried.
+_TRIES = 20
+
+
+class Address(NamedTuple):
+    """Where something listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def address(text: str) -> Address:
+    """HOST:PORT, [IPv6]:PORT; the port may be 0. ArgumentTypeError."""
+    host, colon, port = text.strip().rpartition(":")
+    host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return Address(host, int(port))
+
+
+def servers(text: str) -> list[Address]:
+    """HOST:PORT,... of brokers. ArgumentTypeError."""
+    found = [address(each) for each in text.split(",") if each.strip()]
+    if not found or not all(each.host and each.port for each in found):
+        raise ArgumentTypeError(f"{text!r} is not HOST:PORT,...")
+    return found
+
+
+def listening_sockets(wanted: Address) -> list[socket.socket]:
+    """Sockets that listen there, all on one port: `localhost` is IPv4 and IPv6, as far as the machine has them.
+
+    OSError where none can be had, or the port is taken on one of them.
+    """
+    if wanted.host != "localhost":
+        family, *_, (host, *_) = socket.getaddrinfo(
+            wanted.host or None, wanted.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return [_listening(family, Address(str(host), wanted.port))]
+    for attempt in range(_TRIES):
+        try:
+            return _on_both(wanted.port)
+        except OSError as error:
+            if wanted.port or error.errno != errno.EADDRINUSE or attempt == _TRIES - 1:
+                raise
+    raise AssertionError("the last try has been raised")
+
+
+def _on_both(port: int) -> list[socket.socket]:
+    found: list[socket.socket] = []
+    missing = OSError(errno.EADDRNOTAVAIL, "no loopback address")
+    for family, host in _LOOPBACKS:
+        try:
+            found.append(_listening(family, Address(host, port)))
+        except OSError as error:
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                for each in found:
+                    each.close()
+                raise
+            missing = error
+        else:
+            port = found[0].getsockname()[1]
+    if not found:
+        raise missing
+    return found
+
+
+def _listening(family: int, wanted: Address) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(wanted.host != "::"))
+        made.bind(tuple(wanted))
+        made.listen(128)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+class Told:
+    """A place in an answer where the address of a broker stands."""
+
+    def __init__(self, struct: Struct) -> None:
+        self._struct = struct
+
+    @property
+    def node(self) -> int:
+        names = {field.name for field in self._struct.struct_type.fields}
+        number: int = self._struct.node_id if "node_id" in names else self._struct.broker_id
+        return number
+
+    @property
+    def address(self) -> Address:
+        return Address(self._struct.host, self._struct.port)
+
+    def replace(self, other: Address) -> None:
+        """Tell this address instead."""
+        self._struct.host, self._struct.port = other
+
+
+def told_addresses(answer: Struct) -> Iterator[Told]:
+    """All brokers' addresses in an answer; those of none (an empty host, port -1) are left out."""
+    names = {field.name for field in answer.struct_type.fields}
+    if {"host", "port"} <= names and names & {"node_id", "broker_id"} and answer.host and answer.port > 0:
+        yield Told(answer)
+    for name in names:
+        value = getattr(answer, name)
+        for each in value if isinstance(value, list) else (value,):
+            if isinstance(each, Struct):
+                yield from told_addresses(each)

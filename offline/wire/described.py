@@ -1,0 +1,43 @@
+"""Happenings as lines of `pybroker record --json`: requests and answers opened, by name and version."""
+
+from __future__ import annotations
+
+import json
+
+from offline.java_text import JsonValue
+from offline.wire.conversation import Asked
+from offline.wire.plain import plain
+from offline.wire.recording import Happening, Kind
+from protocol.errors import ProtocolError
+
+
+def described(happening: Happening, asked: Asked | None) -> bytes:
+    """The line; `asked`: the request, or that which it is the answer to."""
+    told: dict[str, JsonValue] = {
+        "type": happening.kind.value,
+        "connection": happening.connection,
+        "at": round(happening.at_s, 6),
+    }
+    if happening.kind is Kind.OPEN:
+        told["node"] = happening.node
+    elif happening.kind is Kind.CLOSE:
+        told["by"] = happening.by
+    elif asked is not None:
+        told |= {"api": asked.name, "version": asked.version, "correlation_id": asked.correlation_id}
+        if happening.kind is Kind.REQUEST:
+            told["client_id"] = asked.client_id
+        told["bytes"] = len(happening.frame)
+        told["body"] = _body(happening, asked)
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def _body(happening: Happening, asked: Asked) -> JsonValue:
+    frame = memoryview(happening.frame)
+    try:
+        if happening.kind is Kind.REQUEST:
+            request = asked.request(frame)
+            return None if request is None else plain(request, asked.version)
+        answer = asked.answer(frame)
+        return None if answer is None else plain(*answer)
+    except ProtocolError as error:
+        return {"unreadable": str(error)}

@@ -1,0 +1,207 @@
+"""Sessions of stock clients, kept by a proxy and played against other brokers."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import kafka
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from offline.wire.recording import Kind, read
+from pybroker.testing import Broker
+from tests.support.recorder import Recorder, replay
+
+_WAIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def fresh() -> Iterator[Broker]:
+    """Another one, with nothing in it."""
+    with Broker() as running:
+        yield running
+
+
+def write(servers: str, topic: str, **properties: object) -> None:
+    producer = Producer({"bootstrap.servers": servers, **properties})
+    transactional = "transactional.id" in properties
+    if transactional:
+        producer.init_transactions(_WAIT_S)
+        producer.begin_transaction()
+    for number in range(20):
+        producer.produce(topic, f"v{number}", f"k{number}", partition=0)
+    assert producer.flush(_WAIT_S) == 0
+    if transactional:
+        producer.commit_transaction(_WAIT_S)
+
+
+def consume(servers: str, topic: str, group: str, count: int = 20) -> None:
+    options = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**options, "isolation.level": "read_committed"})
+    consumer.subscribe([topic])
+    got = 0
+    while got < count:
+        message = consumer.poll(_WAIT_S)
+        assert message is not None
+        got += message.error() is None
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+def apis(file: Path) -> set[str]:
+    """What was asked."""
+    with file.open("rb") as opened:
+        return {each.api for each in read(opened) if each.kind is Kind.REQUEST}
+
+
+@pytest.mark.parametrize("properties", [{"enable.idempotence": True}, {"transactional.id": "t"}], ids=str)
+def test_session_of_librdkafka(broker: Broker, fresh: Broker, tmp_path: Path, properties: dict[str, object]) -> None:
+    """A producer, and a group that reads and commits: a fresh broker answers the same, with other ids."""
+    file, topic = tmp_path / "session", f"rd-{len(properties)}-{'transactional.id' in properties}"
+    with Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder:
+        write(recorder.address, topic, **properties)
+        consume(recorder.address, topic, f"group-{topic}")
+    assert {"Produce", "Fetch", "JoinGroup", "SyncGroup", "OffsetCommit", "InitProducerId"} <= apis(file)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    # so that ids of producers differ, and their epochs
+    write(fresh.bootstrap_servers, "another", **{**properties, "enable.idempotence": True})
+    done = replay(file, fresh.bootstrap_servers)
+    assert (done.code, done.err) == (0, ""), done.out
+    assert done.out.endswith(" answers: no difference\n")
+
+
+def test_session_of_kafka_python(broker: Broker, fresh: Broker, tmp_path: Path) -> None:
+    """Also where all that was told is played at once."""
+    file = tmp_path / "session"
+    with Recorder(broker.bootstrap_servers, "-o", str(file), listen="localhost:0") as recorder:
+        servers = f"localhost:{recorder.ports[0]}"
+        producer = kafka.KafkaProducer(bootstrap_servers=servers)
+        for number in range(5):
+            producer.send("kp", b"%d" % number).get(_WAIT_S)
+        producer.close()
+        consumer = kafka.KafkaConsumer(
+            "kp", bootstrap_servers=servers, group_id="kp", auto_offset_reset="earliest", consumer_timeout_ms=30_000
+        )
+        assert [next(consumer).value for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+        consumer.close()
+    assert {"Produce", "Fetch", "JoinGroup", "OffsetCommit", "LeaveGroup"} <= apis(file)
+    done = replay(file, fresh.bootstrap_servers)
+    assert (done.code, done.err) == (0, ""), done.out
+    summary = replay(file, fresh.bootstrap_servers, "--json").rows[-1]  # what is there already differs
+    assert summary["differ"] > 0
+
+
+def test_broker_that_answers_otherwise(broker: Broker, tmp_path: Path) -> None:
+    """API, version and path of what differs; exit code 1; fields may be left out."""
+    file = tmp_path / "session"
+    with Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder:
+        write(recorder.address, "small")
+    with Broker({"message.max.bytes": 50}) as other:
+        done = replay(file, other.bootstrap_servers, "--json")
+        assert done.code == 1
+        *differences, summary = done.rows
+        produced = [each for each in differences if each["api"] == "Produce"]
+        codes = {(each["path"], each["recorded"], each["now"]) for each in produced}
+        assert ("responses[small].partition_responses[0].error_code", 0, 10) in codes
+        assert summary["differ"] == len({(each["connection"], each["request"]) for each in differences})
+        told = replay(file, other.bootstrap_servers).out
+        assert "    responses[small].partition_responses[0].error_code: recorded 0, now 10\n" in told
+    with Broker({"num.partitions": 3}) as other:
+        assert replay(file, other.bootstrap_servers).code == 1
+        assert replay(file, other.bootstrap_servers, "--ignore", "partitions", "--ignore", "base_offset").code == 0
+
+
+def test_what_cannot_be_played(fresh: Broker, tmp_path: Path) -> None:
+    """One line, exit code 2."""
+    file = tmp_path / "session"
+    assert replay(file, fresh.bootstrap_servers).err == f"pybroker replay: {file}: No such file or directory\n"
+    file.write_text("{}\n")
+    done = replay(file, fresh.bootstrap_servers)
+    assert (done.code, done.err) == (2, f"pybroker replay: {file}: it does not begin as a recording does\n")
+
+
+def test_requests_and_answers_by_name(broker: Broker, tmp_path: Path) -> None:
+    """Lines of JSON with what is in them; addresses are the cluster's, while clients are told others."""
+    with (tmp_path / "lines").open("w+") as lines:
+        with Recorder(broker.bootstrap_servers, "--json", stdout=lines.fileno()) as recorder:
+            write(recorder.address, "shown")
+        lines.seek(0)
+        rows = [json.loads(line) for line in lines]
+    assert rows[0]["type"] == "recording"
+    (produced, *_) = [each for each in rows if each.get("api") == "Produce"]
+    batch = produced["body"]["topic_data"][0]["partition_data"][0]["records"][0]
+    assert batch["records"][0] | {"timestamp": 0} == {"offset": 0, "timestamp": 0, "key": "k0", "value": "v0"}
+    assert batch["crc_valid"]
+    told = [each["body"]["brokers"] for each in rows if each["type"] == "answer" and each["api"] == "Metadata"]
+    assert f"{told[0][0]['host']}:{told[0][0]['port']}" == broker.bootstrap_servers
+    assert {each["node"] for each in rows if each["type"] == "open"} == {None, 1}
+    assert any("is at port" in line for line in recorder.lines)
+
+
+def test_lines_that_nobody_reads_on(broker: Broker) -> None:
+    """`| head -1`: it ends by itself, quietly."""
+    with Recorder(broker.bootstrap_servers, "--json", stdout=subprocess.PIPE) as recorder:
+        assert recorder.process.stdout is not None
+        assert json.loads(recorder.process.stdout.readline())["type"] == "recording"
+        recorder.process.stdout.close()
+        assert recorder.wait() == 0
+    assert recorder.lines == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_end_it(broker: Broker, tmp_path: Path, number: int) -> None:
+    """With clients connected, and all that was said in the file."""
+    file = tmp_path / "session"
+    with (
+        Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder,
+        socket.create_connection(("127.0.0.1", recorder.ports[0])) as client,
+    ):
+        client.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\x07\xff\xff")  # ApiVersions v0
+        assert client.recv(8)[4:] == b"\0\0\0\x07"
+        assert recorder.end(number) == 0
+        while client.recv(4096):
+            pass
+    assert recorder.lines == []
+    with file.open("rb") as opened:
+        kinds = [each.kind for each in read(opened)]
+    assert kinds == [Kind.OPEN, Kind.REQUEST, Kind.ANSWER, Kind.CLOSE]
+
+
+def test_strange_clients_and_no_broker(broker: Broker) -> None:
+    """The connection is closed with a line that says why; others go on."""
+    with Recorder(broker.bootstrap_servers, "-o", "/dev/null") as recorder:
+        for data in (b"GET / HTTP/1.1\r\n\r\n", b"\xff\xff\xff\xff", b"\0\0\0\x02ab"):
+            with socket.create_connection(("127.0.0.1", recorder.ports[0])) as client:
+                client.sendall(data)
+                assert client.recv(1) == b""
+        write(recorder.address, "after")
+    assert [line for line in recorder.lines if "is closed: " in line][:3] != []
+    assert not any("Traceback" in line for line in recorder.lines)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        nobody = f"127.0.0.1:{taken.getsockname()[1]}"
+    with (
+        Recorder(nobody, "-o", "/dev/null") as recorder,
+        socket.create_connection(("127.0.0.1", recorder.ports[0])) as client,
+    ):
+        assert client.recv(1) == b""
+    assert recorder.lines == [f"pybroker record: {nobody}: Connection refused"]
+
+
+def test_port_that_is_taken(broker: Broker) -> None:
+    """One line, exit code 1."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        recorder = Recorder(broker.bootstrap_servers, "--json", listen=f"127.0.0.1:{taken.getsockname()[1]}")
+        assert recorder.wait() == 1
+    assert recorder.first_line == "pybroker record: Address already in use\n"

@@ -1,0 +1,72 @@
+"""`pybroker record` and `pybroker replay` as processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_WAIT_S = 60
+
+
+class Recorder:
+    """A running `pybroker record`; `with` ends it as Ctrl-C does, and then `lines` are what it said to people."""
+
+    def __init__(self, cluster: str, *options: str, listen: str = "127.0.0.1:0", stdout: int | None = None) -> None:
+        command = [sys.executable, "-m", "offline.record", "--listen", listen, "--bootstrap-server", cluster, *options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=stdout, text=True)
+        assert self.process.stderr is not None
+        self.first_line = self.process.stderr.readline()
+        self.ports = sorted({int(port) for port in re.findall(r":(\d+)(?= and|,)", self.first_line)})
+        self.lines: list[str] = []
+
+    @property
+    def address(self) -> str:
+        """Where clients find it."""
+        return f"127.0.0.1:{self.ports[0]}"
+
+    def end(self, number: int = signal.SIGINT) -> int:
+        """Send a signal; its exit code."""
+        self.process.send_signal(number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        assert self.process.stderr is not None
+        code = self.process.wait(_WAIT_S)
+        self.lines += self.process.stderr.read().splitlines()
+        self.process.stderr.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return code
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.end()
+
+
+class Replayed(NamedTuple):
+    """How a replay ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Objects of --json."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def replay(file: Path, broker: str, *options: str) -> Replayed:
+    """Play a recording against a broker."""
+    command = [sys.executable, "-m", "offline.replay", str(file), "--bootstrap-server", broker, *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_WAIT_S)
+    return Replayed(done.returncode, done.stdout, done.stderr)
