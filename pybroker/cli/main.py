@@ -17,6 +17,8 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker --help-broker                              what the options of the broker do
        pybroker pipeline run|check|explain|status|init FILE  a data pipeline on Spark
        pybroker produce --topic T [--follow] [FILE...]     send lines of files, or of standard input, into a topic
+       pybroker archive DIR --topics T,... [...]           topics into Parquet files, each record once
+       pybroker restore DIR TOPIC [...]                    an archived topic into a topic, each record once
        pybroker topics list|describe|create|alter|delete [...]
        pybroker consume TOPIC [--from-beginning] [...]     print records of a topic
        pybroker groups list|describe|reset-offsets|delete [...]
@@ -56,12 +58,14 @@ OFFLINE = {
 #: Commands that talk to a broker, and the modules that do them.
 CLIENTS = {
     "acls": "pybroker.cli.acls",
+    "archive": "pybroker.cli.archive",
     "cluster": "pybroker.cli.cluster",
     "configs": "pybroker.cli.configs",
     "consume": "pybroker.cli.consume",
     "groups": "pybroker.cli.groups",
     "produce": "pybroker.cli.produce",
     "quotas": "pybroker.cli.quotas",
+    "restore": "pybroker.cli.restore",
     "topics": "pybroker.cli.topics",
     "transactions": "pybroker.cli.transactions",
     "users": "pybroker.cli.users",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pybroker.isolated.aborted import Aborted, AbortedRanges
@@ -20,15 +20,32 @@ from storage.directory_names import DirectoryKind, parse_name
 def plan(exchange: Exchange) -> list[dict[str, Any]]:
     """The splits of a directory, a segment's part each, in order.
 
-    Wanted: `path` of a partition's directory, or of one with many; `topics` to which that is narrowed, or None;
-    `start` and `end` (Bounds); `committed`.
+    Wanted: `path` of a partition's directory, or of one with many; `topics` to which that is narrowed, or None, or
+    `assigned`, partitions; `start` and `end` (Bounds); `committed`.
     """
     wanted = exchange.wanted
     start, end = Bounds.from_json(wanted["start"]), Bounds.from_json(wanted["end"])
     splits = []
-    for directory in sorted(_directories(wanted["path"], wanted["topics"]), key=_order):
+    for directory in _wanted_directories(wanted):
         splits += _plan_partition(StoredLog(directory), start, end, wanted["committed"])
     return splits
+
+
+def ends(exchange: Exchange) -> list[tuple[str, int, int, int, int]]:
+    """(topic, partition, earliest, closed, latest): `closed` is where the last segment begins, which still grows.
+
+    Wanted: as `plan`, without bounds. With `committed` neither end lies behind the first transaction that is open.
+    """
+    wanted = exchange.wanted
+    told = []
+    for directory in _wanted_directories(wanted):
+        log = StoredLog(directory)
+        earliest, latest = log.start_offset(), log.end_offset()
+        if wanted["committed"]:
+            latest = find_transactions(log, latest).last_stable_offset
+        closed = max(earliest, min(log.segments[-1].base_offset, latest))
+        told.append((log.topic, log.partition, earliest, closed, latest))
+    return told
 
 
 def read(exchange: Exchange) -> dict[str, int]:
@@ -60,6 +77,18 @@ def _directories(path: str, topics: list[str] | None) -> Iterator[str]:
         raise UnknownPartition(f"{path} has no partition of {', '.join(missing)}")
     if not found:
         raise UnknownPartition(f"{path} is no directory of a partition, and has none of a topic in it")
+
+
+def _wanted_directories(wanted: Mapping[str, Any]) -> list[str]:
+    """Of the topics, or of the partitions, that are wanted, in order. Errors: UnknownPartition."""
+    if wanted.get("assigned") is None:
+        return sorted(_directories(wanted["path"], wanted["topics"]), key=_order)
+    assigned = {(topic, partition) for topic, partition in wanted["assigned"]}
+    directories = {_order(each): each for each in _directories(wanted["path"], sorted({each[0] for each in assigned}))}
+    if missing := sorted(assigned - directories.keys()):
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in missing)
+        raise UnknownPartition(f"{wanted['path']} has no partition {names}")
+    return [directories[each] for each in sorted(assigned)]
 
 
 def _has_segment(path: str) -> bool:

@@ -84,6 +84,11 @@ def timestamp_array(timestamps_ms: Sequence[int]) -> pa.Array:
     return pa.array(fitting, pa.int64()).view(pa.timestamp("us", tz="UTC"))
 
 
+def milliseconds(timestamps: pa.Array) -> list[int]:
+    """And back."""
+    return [each // 1000 for each in timestamps.cast(pa.int64()).to_pylist()]
+
+
 def _size(records: Sequence[Record]) -> int:
     """Bytes of keys, values and headers: these are held with their records, also where no column has them."""
     size = sum(len(record[2] or b"") + len(record[3] or b"") for record in records)

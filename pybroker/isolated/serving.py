@@ -29,12 +29,18 @@ from storage.errors import StorageError
 #: What can be asked: the module, in this package, and the function that does it.
 _DOERS = {
     "plan_log": ("log_requests", "plan"),
+    "log_ends": ("log_requests", "ends"),
     "read_log": ("log_requests", "read"),
     "plan_topics": ("topic_requests", "plan"),
     "topic_ends": ("topic_requests", "ends"),
     "read_topic": ("topic_requests", "read"),
     "write_topic": ("topic_writer", "write"),
+    "describe_target": ("target_requests", "describe"),
+    "new_producer": ("target_requests", "new_producer"),
+    "restore_topic": ("topic_restorer", "restore"),
 }
+#: Those whose requests bring rows.
+_WITH_ROWS = frozenset(("write_topic", "restore_topic"))
 
 
 class Exchange:
@@ -44,7 +50,7 @@ class Exchange:
         self.wanted = wanted
         self._requests = requests
         self._answers = answers
-        self._is_complete = wanted["do"] != "write_topic"
+        self._is_complete = wanted["do"] not in _WITH_ROWS
 
     def emit(self, batch: pa.RecordBatch) -> None:
         """Give a record batch away."""

@@ -76,6 +76,11 @@ def read(exchange: Exchange) -> dict[str, int]:
     return {"count": rows.count}
 
 
+def partition_offset(cluster: Cluster, place: TopicPartition, timestamp: int) -> int:
+    """A partition's first offset (EARLIEST), or the one behind its last record (LATEST), uncommitted ones too."""
+    return _offsets(cluster, [place], timestamp, isolation=0)[place]
+
+
 def _places(cluster: Cluster, wanted: Any) -> list[TopicPartition]:
     if wanted["assigned"] is not None:
         return sorted((topic, partition) for topic, partition in wanted["assigned"])

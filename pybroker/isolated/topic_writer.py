@@ -48,7 +48,7 @@ def write(exchange: Exchange) -> dict[str, int]:
     """
     wanted = exchange.wanted
     with kept_cluster(wanted["properties"]) as cluster:
-        codec = _codec(wanted["properties"].get("compression.type", "none"))
+        codec = codec_of(wanted["properties"].get("compression.type", "none"))
         sender = Sender(cluster, codec, first_turn=randrange(_TURNS))
         written = 0
         for payload in exchange.received():
@@ -73,10 +73,11 @@ def rows_of(batch: pa.RecordBatch, columns: Sequence[str], topic: str | None) ->
         where = named if topic is None else topic
         if where is None:
             raise SourceError("a row has no topic, and there is no option topic")
-        yield where, partition, key, value, _headers(headers)
+        yield where, partition, key, value, header_pairs(headers)
 
 
-def _headers(given: Sequence[Mapping[str, Any] | None] | None) -> Headers:
+def header_pairs(given: Sequence[Mapping[str, Any] | None] | None) -> Headers:
+    """A row's headers as records have them. Errors: SourceError for one without a name."""
     headers = []
     for each in given or ():
         if each is None or each["key"] is None:
@@ -133,7 +134,7 @@ class Sender:
 
     def _begin(self, place: TopicPartition) -> BatchBuilder:
         if self._producer is None:
-            self._producer = self._cluster.anywhere(_producer_id)
+            self._producer = self._cluster.anywhere(ask_producer)
         producer_id, epoch = self._producer
         sequence = self._sequences.get(place, 0)
         return BatchBuilder(0, self._codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
@@ -145,7 +146,8 @@ class Sender:
         self._sequences[place] = (self._sequences.get(place, 0) + batch.record_count) & 0x7FFFFFFF
 
 
-def _producer_id(connection: Connection) -> tuple[int, int]:
+def ask_producer(connection: Connection) -> tuple[int, int]:
+    """A new idempotent producer's id and epoch."""
     answer, _ = connection.call(
         INIT_PRODUCER_ID, _INIT_VERSION, transactional_id=None, transaction_timeout_ms=_TIMEOUT_MS
     )
@@ -168,7 +170,8 @@ def _produce(connection: Connection, place: TopicPartition, data: bytes) -> None
     check(told.error_code, f"{topic}-{partition}")
 
 
-def _codec(name: str) -> Codec:
+def codec_of(name: str) -> Codec:
+    """The codec that compression.type names. Errors: UnusableOption."""
     if name.upper() not in Codec.__members__:
         raise UnusableOption(f"kafka.compression.type: {name!r} is none of none, gzip, snappy, lz4 and zstd")
     return Codec[name.upper()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -107,17 +108,24 @@ def open_session(pipeline: Pipeline) -> SparkSession:
 
     Errors: JavaNotFoundError, JarsUnavailableError.
     """
-    os.environ["JAVA_HOME"] = str(_java_home(find_java()))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
-    builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     jars = dict.fromkeys([*_connector(), *sink_jars(pipeline)])
     settings = {
-        **_DEFAULTS,
         "spark.driver.memory": pipeline.spark.memory,
         "spark.jars": ",".join(map(str, jars)),
+        **pipeline.spark.conf,
     }
-    if pipeline.spark.master.startswith("local"):
-        settings |= _LOCAL
-    for key, value in {**settings, **pipeline.spark.conf}.items():
+    return start_session(pipeline.name, pipeline.spark.master, settings)
+
+
+def start_session(name: str, master: str, settings: Mapping[str, str]) -> SparkSession:
+    """Start Spark, with settings that win over the usual ones; or take the session that there is.
+
+    Errors: JavaNotFoundError.
+    """
+    os.environ["JAVA_HOME"] = str(_java_home(find_java()))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
+    builder = SparkSession.builder.master(master).appName(name)
+    local = _LOCAL if master.startswith("local") else {}
+    for key, value in {**_DEFAULTS, **local, **settings}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -7,12 +7,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pybroker.source.bounds import EARLIEST, LATEST, Bounds, bounds_of
+from pybroker.source.bounds import EARLIEST, LATEST, OFFSET, Bound, Bounds, TopicPartition, bounds_of
 from pybroker.source.columns import chosen_columns
 from pybroker.source.errors import UnusableOption
+from pybroker.source.partition_options import assigned_partitions, offsets_by_partition
 
 _OPTIONS = (
-    *("path", "subscribe", "startingOffset", "endingOffset", "startingTimestamp", "endingTimestamp"),
+    *(
+        "path",
+        "subscribe",
+        "assign",
+        "startingOffsets",
+        "endingOffsets",
+        "startingOffset",
+        "endingOffset",
+        "startingTimestamp",
+        "endingTimestamp",
+    ),
     *("kafka.isolation.level", "includeHeaders", "columns"),
 )
 
@@ -23,6 +34,7 @@ class LogOptions:
 
     path: str
     topics: list[str] | None
+    assigned: list[TopicPartition] | None
     start: Bounds
     end: Bounds
     committed: bool
@@ -34,6 +46,7 @@ class LogOptions:
         return {
             "path": self.path,
             "topics": self.topics,
+            "assigned": self.assigned,
             "start": self.start.to_json(),
             "end": self.end.to_json(),
             "committed": self.committed,
@@ -57,10 +70,13 @@ def read_log_options(given: Mapping[str, str]) -> LogOptions:
     headers = options.get("includeheaders", "false").lower()
     if headers not in ("true", "false"):
         raise UnusableOption(f"includeHeaders: {headers!r} is neither true nor false")
+    if topics and "assign" in options:
+        raise UnusableOption("subscribe and assign are given, and one of them can count")
     names = options["columns"].split(",") if "columns" in options else None
     return LogOptions(
         path=os.path.abspath(options["path"].removeprefix("file:")),
         topics=topics or None,
+        assigned=assigned_partitions(options["assign"]) if "assign" in options else None,
         start=_bounds(options, "starting", EARLIEST),
         end=_bounds(options, "ending", LATEST),
         committed=levels[level],
@@ -69,6 +85,14 @@ def read_log_options(given: Mapping[str, str]) -> LogOptions:
 
 
 def _bounds(options: Mapping[str, str], side: str, usual: int) -> Bounds:
+    each = options.get(f"{side}offsets")
+    if each is not None:
+        if any(f"{side}{other}" in options for other in ("offset", "timestamp")):
+            raise UnusableOption(f"{side}Offsets are given, and another bound of all partitions: one of them can count")
+        offsets = offsets_by_partition(each, f"{side}Offsets")
+        if any(offset < EARLIEST for offset in offsets.values()):
+            raise UnusableOption(f"{side}Offsets: offsets are -2 (earliest), -1 (latest), or from 0 on")
+        return Bounds(None, {place: Bound(OFFSET, offset) for place, offset in offsets.items()})
     offset: int | str | None = options.get(f"{side}offset")
     time = options.get(f"{side}timestamp")
     try:

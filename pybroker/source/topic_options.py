@@ -9,7 +9,6 @@ refused.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from pybroker.source.bounds import (
 from pybroker.source.client_properties import PREFIX, read_client_properties
 from pybroker.source.columns import chosen_columns
 from pybroker.source.errors import UnusableOption
+from pybroker.source.partition_options import assigned_partitions, offsets_by_partition
 
 _OPTIONS = (
     *("subscribe", "subscribePattern", "assign"),
@@ -87,7 +87,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> TopicOp
         properties=properties,
         topics=topics or None,
         pattern=_pattern(options.get("subscribepattern")),
-        assigned=_assigned(options["assign"]) if "assign" in options else None,
+        assigned=assigned_partitions(options["assign"]) if "assign" in options else None,
         start=_bounds(options, "starting", LATEST if streaming else EARLIEST),
         end=_bounds(options, "ending", LATEST),
         columns=chosen_columns(names, headers=_boolean(options, "includeHeaders", default=False)),
@@ -105,7 +105,7 @@ def _bounds(options: Mapping[str, str], side: str, usual: int) -> Bounds:
         raise UnusableOption(f"startingOffsetsByTimestampStrategy: {strategy!r} is neither error nor latest")
     late_means_latest = side == "ending" or strategy == "latest"
     if (text := options.get(f"{side}offsetsbytimestamp")) is not None:
-        times = _by_partition(text, f"{side}OffsetsByTimestamp")
+        times = offsets_by_partition(text, f"{side}OffsetsByTimestamp")
         return Bounds(None, {place: Bound(TIMESTAMP, time) for place, time in times.items()}, late_means_latest)
     if (text := options.get(f"{side}timestamp")) is not None:
         return at_time(_number(text, f"{side}Timestamp"), late_means_latest=late_means_latest)
@@ -114,22 +114,10 @@ def _bounds(options: Mapping[str, str], side: str, usual: int) -> Bounds:
         return at_offset(usual)
     if text.lower() in _PLACES:
         return at_offset(_PLACES[text.lower()])
-    offsets = _by_partition(text, f"{side}Offsets")
+    offsets = offsets_by_partition(text, f"{side}Offsets")
     if any(offset < EARLIEST for offset in offsets.values()):
         raise UnusableOption(f"{side}Offsets: offsets are -2 (earliest), -1 (latest), or from 0 on")
     return Bounds(None, {place: Bound(OFFSET, offset) for place, offset in offsets.items()})
-
-
-def _by_partition(text: str, name: str) -> dict[TopicPartition, int]:
-    """`{"orders": {"0": 23, "1": -2}}`."""
-    try:
-        return {
-            (topic, int(partition)): int(value)
-            for topic, partitions in json.loads(text).items()
-            for partition, value in partitions.items()
-        }
-    except (ValueError, AttributeError, TypeError):
-        raise UnusableOption(f'{name}: {text!r} is not of the form {{"topic": {{"0": 23, "1": -2}}}}') from None
 
 
 def _pattern(text: str | None) -> str | None:
@@ -138,13 +126,6 @@ def _pattern(text: str | None) -> str | None:
     except re.error as error:
         raise UnusableOption(f"subscribePattern: {text!r} is no regular expression: {error}") from None
     return text
-
-
-def _assigned(text: str) -> list[TopicPartition]:
-    try:
-        return [(topic, int(each)) for topic, partitions in json.loads(text).items() for each in partitions]
-    except (ValueError, AttributeError, TypeError):
-        raise UnusableOption(f'assign: {text!r} is not of the form {{"topic": [0, 1]}}') from None
 
 
 def _number(text: str, name: str) -> int:

@@ -1,0 +1,127 @@
+"""What is restored: which rows of each partition are there, which are next, and which keep their offsets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pybroker.archive.errors import UnusableTarget
+from pybroker.archive.journal import Restoring
+from pybroker.archive.manifest import ArchivedRange
+
+
+class TargetPartition(NamedTuple):
+    """A partition of the target: its first offset, and the one behind its last record."""
+
+    partition: int
+    earliest: int
+    latest: int
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """Rows of one partition, numbered from 0 in the order of their offsets.
+
+    Row n belongs to offset `base` + n; `there` rows are in the topic, of `total`. To go on, rows from the archived
+    offset `start` on are read, which is row `index`. Rows below the archived offset `kept_below` keep their offsets.
+    """
+
+    partition: int
+    base: int
+    total: int
+    there: int
+    start: int
+    index: int
+    kept_below: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all rows are there."""
+        return self.there >= self.total
+
+
+def plan_restore(
+    ranges: Iterable[ArchivedRange], target: Iterable[TargetPartition], state: Restoring | None, *, append: bool
+) -> list[PartitionPlan]:
+    """The partitions of an archived topic, each with what is left to do.
+
+    `state` is that of attempts before. Errors: UnusableTarget where the target has too few partitions, has records
+    and they are not ours, or others have written behind ours.
+    """
+    by_partition: dict[int, list[ArchivedRange]] = {}
+    for each in sorted(ranges):
+        by_partition.setdefault(each.partition, []).append(each)
+    found = {each.partition: each for each in target}
+    if missing := sorted(by_partition.keys() - found.keys()):
+        raise UnusableTarget(
+            f"the topic has {len(found)} partitions, and partition {missing[-1]} is archived: make it with "
+            f"{missing[-1] + 1} at least"
+        )
+    bases = {} if state is None else state.bases
+    restored = {} if state is None else state.restored
+    return [
+        _plan_partition(own, found[partition], bases.get(partition), restored.get(partition), append=append)
+        for partition, own in sorted(by_partition.items())
+    ]
+
+
+def exact_problem(plans: Iterable[PartitionPlan], ends: Mapping[int, int]) -> str | None:
+    """Why not all records keep their offsets; None where they do. `ends` are those of the archive by partition."""
+    for each in plans:
+        if each.kept_below < ends[each.partition]:
+            return (
+                f"partition {each.partition}: offsets from {each.kept_below} on cannot be kept, since the archive has "
+                "gaps, or begins later than the topic does"
+            )
+    return None
+
+
+def _plan_partition(
+    ranges: list[ArchivedRange],
+    target: TargetPartition,
+    known_base: int | None,
+    restored: int | None,
+    *,
+    append: bool,
+) -> PartitionPlan:
+    total = sum(each.records for each in ranges)
+    base = target.latest if known_base is None else known_base
+    name = f"partition {target.partition}"
+    if known_base is None and target.latest > 0 and not append:
+        raise UnusableTarget(
+            f"{name} has, or had, records before offset {target.latest}, and nobody has begun to restore this archive "
+            "there (--append goes on behind them)"
+        )
+    there = target.latest - base
+    if there < 0:
+        raise UnusableTarget(
+            f"{name} ends at offset {target.latest}, and was restored from {base} on: it is another topic"
+        )
+    if there > total and (restored or 0) < total:
+        raise UnusableTarget(
+            f"{name} has {there} records from offset {base} on, and {total} are archived: somebody else writes there"
+        )
+    start, index = _resume(ranges, there)
+    kept_below = _kept_below(ranges) if base == 0 else 0
+    return PartitionPlan(target.partition, base, total, min(there, total), start, index, kept_below)
+
+
+def _resume(ranges: list[ArchivedRange], there: int) -> tuple[int, int]:
+    """The start of the range in which row `there` - 1 is, to compare that one, and the number of its first row."""
+    index = 0
+    for each in ranges:
+        if index + each.records >= there:
+            return each.start, index
+        index += each.records
+    return ranges[-1].end, index
+
+
+def _kept_below(ranges: list[ArchivedRange]) -> int:
+    """Up to which archived offset each row's number is its offset, as far as ranges tell."""
+    kept = 0
+    for each in ranges:
+        if each.start != kept or each.records != each.end - each.start:
+            break
+        kept = each.end
+    return kept

@@ -1,0 +1,116 @@
+"""Is an archive what its manifest says, and what the log says, as far as that reaches back? Range by range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.archive import parquet
+from pybroker.archive.inputs import Input
+from pybroker.archive.jobs import NOTHING, NOWHERE, Part, PartSums, part_of, sums_of_parts, told
+from pybroker.archive.manifest import ArchivedRange, merged
+from pybroker.archive.planning import LogEnds
+from pybroker.archive.store import Archive
+from pybroker.source.ranges import OffsetRange
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: What the log says of a range: the same, something else, nothing any more, or it was not asked.
+SAME, DIFFERENT, GONE, NOT_ASKED = "same", "different", "gone", "not asked"
+
+
+class Checked(NamedTuple):
+    """A range, whether its rows are those of the manifest, and what the log says of it."""
+
+    range: ArchivedRange
+    is_whole: bool
+    log: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is wrong with it."""
+        return self.is_whole and self.log != DIFFERENT
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found: range by range, and files that are wrong as a whole."""
+
+    ranges: list[Checked] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems and all(each.is_right for each in self.ranges)
+
+
+def verify(archive: Archive, session: Callable[[], SparkSession], source: Input | None) -> Verified:
+    """Count and add up all rows of an archive, and those of the log at the same offsets, if there is one to ask.
+
+    Errors: ArchiveError, SourceError, OSError.
+    """
+    missing = archive.missing()
+    if missing:
+        return Verified(problems=[f"{path} is not there" for path in missing])
+    problems = [f"{path} is not in the manifest: nothing counts that is in it" for path in archive.strangers()]
+    ranges = archive.manifest.ranges
+    if not ranges:
+        return Verified(problems=problems)
+    ends = (
+        {}
+        if source is None
+        else {(each.topic, each.partition): each for each in source.ends(archive.manifest.topics())}
+    )
+    parts = [part_of(each, _shared_from(each, ends)) for each in ranges]
+    spark = session()
+    with told(), parquet.settings(spark):
+        here = sums_of_parts(spark, parquet.read(spark, archive.root, archive.paths()), parts)
+        there = {} if source is None else _of_log(spark, source, ranges, parts, ends)
+    if NOWHERE in here:
+        problems.append(f"{here[NOWHERE].records} rows belong to no range of the manifest")
+    checked = [
+        _checked(each, part, here.get(part[:3], NOTHING), there.get(part[:3], NOTHING), ends)
+        for each, part in zip(ranges, parts, strict=True)
+    ]
+    return Verified(checked, problems)
+
+
+def _shared_from(each: ArchivedRange, ends: dict[tuple[str, int], LogEnds]) -> int:
+    return ends[each.place].earliest if each.place in ends else each.end
+
+
+def _of_log(
+    spark: SparkSession,
+    source: Input,
+    ranges: tuple[ArchivedRange, ...],
+    parts: list[Part],
+    ends: dict[tuple[str, int], LogEnds],
+) -> dict[tuple[str, int, int], PartSums]:
+    """What the log has of the ranges."""
+    wanted = []
+    for each in merged(ranges):
+        if each.place in ends:
+            start, end = max(each.start, ends[each.place].earliest), min(each.end, ends[each.place].latest)
+            if start < end:
+                wanted.append(OffsetRange(*each.place, start, end))
+    found: dict[tuple[str, int, int], PartSums] = {}
+    while wanted:  # a partition whose archive has gaps has several ranges, and a reading has one of each
+        turn = list({(each.topic, each.partition): each for each in reversed(wanted)}.values())
+        wanted = [each for each in wanted if each not in turn]
+        found |= sums_of_parts(spark, source.rows(spark, turn), parts)
+    return found
+
+
+def _checked(
+    each: ArchivedRange, part: Part, here: PartSums, there: PartSums, ends: dict[tuple[str, int], LogEnds]
+) -> Checked:
+    is_whole = (here.records, here.checksum) == (each.records, each.checksum)
+    if not ends:
+        return Checked(each, is_whole, NOT_ASKED)
+    if each.place not in ends or part.shared >= each.end > each.start:
+        return Checked(each, is_whole, GONE)
+    same = (here.shared_records, here.shared_checksum) == (there.shared_records, there.shared_checksum)
+    return Checked(each, is_whole, SAME if same and ends[each.place].latest >= each.end else DIFFERENT)

@@ -1,0 +1,184 @@
+"""`pybroker archive DIR --topics T,...`: records of topics into Parquet files, each once; verified, and compacted.
+
+Exit codes: 0 all is done, and nothing wrong was found; 1 the log, the archive, the broker, Java or Spark are not to be
+had, or something is wrong with the archive; 2 a bad command line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pybroker.cli.archive_options import add_client, add_spark, count, positive, properties_of, run
+from pybroker.cli.parser import OneLineParser
+
+if TYPE_CHECKING:
+    from pybroker.archive.inputs import Input
+    from pybroker.archive.jobs import Spark
+    from pybroker.archive.store import Archive
+
+_PROG = "pybroker archive"
+_MIB = 1 << 20
+
+Tell = Callable[[str], None]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    options = _options(arguments)
+    return run(_PROG, lambda tell: _run(options, tell))
+
+
+def _run(options: argparse.Namespace, tell: Tell) -> int:
+    from pybroker.archive.jobs import Spark
+    from pybroker.archive.store import Archive
+
+    writing = bool(options.topics or options.compact)
+    spark = Spark(options.master, options.memory)
+    told: dict[str, Any] = {"archive": str(options.archive)}
+    is_right = True
+    try:
+        with Archive(options.archive.absolute(), writing=writing) as archive:
+            if options.topics:
+                told |= _archive(options, archive, spark, tell)
+            if options.compact:
+                told |= _compact(options, archive, spark, tell)
+            if options.verify:
+                told |= _verify(options, archive, spark, tell)
+                is_right = told["verified"]
+    finally:
+        spark.stop()
+    if options.json:
+        print(json.dumps(told))
+    return 0 if is_right else 1
+
+
+def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, tell: Tell) -> dict[str, Any]:
+    from pybroker.archive.archiving import archive_ranges
+    from pybroker.archive.jobs import write_ranges
+    from pybroker.archive.parquet import count_rows
+    from pybroker.archive.planning import wanted_ranges
+
+    archive.set_isolation(options.isolation_level)
+    source = _input(options, options.isolation_level)
+    skip = options.on_data_loss == "skip"
+    plan = wanted_ranges(source.ends(options.topics), archive.manifest.ends(), skip_lost=skip)
+    for lost in plan.lost:
+        tell(f"{lost.topic}-{lost.partition}: offsets {lost.start} to {lost.end - 1} are not there any more")
+    ranges, files = archive_ranges(
+        archive, plan.ranges, write_ranges(spark, source), count_rows, step_offsets=options.step_offsets, tell=tell
+    )
+    records = sum(each.records for each in ranges)
+    tell(f"{records} records are archived in {len(files)} files" if ranges else "nothing new is there")
+    return {
+        "records": records,
+        "files": len(files),
+        "ranges": [{**each._asdict(), "checksum": f"{each.checksum:016x}"} for each in ranges],
+        "lost": [each._asdict() for each in plan.lost],
+    }
+
+
+def _compact(options: argparse.Namespace, archive: Archive, spark: Spark, tell: Tell) -> dict[str, Any]:
+    from pybroker.archive.compacting import compact
+    from pybroker.archive.jobs import rewrite_files
+    from pybroker.archive.parquet import count_rows
+
+    target = options.target_file_mib * _MIB
+    gone, come = compact(archive, rewrite_files(spark, archive), count_rows, target, tell)
+    if not gone:
+        tell("there is nothing to compact")
+    return {"compacted": {"before": gone, "after": come}}
+
+
+def _verify(options: argparse.Namespace, archive: Archive, spark: Spark, tell: Tell) -> dict[str, Any]:
+    from pybroker.archive.verifying import verify
+
+    source = _input(options, archive.manifest.isolation) if options.bootstrap_server or options.directory else None
+    found = verify(archive, spark, source)
+    for problem in found.problems:
+        tell(problem)
+    for each in found.ranges:
+        whole = "whole" if each.is_whole else "NOT what the manifest says"
+        tell(f"{each.range.name}: {each.range.records} records, {whole}; the log: {each.log}")
+    tell("nothing is wrong" if found.is_right else "the archive is NOT right")
+    ranges = [
+        {
+            **{name: getattr(each.range, name) for name in ("topic", "partition", "start", "end", "records")},
+            "whole": each.is_whole,
+            "log": each.log,
+        }
+        for each in found.ranges
+    ]
+    return {"verified": found.is_right, "problems": found.problems, "checked": ranges}
+
+
+def _input(options: argparse.Namespace, isolation: str) -> Input:
+    from pybroker.archive.inputs import BrokerInput, DirectoryInput
+
+    if options.directory is not None:
+        return DirectoryInput(
+            *(str(options.directory.absolute()), isolation == "read_committed"),
+            active=options.include_active,
+            lag=options.lag,
+        )
+    return BrokerInput({**options.properties, "isolation.level": isolation}, options.lag)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = OneLineParser(prog=_PROG, description="Archive topics into Parquet files, each record once.")
+    parser.add_argument("archive", type=Path, metavar="DIR", help="the archive: made where it is not there")
+    parser.add_argument("--topics", type=_topics, metavar="T,...", help="what is archived, from where it was left")
+    add_client(parser, required=False)
+    parser.add_argument("--directory", type=Path, metavar="DATA", help="instead of a broker, its data directory")
+    parser.add_argument("--include-active", action="store_true", help="of a directory, not closed segments alone")
+    parser.add_argument("--lag", type=count, default=0, metavar="N", help="leave the last N offsets of each partition")
+    parser.add_argument(
+        "--isolation-level",
+        choices=("read_committed", "read_uncommitted"),
+        default="read_committed",
+        help="which records count (%(default)s); an archive keeps the one that it began with",
+    )
+    parser.add_argument(
+        "--on-data-loss",
+        choices=("fail", "skip"),
+        default="fail",
+        help="records that have gone before they were archived (%(default)s)",
+    )
+    parser.add_argument(
+        "--step-offsets", type=positive, default=10_000_000, metavar="N", help="so many a commit, about (%(default)s)"
+    )
+    parser.add_argument("--compact", action="store_true", help="make large files of small ones")
+    parser.add_argument("--target-file-mib", type=positive, default=128, metavar="N", help="how large (%(default)s)")
+    parser.add_argument(
+        "--verify", action="store_true", help="count and add up all rows, and those of the log, if named"
+    )
+    add_spark(parser)
+    options = parser.parse_args(arguments)
+    _check(parser, options)
+    options.properties = properties_of(parser, options) if options.bootstrap_server else {}
+    return options
+
+
+def _check(parser: OneLineParser, options: argparse.Namespace) -> None:
+    if options.bootstrap_server and options.directory:
+        parser.error("--bootstrap-server and --directory: one of them is the log")
+    if options.topics and not (options.bootstrap_server or options.directory):
+        parser.error("--topics needs a log: --bootstrap-server or --directory")
+    if not (options.topics or options.compact or options.verify):
+        parser.error("there is nothing to do: --topics, --compact, --verify, or several of them")
+    if options.include_active and not options.directory:
+        parser.error("--include-active is for --directory")
+    if options.property and not options.bootstrap_server:
+        parser.error("--property is for --bootstrap-server")
+    if any(name == "isolation.level" for name, _ in options.property):
+        parser.error("--property isolation.level: --isolation-level says that")
+
+
+def _topics(text: str) -> list[str]:
+    topics = [each.strip() for each in text.split(",") if each.strip()]
+    if not topics:
+        raise argparse.ArgumentTypeError("no topic is named")
+    return sorted(set(topics))

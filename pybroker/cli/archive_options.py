@@ -1,0 +1,88 @@
+"""What `pybroker archive` and `pybroker restore` have in common: options, and how errors are told."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+
+from pybroker.archive.errors import ArchiveError
+from pybroker.cli.parser import OneLineParser
+from pybroker.pipeline.java import JavaNotFoundError
+from pybroker.source.client_properties import PREFIX, read_client_properties
+from pybroker.source.errors import SourceError, UnusableOption
+
+
+def add_client(parser: OneLineParser, *, required: bool) -> None:
+    """A broker, and a client's properties."""
+    parser.add_argument("--bootstrap-server", required=required, metavar="HOST:PORT,...", help="a running broker")
+    parser.add_argument(
+        *("--property", "-X"),
+        type=_property,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="of Kafka's clients, such as security.protocol=SSL",
+    )
+
+
+def add_spark(parser: OneLineParser) -> None:
+    """Spark's size, and the form of what is printed."""
+    parser.add_argument("--master", default="local[*]", help="Spark's master (%(default)s)")
+    parser.add_argument("--memory", default="1g", help="of Spark's driver (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def properties_of(parser: OneLineParser, options: argparse.Namespace, **more: str) -> dict[str, str]:
+    """A client's properties; what is wrong with them ends the program with 2."""
+    given = {**more, "bootstrap.servers": options.bootstrap_server, **dict(options.property)}
+    try:
+        return read_client_properties({f"{PREFIX}{name}": value for name, value in given.items()})
+    except UnusableOption as error:
+        parser.error(str(error).replace(PREFIX, ""))
+
+
+def count(text: str) -> int:
+    """A number from 0 on, as an option has it."""
+    if not text.isdecimal() or int(text) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """A number from 1 on, as an option has it."""
+    number = count(text)
+    if not number:
+        raise argparse.ArgumentTypeError("0 is too small: from 1 on")
+    return number
+
+
+def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
+    """What `act` returns, given a function that tells lines; 1, with a line, for what goes wrong."""
+
+    def tell(line: str) -> None:
+        print(f"{prog}: {line}", file=sys.stderr, flush=True)
+
+    for package in ("pyspark", "pyarrow"):
+        if find_spec(package) is None:
+            tell(f"{package} is needed: pip install '.[spark]' in the folder of pybroker's sources")
+            return 1
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return act(tell)
+    except (ArchiveError, SourceError, JavaNotFoundError) as error:
+        tell(str(error))
+    except OSError as error:
+        tell(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except KeyboardInterrupt:
+        tell("interrupted: the same command goes on where this one has stopped")
+    return 1
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key, value

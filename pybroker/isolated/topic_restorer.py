@@ -1,0 +1,238 @@
+"""Archived rows into a topic, each once: with their timestamps, keys, headers and partitions, in their order.
+
+A partition's rows are numbered from 0. Row n goes to offset `base` + n and has the sequence number n of a producer
+whose id stays the same from one attempt to the next, so that the broker refuses to append a row again, also where a
+batch of an attempt that was killed arrives late. Which row is next, the partition's end says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from protocol.errors import ErrorCode
+from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
+from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.record import Headers
+from protocol.schema import Struct
+from pybroker.isolated.cluster import Cluster, TopicPartition, check, kept_cluster
+from pybroker.isolated.connection import Connection
+from pybroker.isolated.fetching import Range, fetch_range
+from pybroker.isolated.rows import Rows, milliseconds
+from pybroker.isolated.serving import Exchange
+from pybroker.isolated.topic_requests import partition_offset
+from pybroker.isolated.topic_writer import codec_of, header_pairs
+from pybroker.source.bounds import EARLIEST, LATEST
+from pybroker.source.columns import arrow_schema
+from pybroker.source.errors import BrokerFailed, SourceError
+
+#: What a request's batches have, in this order.
+RESTORED_COLUMNS = ("partition", "timestamp", "key", "value", "headers")
+
+_PRODUCE_VERSION = 9
+_ALL_REPLICAS = -1
+_TIMEOUT_MS = 30_000
+#: The most bytes of a batch of several rows, before compression: below the default of max.message.bytes.
+_BATCH_BYTES = 512 << 10
+_SEQUENCE_MASK = 0x7FFFFFFF
+#: What a broker answers that has these rows, or some of them.
+_THERE_ALREADY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
+
+
+class ArchivedRow(NamedTuple):
+    """A record without its place."""
+
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    @property
+    def size_bytes(self) -> int:
+        """About as many as it has in a batch."""
+        named = sum(len(name) + len(value or b"") + 10 for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + named + 20
+
+
+def restore(exchange: Exchange) -> dict[str, Any]:
+    """Write the rows of the request's batches that are not there yet; for each partition how many, and how many were.
+
+    Wanted: `properties`, also compression.type; `topic`; `producer`, its id and epoch; `partitions`: for each its
+    `base`, and `index`, the number of the first row that is sent. Rows come by partition, and in order. Errors:
+    SourceError where somebody else has written there, UnknownPartition, BrokerFailed.
+    """
+    wanted = exchange.wanted
+    done = []
+    with kept_cluster(wanted["properties"]) as cluster:
+        codec = codec_of(wanted["properties"].get("compression.type", "none"))
+        current: PartitionRestorer | None = None
+        for payload in exchange.received():
+            batch = pa.ipc.read_record_batch(pa.py_buffer(payload), arrow_schema(RESTORED_COLUMNS))
+            for partition, row in _rows_of(batch):
+                if current is None or current.partition != partition:
+                    if current is not None:
+                        done.append(current.finish())
+                    place = wanted["partitions"][str(partition)]
+                    current = PartitionRestorer(
+                        *(cluster, codec, wanted["topic"], partition, tuple(wanted["producer"])),
+                        base=place["base"],
+                        index=place["index"],
+                    )
+                current.take(row)
+        if current is not None:
+            done.append(current.finish())
+    return {"partitions": done}
+
+
+class PartitionRestorer:
+    """One partition: rows that are there are passed over, the others sent in batches."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        codec: Codec,
+        topic: str,
+        partition: int,
+        producer: tuple[int, int],
+        *,
+        base: int,
+        index: int,
+    ) -> None:
+        self.partition = partition
+        self._cluster = cluster
+        self._codec = codec
+        self._place: TopicPartition = topic, partition
+        self._producer = producer
+        self._base = base
+        #: The number of the next row that is taken; those below `_there` are in the topic.
+        self._index = index
+        self._there = self._end() - base
+        if self._there < index:
+            raise SourceError(
+                f"{self._name} ends at offset {self._there + base}, and had row {index} at {index + base}"
+            )
+        self._rows: list[ArchivedRow] = []
+        self._bytes = 0
+        self._found = self._written = 0
+
+    def take(self, row: ArchivedRow) -> None:
+        """The next row."""
+        index = self._index
+        self._index += 1
+        if self._bytes + row.size_bytes > _BATCH_BYTES:
+            self._deliver()
+        if index < self._there:
+            self._found += 1
+            if index == self._there - 1:
+                self._compare(index, row)
+            return
+        self._rows.append(row)
+        self._bytes += row.size_bytes
+
+    def finish(self) -> list[int]:
+        """Send what is left: (partition, written, found there)."""
+        self._deliver()
+        return [self.partition, self._written, self._found]
+
+    # ---- inside
+
+    @property
+    def _name(self) -> str:
+        return f"{self._place[0]}-{self._place[1]}"
+
+    def _end(self) -> int:
+        return partition_offset(self._cluster, self._place, LATEST)
+
+    def _compare(self, index: int, row: ArchivedRow) -> None:
+        """Whether the last record there is the row of its number. Errors: SourceError where it is not."""
+        offset = self._base + index
+        if partition_offset(self._cluster, self._place, EARLIEST) > offset:
+            return  # deleted since
+        found: list[dict[str, Any]] = []
+        rows = Rows(RESTORED_COLUMNS, *self._place, lambda batch: found.extend(batch.to_pylist()))
+        fetch_range(
+            self._cluster, Range(self._place, offset, offset + 1), rows, isolation=0, earliest=lambda: offset + 1
+        )
+        rows.flush()
+        if not found:  # compacted away
+            return
+        there = found[0]
+        if (there["key"], there["value"], header_pairs(there["headers"])) != (row.key, row.value, row.headers):
+            raise SourceError(
+                f"{self._name}: the record at offset {offset} is not the one that the archive has: somebody else "
+                "writes there, or it is another topic"
+            )
+
+    def _deliver(self) -> None:
+        """Send the rows that are held, but for those that turn out to be there."""
+        while self._rows:
+            sequence = self._there & _SEQUENCE_MASK
+            batch = BatchBuilder(
+                0,
+                self._codec,
+                producer_id=self._producer[0],
+                producer_epoch=self._producer[1],
+                base_sequence=sequence,
+            )
+            for row in self._rows:
+                batch.append(*row)
+            data = batch.build()
+            told = self._cluster.at_leader(self._place, partial(_produce, place=self._place, data=data))
+            if told.error_code in _THERE_ALREADY:
+                self._pass_over(self._end() - self._base - self._there)
+                continue
+            self._expect(told.base_offset)
+            self._written += len(self._rows)
+            self._pass_on(len(self._rows))
+
+    def _pass_over(self, count: int) -> None:
+        """Rows that a batch of an attempt before has brought. Errors: BrokerFailed where there is none."""
+        if count <= 0:
+            raise BrokerFailed(
+                f"{self._name}: the broker does not take row {self._there} (OUT_OF_ORDER_SEQUENCE_NUMBER), and the log "
+                f"ends at {self._base + self._there + count}"
+            )
+        self._found += min(count, len(self._rows))
+        self._pass_on(count)
+
+    def _pass_on(self, count: int) -> None:
+        self._there += count
+        del self._rows[:count]
+        self._bytes = sum(row.size_bytes for row in self._rows)
+
+    def _expect(self, offset: int) -> None:
+        wanted = self._base + self._there
+        if offset != wanted:
+            raise SourceError(
+                f"{self._name}: rows that belong to offset {wanted} went to {offset}: somebody else writes there"
+            )
+
+
+def _produce(connection: Connection, place: TopicPartition, data: bytes) -> Struct:
+    topic, partition = place
+    part = PartitionProduceData(index=partition, records=data)
+    answer, _ = connection.call(
+        PRODUCE,
+        _PRODUCE_VERSION,
+        transactional_id=None,
+        acks=_ALL_REPLICAS,
+        timeout_ms=_TIMEOUT_MS,
+        topic_data=[TopicProduceData(name=topic, partition_data=[part])],
+    )
+    told: Struct = answer.responses[0].partition_responses[0]
+    if told.error_code not in _THERE_ALREADY:
+        check(told.error_code, f"{topic}-{partition}")
+    return told
+
+
+def _rows_of(batch: pa.RecordBatch) -> Iterator[tuple[int, ArchivedRow]]:
+    partitions, timestamps, keys, values, headers = batch.columns
+    columns: Sequence[Sequence[Any]] = (keys.to_pylist(), values.to_pylist(), headers.to_pylist())
+    for partition, timestamp, key, value, named in zip(
+        partitions.to_pylist(), milliseconds(timestamps), *columns, strict=True
+    ):
+        yield partition, ArchivedRow(timestamp, key, value, header_pairs(named))

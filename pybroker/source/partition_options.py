@@ -1,0 +1,28 @@
+"""Options that name partitions, in the JSON of Spark's Kafka source."""
+
+from __future__ import annotations
+
+import json
+
+from pybroker.source.bounds import TopicPartition
+from pybroker.source.errors import UnusableOption
+
+
+def offsets_by_partition(text: str, name: str) -> dict[TopicPartition, int]:
+    """`{"orders": {"0": 23, "1": -2}}`; also times. Errors: UnusableOption, with the option's name."""
+    try:
+        return {
+            (topic, int(partition)): int(value)
+            for topic, partitions in json.loads(text).items()
+            for partition, value in partitions.items()
+        }
+    except (ValueError, AttributeError, TypeError):
+        raise UnusableOption(f'{name}: {text!r} is not of the form {{"topic": {{"0": 23, "1": -2}}}}') from None
+
+
+def assigned_partitions(text: str) -> list[TopicPartition]:
+    """`{"orders": [0, 2]}`. Errors: UnusableOption."""
+    try:
+        return [(topic, int(each)) for topic, partitions in json.loads(text).items() for each in partitions]
+    except (ValueError, AttributeError, TypeError):
+        raise UnusableOption(f'assign: {text!r} is not of the form {{"topic": [0, 1]}}') from None

@@ -1,0 +1,68 @@
+"""How far a restore is, as its file tells it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pybroker.archive.errors import ArchiveBusy, DamagedArchive, UnusableTarget
+from pybroker.archive.files import Files
+from pybroker.archive.journal import Journal, Restoring, default_path
+from tests.support.failing_files import Died, DyingFiles
+
+FIRST = Restoring("orders", "back", "cluster", (7, 1), {0: 0, 3: 17})
+
+
+def test_journal_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "restores" / "one.json"
+    with Journal(path) as journal:
+        assert journal.now is None
+        journal.put(FIRST)
+        journal.complete({0: 10})
+    with Journal(path) as journal:
+        assert journal.now == Restoring("orders", "back", "cluster", (7, 1), {0: 0, 3: 17}, {0: 10})
+
+
+def test_journal_is_one_restores_alone(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    with Journal(path) as journal:
+        journal.put(FIRST)
+        journal.check("orders", "back", "cluster")
+        with pytest.raises(ArchiveBusy):
+            Journal(path)
+        for other in (("clicks", "back", "cluster"), ("orders", "x", "cluster"), ("orders", "back", "x")):
+            with pytest.raises(UnusableTarget, match="is of a restore of orders into back of the cluster cluster"):
+                journal.check(*other)
+
+
+def test_journal_that_dies_anywhere_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    die_at, seen = 0, set()
+    while True:
+        die_at += 1
+        with Journal(path) as journal:
+            journal.put(FIRST)
+        files = DyingFiles(die_at)
+        with suppress(Died), Journal(path, files) as journal:
+            journal.complete({0: 5})
+        with Journal(path, Files()) as journal:
+            assert journal.now is not None
+            assert journal.now.restored in ({}, {0: 5})
+            seen.add(len(journal.now.restored))
+        if not files.has_died:
+            break
+    assert seen == {0, 1}
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"format": "pybroker-restore", "version": 9}', b"\x00\xff"])
+def test_file_that_is_no_journal_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "one.json").write_bytes(data)
+
+    with pytest.raises(DamagedArchive):
+        Journal(tmp_path / "one.json")
+
+
+def test_cluster_id_makes_no_other_path(tmp_path: Path) -> None:
+    assert default_path(tmp_path, "../a/b", "orders").parent == tmp_path / "restores"

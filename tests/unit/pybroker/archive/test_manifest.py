@@ -1,0 +1,84 @@
+"""What an archive has, as its manifest tells it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pybroker.archive.errors import DamagedArchive
+from pybroker.archive.manifest import ArchivedFile, ArchivedRange, Manifest, decode, encode, merged
+
+BIG = (1 << 64) - 1
+FILE = ArchivedFile("topic=orders/date=2026-01-01/one.parquet", 5, 100)
+MANIFEST = Manifest("read_committed", "run-1", (ArchivedRange("orders", 0, 0, 7, 5, BIG),), (FILE,), ("topic=a/b",))
+
+
+def test_manifest_comes_back_as_it_was() -> None:
+    assert decode(encode(MANIFEST), "here") == MANIFEST
+    assert decode(encode(Manifest()), "here") == Manifest()
+
+
+def test_runs_add_up() -> None:
+    """Ranges and files of a run come to those before; nothing is replaced any more."""
+    more = ArchivedRange("orders", 0, 7, 9, 2, 3)
+    other = ArchivedFile("topic=orders/date=2026-01-02/two.parquet", 2, 50)
+
+    after = MANIFEST.with_run("run-2", [more], [other])
+
+    assert after.ends() == {("orders", 0): 9}
+    assert after.files == (FILE, other)
+    assert (after.run, after.replaced) == ("run-2", ())
+    assert after.topics() == ["orders"]
+
+
+def test_compaction_replaces_files_and_merges_ranges() -> None:
+    after = MANIFEST.with_run("run-2", [ArchivedRange("orders", 0, 7, 9, 2, 3)], []).with_compacted(
+        "run-3", [FILE._replace(path="topic=orders/date=2026-01-01/new.parquet")], [FILE.path]
+    )
+
+    assert [each.path for each in after.files] == ["topic=orders/date=2026-01-01/new.parquet"]
+    assert after.replaced == (FILE.path,)
+    assert after.ranges == (ArchivedRange("orders", 0, 0, 9, 7, 2),)
+
+
+def test_ranges_with_a_gap_between_them_or_of_others_stay_apart() -> None:
+    ranges = [
+        ArchivedRange("orders", 1, 5, 6, 1, 1),
+        ArchivedRange("orders", 0, 0, 4, 4, 1),
+        ArchivedRange("orders", 0, 5, 6, 1, 1),
+        ArchivedRange("clicks", 0, 4, 5, 1, 1),
+    ]
+
+    assert merged(ranges) == tuple(sorted(ranges))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda told: told.update(version=2), "version 2 is not known"),
+        (lambda told: told.pop("ranges"), "damaged"),
+        (lambda told: told["ranges"][0].update(start="x"), "damaged"),
+        (lambda told: told["ranges"][0].update(records=8), "with 8 records is no range"),
+        (lambda told: told["ranges"][0].update(end=-1), "is no range"),
+        (lambda told: told["ranges"].append({**told["ranges"][0], "start": 6, "end": 12}), "overlap"),
+        (lambda told: told["files"][0].update(path="topic=a/../../x"), "no file of an archive"),
+        (lambda told: told.update(replaced=["/etc/passwd"]), "no file of an archive"),
+    ],
+)
+def test_manifest_that_is_none_is_refused(change: Callable[[dict[str, Any]], object], said: str) -> None:
+    told = json.loads(encode(MANIFEST))
+    change(told)
+
+    with pytest.raises(DamagedArchive, match=said):
+        decode(json.dumps(told).encode(), "here")
+
+
+def test_manifest_that_is_cut_off_is_refused() -> None:
+    """Whole or not at all: no part of one is taken for one."""
+    data = encode(MANIFEST).rstrip()
+    for size in range(len(data)):
+        with pytest.raises(DamagedArchive):
+            decode(data[:size], "here")

@@ -1,0 +1,58 @@
+"""Which offsets are archived next."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybroker.archive.errors import LogChanged
+from pybroker.archive.planning import LogEnds, Lost, steps, wanted_ranges
+from pybroker.source.ranges import OffsetRange
+
+
+def test_ranges_go_from_the_archives_end_to_the_settled_end() -> None:
+    """Of a partition that is new from its first offset; none where nothing is new."""
+    ends = [
+        LogEnds("orders", 0, 5, 50, 60),
+        LogEnds("orders", 1, 0, 20, 20),
+        LogEnds("orders", 2, 0, 20, 20),
+        LogEnds("orders", 3, 7, 7, 9),
+    ]
+
+    plan = wanted_ranges(ends, {("orders", 1): 12, ("orders", 2): 20, ("gone", 0): 4}, skip_lost=False)
+
+    assert plan.ranges == [OffsetRange("orders", 0, 5, 50), OffsetRange("orders", 1, 12, 20)]
+    assert plan.lost == []
+
+
+def test_settled_end_before_the_archives_is_no_range() -> None:
+    """The user leaves more offsets than before."""
+    assert wanted_ranges([LogEnds("orders", 0, 0, 5, 20)], {("orders", 0): 9}, skip_lost=False).ranges == []
+
+
+def test_lost_offsets_stop_it_or_are_told() -> None:
+    ends = [LogEnds("orders", 0, 30, 50, 50)]
+
+    with pytest.raises(LogChanged, match="begins at offset 30, and is archived up to 12"):
+        wanted_ranges(ends, {("orders", 0): 12}, skip_lost=False)
+    plan = wanted_ranges(ends, {("orders", 0): 12}, skip_lost=True)
+    assert plan.ranges == [OffsetRange("orders", 0, 30, 50)]
+    assert plan.lost == [Lost("orders", 0, 12, 30)]
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_log_that_ends_before_its_archive_is_another_one(skip: bool) -> None:
+    with pytest.raises(LogChanged, match="is it another topic"):
+        wanted_ranges([LogEnds("orders", 0, 0, 5, 5)], {("orders", 0): 12}, skip_lost=skip)
+
+
+@pytest.mark.parametrize("most", [1, 3, 10, 1000])
+def test_steps_cover_each_offset_once_and_in_order(most: int) -> None:
+    ranges = [OffsetRange("orders", 0, 5, 30), OffsetRange("orders", 1, 0, 2), OffsetRange("orders", 2, 4, 4)]
+    turns = list(steps(ranges, most))
+
+    for whole in ranges:
+        parts = [each for turn in turns for each in turn if each[:2] == whole[:2]]
+        offsets = [offset for part in parts for offset in range(part.start, part.end)]
+        assert offsets == list(range(whole.start, whole.end))
+    assert all(each.size for turn in turns for each in turn)
+    assert all(sum(each.size for each in turn) <= most + len(ranges) for turn in turns)

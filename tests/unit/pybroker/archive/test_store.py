@@ -1,0 +1,221 @@
+"""Archives whose process ends at any call: each row is there once, and nothing else, when the command is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from pybroker.archive.archiving import archive_ranges
+from pybroker.archive.compacting import Compaction, compact
+from pybroker.archive.errors import ArchiveBusy, ArchiveError, DamagedArchive
+from pybroker.archive.files import Files
+from pybroker.archive.manifest import decode
+from pybroker.archive.planning import LogEnds, wanted_ranges
+from pybroker.archive.store import Archive
+from pybroker.source.bounds import TopicPartition
+from tests.support.failing_files import Died, DyingFiles, count_rows, put_rows, read_rows, sums_of, writing
+
+Row = tuple[str, int, int]
+
+LOG: list[Row] = [("orders", partition, offset) for partition in (0, 1) for offset in range(12) if offset % 5]
+ENDS = [LogEnds("orders", partition, 0, 12, 12) for partition in (0, 1)]
+
+
+def archive_once(root: Path, files: Files, ends: list[LogEnds] = ENDS, step_offsets: int = 10) -> None:
+    """As the command does."""
+    step = files.count if isinstance(files, DyingFiles) else lambda name: None
+    with Archive(root, writing=True, files=files) as archive:
+        plan = wanted_ranges(ends, archive.manifest.ends(), skip_lost=False)
+        archive_ranges(archive, plan.ranges, writing(LOG, step), count_rows, step_offsets=step_offsets)
+
+
+def compact_once(root: Path, files: Files) -> tuple[int, int]:
+    """As the command does."""
+    step = files.count if isinstance(files, DyingFiles) else lambda name: None
+
+    def rewrite(wanted: Compaction, folder: Path) -> tuple[object, object]:
+        rows = [row for each in wanted.files for row in read_rows(root / each.path)]
+        step("job")
+        put_rows(folder, f"compacted-{len(list(root.rglob('*.parquet')))}", rows)
+        step("job")
+        return sums_of(rows), sums_of(rows)
+
+    with Archive(root, writing=True, files=files) as archive:
+        return compact(archive, rewrite, count_rows)
+
+
+def visible(root: Path) -> list[Row]:
+    """What any reader of Parquet sees."""
+    return sorted(row for path in root.glob("topic=*/date=*/*.parquet") for row in read_rows(path))
+
+
+def check(root: Path, rows: list[Row] = LOG) -> None:
+    """That the archive has these rows, each once, in its files and by its manifest, and nothing else."""
+    with Archive(root, writing=False) as archive:
+        assert sorted(row for path in archive.paths() for row in read_rows(Path(path))) == sorted(rows)
+        assert archive.strangers() == archive.missing() == []
+        for each in archive.manifest.ranges:
+            offsets = [row[2] for row in rows if row[:2] == each.place and each.start <= row[2] < each.end]
+            assert (each.records, each.checksum) == (len(offsets), sum(offset**2 for offset in offsets))
+        assert sum(each.records for each in archive.manifest.ranges) == len(rows)
+    assert visible(root) == sorted(rows)
+    assert list((root / "_pybroker" / "runs").iterdir()) == []
+
+
+def at_each_call(act: Callable[[Path, Files], object], prepared: Callable[[], Path]) -> int:
+    """Let the process end at each call of its own in turn; `act` is then repeated until it comes to its end."""
+    die_at = 0
+    while True:
+        die_at += 1
+        root, files = prepared(), DyingFiles(die_at)
+        with suppress(Died):
+            act(root, files)
+        rows = visible(root) if root.exists() else []
+        assert len(rows) == len(set(rows)), f"rows are seen twice after {files.calls}"
+        again = DyingFiles(die_at // 2)  # and once more on the way back
+        with suppress(Died):
+            act(root, again)
+        act(root, Files())
+        check(root)
+        if not files.has_died:
+            return die_at - 1
+
+
+def test_archiving_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """Three turns, with a process that ends at each call, twice."""
+    roots = iter(range(10_000))
+
+    calls = at_each_call(archive_once, lambda: tmp_path / f"lake-{next(roots)}")
+
+    assert calls > 50
+
+
+def test_compaction_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    roots = iter(range(10_000))
+
+    def archived() -> Path:
+        root = tmp_path / f"lake-{next(roots)}"
+        archive_once(root, Files())
+        assert len(list(root.rglob("*.parquet"))) > 6
+        return root
+
+    def both(root: Path, files: Files) -> None:
+        compact_once(root, files)
+        assert len(list(root.glob("topic=*/date=*/*.parquet"))) == 3
+
+    assert at_each_call(both, archived) > 20
+
+
+def test_what_is_there_already_is_not_archived_again(tmp_path: Path) -> None:
+    """More comes, and comes behind what was there."""
+    root = tmp_path / "lake"
+    archive_once(root, Files(), [each._replace(settled=6) for each in ENDS], 1000)
+    check(root, [row for row in LOG if row[2] < 6])
+    archive_once(root, Files(), ENDS, 1000)
+    archive_once(root, Files(), ENDS, 1000)
+    check(root)
+    with Archive(root, writing=False) as archive:
+        assert [(each.partition, each.start, each.end) for each in archive.manifest.ranges] == [
+            *((0, 0, 6), (0, 6, 12)),
+            *((1, 0, 6), (1, 6, 12)),
+        ]
+
+
+def test_compacting_again_finds_nothing_to_do(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    archive_once(root, Files())
+    gone, come = compact_once(root, Files())
+
+    assert gone > come == 3
+    assert compact_once(root, Files()) == (0, 0)
+    check(root)
+
+
+def test_rows_that_changed_in_a_compaction_do_not_count(tmp_path: Path) -> None:
+    """The old files stay, and what was written goes."""
+    root = tmp_path / "lake"
+    archive_once(root, Files())
+
+    def rewrite(wanted: Compaction, folder: Path) -> tuple[object, object]:
+        rows = [row for each in wanted.files for row in read_rows(root / each.path)]
+        put_rows(folder, "new", rows[1:])
+        return sums_of(rows), sums_of(rows[1:])
+
+    with Archive(root, writing=True) as archive, pytest.raises(DamagedArchive, match="the old files stay"):
+        compact(archive, rewrite, count_rows)
+    check(root)
+
+
+def test_job_that_fails_leaves_the_archive_as_it_was(tmp_path: Path) -> None:
+    """Also one that writes what it was not asked for."""
+    root = tmp_path / "lake"
+    with Archive(root, writing=True) as archive:
+        plan = wanted_ranges(ENDS, {}, skip_lost=False)
+
+        def failing(ranges: object, folder: Path) -> list[object]:
+            put_rows(folder, "one", LOG[:3])
+            raise ArchiveError("the log is gone")
+
+        with pytest.raises(ArchiveError, match="the log is gone"):
+            archive_ranges(archive, plan.ranges, failing, count_rows)  # type: ignore[arg-type]
+        more = writing([*LOG, ("orders", 2, 0)])
+        everything = [*plan.ranges, plan.ranges[0]._replace(partition=2)]
+        with pytest.raises(DamagedArchive, match="nobody has asked for"):
+            archive_ranges(
+                archive, plan.ranges, lambda ranges, folder: more(everything, folder), count_rows, step_offsets=1000
+            )
+    check(root, [])
+
+
+def test_archive_is_one_writers_and_many_readers(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    with Archive(root, writing=True):
+        for writing_too in (True, False):
+            with pytest.raises(ArchiveBusy):
+                Archive(root, writing=writing_too)
+    with Archive(root, writing=False), Archive(root, writing=False), pytest.raises(ArchiveBusy):
+        Archive(root, writing=True)
+
+
+def test_folder_that_is_no_archive_is_left_alone(tmp_path: Path) -> None:
+    """Neither made into one, nor read as one."""
+    (tmp_path / "mine.txt").touch()
+
+    with pytest.raises(DamagedArchive, match=r"not empty: mine\.txt"):
+        Archive(tmp_path, writing=True)
+    with pytest.raises(ArchiveError, match="is no archive"):
+        Archive(tmp_path, writing=False)
+    with pytest.raises(ArchiveError, match="may be in an archive's path"):
+        Archive(tmp_path / "a*", writing=True)
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_archive_keeps_its_isolation_level(tmp_path: Path) -> None:
+    root = tmp_path / "lake"
+    with Archive(root, writing=True) as archive:
+        archive.set_isolation("read_uncommitted")
+    archive_once(root, Files())
+    with Archive(root, writing=True) as archive:
+        archive.set_isolation("read_uncommitted")
+        with pytest.raises(ArchiveError, match="was begun with read_uncommitted"):
+            archive.set_isolation("read_committed")
+
+
+def test_retention_is_told_what_is_archived(tmp_path: Path) -> None:
+    """Before anything else, and after each commit, never before it."""
+    told: list[dict[TopicPartition, int]] = []
+    root = tmp_path / "lake"
+
+    class Holding:
+        def archived(self, ends: Mapping[TopicPartition, int]) -> None:
+            told.append(dict(ends))
+            stored = decode((root / "_pybroker" / "manifest.json").read_bytes(), "")
+            assert stored.ends() == ends
+
+    with Archive(root, writing=True) as archive:
+        plan = wanted_ranges(ENDS, {}, skip_lost=False)
+        archive_ranges(archive, plan.ranges, writing(LOG), count_rows, step_offsets=12, hold=Holding())
+    assert told == [{}, {("orders", 0): 6, ("orders", 1): 6}, {("orders", 0): 12, ("orders", 1): 12}]
