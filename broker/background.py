@@ -27,6 +27,7 @@ from broker.deferred import Deferred
 from broker.flush_times import FlushTimes
 from broker.group_sync import GroupSync
 from broker.offload import Offload
+from broker.retention_holds import RetentionHolds
 from broker.timers import Timer
 from storage.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 from storage.errors import LogOffline
@@ -67,6 +68,9 @@ class Background:
         self._queue: SimpleQueue[tuple[list[Task], Deferred[None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="log-background", daemon=True)
         self._syncs = Offload(loop, _SYNC_THREADS, name="log-flush")
+        #: For whom retention waits, and who is told.
+        self.holds = RetentionHolds(config)
+        logs.unread_from = self.holds.unread_from
         #: What flushes of logs took.
         self.flush_times = FlushTimes()
         self._stopped = False
@@ -143,6 +147,7 @@ class Background:
         A log that waits to be opened is looked at if it is open when its turn comes, or in a later round.
         """
         done: Deferred[None] = Deferred()
+        self.holds.forget_gone()
         self._retain_next(iter([*self._logs.logs, *self._logs.unopened]), Deferred.resolved(None), done)
         return done
 
@@ -151,7 +156,10 @@ class Background:
         some = [] if self._stopped else list(islice(keys, _RETAINED_AT_ONCE))
         if some:
             logs = [partition_log for key in some if (partition_log := self._logs.logs.get(key)) is not None]
-            ran = self.run(self._logs.retention_tasks(self._clock.now_ms(), logs))
+            now_ms = self._clock.now_ms()
+            for each in logs:
+                self.holds.look_at(each, now_ms)
+            ran = self.run(self._logs.retention_tasks(now_ms, logs))
             newest = last if ran.done else ran
             self._loop.call_soon(lambda: self._retain_next(keys, newest, done))
         else:

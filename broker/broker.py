@@ -51,6 +51,7 @@ from broker.quotas.enforcement import enforce_quotas
 from broker.replica_moves import ReplicaMoves
 from broker.share_state import ShareStates
 from broker.shares.partitions import SharePartitions
+from broker.spark.following import follow_queries
 from broker.state import BrokerState
 from broker.timers import Timers
 from broker.transactions import Transactions
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from broker.cores.crew import Crew
     from broker.cores.remote import RemoteTransactions
     from broker.metrics.endpoint import Endpoint
+    from broker.spark.queries import SparkQueries
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +106,7 @@ class Broker:
     moves: ReplicaMoves
     background: Background
     opening: LogOpening
+    queries: SparkQueries | None
     cleaner: Cleaner
     delegation_tokens: DelegationTokens
     fetch_sessions: FetchSessions
@@ -267,6 +270,7 @@ class Broker:
         self.directory_ids = node.directory_ids
         self.missing = node.missing
         self.background = Background(node.logs, config, self.loop, self.timers, clock)
+        self.queries = follow_queries(self)
         self.opening = LogOpening(node.logs, self.loop, self.timers)
         self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
         self.partitions = Partitions(
@@ -364,6 +368,8 @@ class Broker:
         self._stopping = True
         if hasattr(self, "background"):
             self.cleaner.close()
+            if self.queries is not None:
+                self.queries.stop()
             self.moves.close()
             self.opening.stop()
             self.background.stop()

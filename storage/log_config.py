@@ -43,6 +43,8 @@ class LogConfig:
     min_insync_replicas: int = 1
     preallocate: bool = False
     retention_bytes: int = -1
+    #: retention.hold.max.bytes, which Kafka has not: so much stays for readers who are behind.
+    retention_hold_max_bytes: int = 0
     retention_ms: int = 604_800_000
     segment_bytes: int = 1 << 30
     segment_index_bytes: int = 10_485_760

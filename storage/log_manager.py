@@ -25,7 +25,7 @@ from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flu
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
 from storage.log.partition import PartitionLog
 from storage.log.removals import Removals
-from storage.log.retention import expired_segments, remove_segments
+from storage.log.retention import expired_segments, released_segments, remove_segments
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask, RenameTask, Task
 from storage.log_config import LogConfig
@@ -68,6 +68,8 @@ class LogManager:
         self.futures: list[FutureLog] = []
         #: Where partitions are to be made that are not there yet.
         self.preferred: dict[TopicPartition, LogDirectory] = {}
+        #: From which offset on somebody still has to read a log, where records are held for such readers; None: nobody.
+        self.unread_from: Callable[[PartitionLog], int | None] = lambda log: None
         #: What recovery has cut off.
         self.cuts: list[Cut] = []
         #: Those that wait, and those that cannot be opened: `open` puts them among `logs`.
@@ -362,7 +364,10 @@ class LogManager:
         if not log.directory.is_online or log.closed or (log.cleaning is not None and not log.copied):
             return None
         try:
-            paths = remove_segments(log, expired_segments(log, now_ms), now_ms)
+            expired = expired_segments(log, now_ms)
+            if expired and log.config.retention_hold_max_bytes and (unread_from := self.unread_from(log)) is not None:
+                expired = released_segments(log, expired, unread_from)
+            paths = remove_segments(log, expired, now_ms)
         except OSError as error:
             log.directory.fail(error)
             return None

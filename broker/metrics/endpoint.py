@@ -1,4 +1,4 @@
-"""The HTTP side: /metrics for Prometheus, /live and /ready for whoever watches over the process.
+"""The HTTP side: /metrics for Prometheus, /live and /ready for whoever watches over the process, /queries of Spark.
 
 A thread of its own accepts, and one for each request answers, in the WSGI server of Python's library with the
 application of prometheus-client. What they tell of the broker they ask the loop for. Nobody is asked who they are:
@@ -19,8 +19,10 @@ from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from broker.metrics.exposition import ANSWER_S, BrokerCollector
+from broker.metrics.queries import queries_json
 from broker.metrics.snapshot import Snapshot, take_snapshot
 from broker.metrics.sources import all_samples
+from broker.metrics.sources import queries as query_samples
 from broker.metrics.traffic import Traffic
 from broker.network.listener import CannotBind, bind
 from broker.state import BrokerState
@@ -36,7 +38,7 @@ log = logging.getLogger(__name__)
 _MOST_REQUESTS = 8
 #: For each piece of a request, and of an answer.
 _TIMEOUT_S = 10.0
-_PATHS = "/metrics, /live, /ready"
+_PATHS = ("/metrics", "/live", "/ready", "/queries")
 
 
 class Application:
@@ -52,8 +54,8 @@ class Application:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ["PATH_INFO"]
-        if path not in ("/metrics", "/live", "/ready"):
-            return _text(start_response, "404 Not Found", f"There are {_PATHS}")
+        if path not in _PATHS:
+            return _text(start_response, "404 Not Found", f"There are {', '.join(_PATHS)}")
         try:
             is_ready = self._asked_if_ready().result(ANSWER_S)
             if path == "/live":
@@ -62,10 +64,22 @@ class Application:
                 return _text(start_response, "503 Service Unavailable", "not ready: it starts, or shuts down")
             if path == "/ready":
                 return _text(start_response, "200 OK", "ready")
+            if path == "/queries":
+                return self._queries(start_response)
             answer: Iterable[bytes] = self._metrics(environ, start_response)
             return answer
         except (RuntimeError, TimeoutError) as error:
             return _text(start_response, "503 Service Unavailable", f"the event loop does not answer: {error}")
+
+    def _queries(self, start_response: StartResponse) -> Iterable[bytes]:
+        queries = self._broker.queries
+        if queries is None:
+            return _text(
+                start_response, "404 Not Found", "It follows no queries: pybroker.spark.checkpoints is not set"
+            )
+        samples = take_snapshot(self._broker.loop, lambda: query_samples(self._broker)).result(ANSWER_S)
+        start_response("200 OK", [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
+        return [queries_json(queries.found, samples)]
 
     def _take_snapshot(self) -> Future[Snapshot]:
         return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic))

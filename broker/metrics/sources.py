@@ -37,6 +37,7 @@ def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
     yield from process(broker)
     yield from partitions(broker, traffic)
     yield from directories(broker)
+    yield from queries(broker)
     if broker.remote_transactions is None:
         yield from cluster(broker)
         yield from groups(broker)
@@ -141,6 +142,28 @@ def directories(broker: Broker) -> Iterator[Sample]:
     yield table.CLEANER_READ, (), cleaner.total.read_bytes
     yield table.CLEANER_KEPT, (), cleaner.total.kept_bytes
     yield table.CLEANER_ACTIVE, (), cleaner.active_count
+
+
+def queries(broker: Broker) -> Iterator[Sample]:
+    """Queries of Spark, in the partitions that are here; and what retention keeps."""
+    for (topic, index), held_bytes in broker.background.holds.held_bytes().items():
+        yield table.HELD_BY_RETENTION, (topic, str(index)), held_bytes
+    found = broker.queries.found if broker.queries is not None else None
+    if found is None:
+        return
+    for query in found.queries:
+        progress = query.progress
+        if progress.batch is not None:
+            yield table.QUERY_BATCH, (query.name,), progress.batch
+        if progress.committed_ms is not None:
+            yield table.QUERY_COMMITTED, (query.name,), progress.committed_ms / 1000
+        for (topic, index), offset in progress.positions.items():
+            log = broker.logs.logs.get((topic, index))
+            if log is not None and log.directory.is_online:
+                labels = (query.name, topic, str(index))
+                yield table.QUERY_OFFSET, labels, offset
+                yield table.QUERY_LAG, labels, max(0, log.high_watermark - offset)
+    yield table.QUERIES_UNREADABLE, (), len(found.problems)
 
 
 def cluster(broker: Broker) -> Iterator[Sample]:

@@ -84,7 +84,7 @@ NOT_PREFERRED = kafka("controller", "KafkaController", "PreferredReplicaImbalanc
 METADATA_OFFSET = kafka("controller", "KafkaController", "LastAppliedRecordOffset", (),
     "Offset of the last metadata record.")
 
-# -- groups and transactions -------------------------------------------------------------------------------------------
+# -- groups ------------------------------------------------------------------------------------------------------------
 _GROUPS = "coordinator.group", "GroupMetadataManager"
 GROUPS = kafka(*_GROUPS, "NumGroups", (), "Groups of the classic protocol.")
 GROUPS_BY_STATE = {
@@ -97,6 +97,18 @@ GROUP_MEMBERS = Metric("kafka_consumergroup_members", Kind.GAUGE, _GROUP, "Membe
 GROUP_OFFSET = Metric("kafka_consumergroup_current_offset", Kind.GAUGE, _GROUP + _PARTITION, "Committed offset.")
 GROUP_LAG = Metric("kafka_consumergroup_lag", Kind.GAUGE, _GROUP + _PARTITION,
     "Offsets from the committed one to the high watermark.")
+
+# -- queries of Spark that pybroker.spark.checkpoints names ------------------------------------------------------------
+_QUERY = ("query",)
+QUERY_OFFSET = own("spark_query_current_offset", _QUERY + _PARTITION, "Offset that the query reads next.")
+QUERY_LAG = own("spark_query_lag", _QUERY + _PARTITION, "Offsets from that one to the high watermark.")
+QUERY_BATCH = own("spark_query_batch", _QUERY, "Number of its newest batch that is done.")
+QUERY_COMMITTED = own("spark_query_commit_timestamp_seconds", _QUERY, "When that one was done, since 1970.")
+QUERIES_UNREADABLE = own("spark_unreadable_checkpoints", (), "Checkpoints, and folders of them, that cannot be read.")
+HELD_BY_RETENTION = own("retention_held_bytes", _PARTITION,
+    "Bytes that are over by retention, and are kept for queries that are behind.")
+
+# -- transactions ------------------------------------------------------------------------------------------------------
 TRANSACTIONS = own("transactions", ("state",), "Transactions that are ongoing, or decided and not complete.")
 TRANSACTIONAL_IDS = own("transactional_ids", (), "Transactional ids that are known.")
 INFO = own("info", ("version", "cluster_id", "node_id"), "Always 1; what it is stands in the labels.")

@@ -1,4 +1,4 @@
-"""`pybroker groups`: list, describe, move and delete consumer groups."""
+"""`pybroker groups`: list, describe, move and delete consumer groups; and how far queries of Spark are behind."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
+from pybroker.cli.client.queries import Query, read_queries
 from pybroker.cli.client.times import time_ms
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _EXAMPLES = """\
 examples:
   pybroker groups list
   pybroker groups describe shop                                     (members, offsets and lag)
+  pybroker groups list --queries http://localhost:9404              (and the queries of Spark that the broker follows)
   pybroker groups reset-offsets shop --topic orders --to -1h        (shows what it would do)
   pybroker groups reset-offsets shop --topic orders --to earliest --execute"""
 
@@ -34,9 +36,11 @@ def main(arguments: Sequence[str]) -> int:
 def command_line() -> ClientParser:
     """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker groups", "Consumer groups of a cluster.", _EXAMPLES)
-    parser.add_action("list", _list, "names, states and protocols of groups")
+    listed = parser.add_action("list", _list, "names, states and protocols of groups")
+    _add_queries(listed)
     described = parser.add_action("describe", _describe, "offsets and lag of groups, partition by partition")
     _add_names(described)
+    _add_queries(described)
     described.add_argument("--members", action="store_true", help="who is in them, instead")
     moved = parser.add_action("reset-offsets", _reset, "let a group go on elsewhere; it must have no members")
     _add_names(moved)
@@ -58,6 +62,12 @@ def _add_names(parser: ClientParser) -> None:
     parser.add_argument("--group", action="append", default=[], metavar="GROUP", help="the same; may be given again")
 
 
+def _add_queries(parser: ClientParser) -> None:
+    parser.add_argument(
+        "--queries", metavar="URL", help="the broker's metrics.listeners: queries of Spark that it follows, too"
+    )
+
+
 def _names(options: argparse.Namespace) -> list[str]:
     names = list(dict.fromkeys([*options.names, *options.group]))
     if not names or "" in names:
@@ -71,11 +81,46 @@ def _list(session: Session, options: argparse.Namespace) -> None:
         {"group": each.group_id, "state": each.state.name.lower(), "protocol": each.type.name.lower()}
         for each in sorted(found.valid, key=lambda each: each.group_id)
     ]
+    rows += [{"group": each.name, "state": each.state, "protocol": "spark"} for each in _queries(session, options)]
     show(rows, as_json=options.json)
 
 
+def _queries(session: Session, options: argparse.Namespace) -> list[Query]:
+    return read_queries(options.queries, session.timeout_s) if options.queries is not None else []
+
+
 def _describe(session: Session, options: argparse.Namespace) -> None:
-    found = _descriptions(session, _names(options))
+    names = _names(options)
+    queries = [each for each in _queries(session, options) if each.name in names]
+    groups = [name for name in names if name not in {each.name for each in queries}]
+    _describe_groups(session, options, groups)
+    for number, query in enumerate(queries):
+        rows = _query_lags(session, query)
+        if options.json:
+            head = {"group": query.name, "state": query.state, "protocol": "spark", "checkpoint": query.checkpoint}
+            show([{**head, "partitions": rows}], as_json=True)
+            continue
+        print(("\n" if number or groups else "") + f"{query.name}: a query of Spark, {query.state}")
+        show(rows, as_json=False)
+
+
+def _query_lags(session: Session, query: Query) -> list[dict[str, object]]:
+    there = session.known(query.offsets)
+    ends = session.ends(there)
+    return [
+        {
+            "topic": place[0],
+            "partition": place[1],
+            "offset": offset,
+            "end_offset": ends.get(place),
+            "lag": max(0, ends[place] - offset) if offset is not None and place in ends else None,
+        }
+        for place, offset in sorted(query.offsets.items())
+    ]
+
+
+def _describe_groups(session: Session, options: argparse.Namespace, names: Sequence[str]) -> None:
+    found = _descriptions(session, names) if names else []
     for number, group in enumerate(found):
         rows = _members(group) if options.members else _lags(session, group)
         head = {

@@ -3,6 +3,9 @@
 Only whole segments from the oldest on, never beyond the high watermark. By time: the segment's largest timestamp, not
 the file's. By size: only as long as what is left stays at or above the limit. If all are over, a new, empty segment is
 begun first, so that offsets go on.
+
+Where somebody has not read them yet whose offsets are not committed here, segments that are over by time or size stay
+up to retention.hold.max.bytes of them: beyond that the oldest go first. What is below the log start offset is not held.
 """
 
 from __future__ import annotations
@@ -13,8 +16,8 @@ from storage.log.partition import PartitionLog
 from storage.segment.segment import Segment
 
 
-def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
-    """The segments that are over now, oldest first. May read from indexes; OSError."""
+def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -> list[Segment]:
+    """The segments that are over now, or with so many bytes more, oldest first. May read from indexes; OSError."""
     config = log.config
     segments = list(log.segments)
     ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
@@ -22,6 +25,7 @@ def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
     if config.deletes:
         if config.retention_bytes >= 0:
             excess = log.size_bytes - sum(segment.size_bytes for segment in segments[:count]) - config.retention_bytes
+            excess += margin_bytes
             for segment in _candidates(log, segments, ends, count):
                 excess -= segment.size_bytes
                 if excess < 0:
@@ -33,6 +37,21 @@ def expired_segments(log: PartitionLog, now_ms: int) -> list[Segment]:
                     break
                 count += 1
     return segments[:count]
+
+
+def released_segments(log: PartitionLog, expired: list[Segment], unread_from: int) -> list[Segment]:
+    """Those that go of `expired` segments, if records from the offset `unread_from` on are held; oldest first."""
+    unread_from = max(unread_from, log.log_start_offset)
+    held_bytes = 0
+    for count in range(len(expired), 0, -1):
+        following = log.segments.after(expired[count - 1])
+        end = log.log_end_offset if following is None else following.base_offset
+        if end <= unread_from:
+            return expired[:count]
+        held_bytes += expired[count - 1].size_bytes
+        if held_bytes > log.config.retention_hold_max_bytes:
+            return expired[:count]
+    return []
 
 
 def _candidates(log: PartitionLog, segments: list[Segment], ends: list[int], start: int) -> Iterator[Segment]:

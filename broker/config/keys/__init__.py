@@ -12,7 +12,7 @@ from .legacy import LEGACY_KEYS, OLDEST_KEYS
 from .log import LOG_KEYS
 from .network import NETWORK_KEYS
 from .node import NODE_KEYS
-from .own import OWN_KEYS
+from .own import OWN_KEYS, OWN_TOPIC_KEYS
 from .replication import DYNAMIC_ONLY_KEYS as _DYNAMIC_ONLY
 from .replication import REPLICATION_KEYS
 from .resources import CLIENT_METRICS_KEYS as _CLIENT_METRICS
@@ -36,7 +36,7 @@ BROKER_KEYS = table(
     OLDEST_KEYS,
 )
 DYNAMIC_ONLY_KEYS = table(_DYNAMIC_ONLY)
-TOPIC_KEYS = table(_TOPIC)
+TOPIC_KEYS = table(_TOPIC, OWN_TOPIC_KEYS)
 LEGACY_TOPIC_KEYS = table(_LEGACY_TOPIC)
 GROUP_KEYS = table(GROUP_RESOURCE_KEYS)
 CLIENT_METRICS_KEYS = table(_CLIENT_METRICS)

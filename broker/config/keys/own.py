@@ -1,7 +1,8 @@
 """Keys that Kafka does not have. They are internal: DescribeConfigs shows them only where they are set."""
 
 from ..http_listeners import http_listeners_reason
-from ..key import BOOLEAN, INT, LIST, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
+from ..key import BOOLEAN, CLUSTER_WIDE, INT, LIST, LONG, LOW, MEDIUM, READ_ONLY, STRING, ConfigKey
+from ..local_paths import local_paths_reason
 from ..validators import OneOf, Range, Rule
 
 # fmt: off
@@ -24,5 +25,17 @@ OWN_KEYS = (
     ConfigKey("console.listeners", LIST, (), Rule("http://host:port, with commas between", http_listeners_reason), LOW,
         READ_ONLY, internal=True,
         doc="Where the web console is, on addresses of this machine alone."),
+    ConfigKey("pybroker.spark.checkpoints", LIST, (), Rule("local directories, with commas between",
+        local_paths_reason), LOW, READ_ONLY, internal=True,
+        doc="Checkpoints of Spark's queries, or folders of them: it is told how far those are behind."),
+    ConfigKey("pybroker.spark.checkpoints.interval.ms", INT, 10_000, Range(100), LOW, READ_ONLY, internal=True,
+        doc="Time from one look at pybroker.spark.checkpoints to the next."),
+    ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, READ_ONLY, internal=True,
+        doc="What each partition keeps beyond retention for queries that are behind, where its topic says nothing else."),
+)
+OWN_TOPIC_KEYS = (
+    ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, CLUSTER_WIDE, internal=True,
+        synonyms=(("retention.hold.max.bytes", 1),),
+        doc="What each partition keeps beyond retention for queries that are behind; 0 for nothing."),
 )
 # fmt: on

@@ -97,6 +97,12 @@ class Session:
         """The offset after the last record of each partition."""
         return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
+    def known(self, partitions: Iterable[Place]) -> list[Place]:
+        """Those of the partitions that there are."""
+        metadata = self.admin.list_topics(timeout=self.timeout_s)
+        there = {(name, index) for name, topic in metadata.topics.items() for index in topic.partitions}
+        return sorted(there.intersection(partitions))
+
     def since(self, partitions: Iterable[Place], timestamp_ms: int) -> dict[Place, int]:
         """The offset of the first record of each partition that is no older; that after the last where none is."""
         partitions = list(partitions)

@@ -14,14 +14,14 @@ from broker.config.keys import (
     QUOTA_KEYS,
     TOPIC_KEYS,
 )
-from broker.config.keys.own import OWN_KEYS
+from broker.config.keys.own import OWN_KEYS, OWN_TOPIC_KEYS
 from broker.config.values import Password, parse, to_text
 from tests.support.config_facts import config_facts
 
 TABLES: dict[str, KeyTable] = {
     "broker-configs": {name: row for name, row in BROKER_KEYS.items() if not row.removed and row not in OWN_KEYS},
     "legacy-configs": {name: row for name, row in BROKER_KEYS.items() if row.removed},
-    "topic-configs": TOPIC_KEYS,
+    "topic-configs": {name: row for name, row in TOPIC_KEYS.items() if row not in OWN_TOPIC_KEYS},
     "legacy-topic-configs": LEGACY_TOPIC_KEYS,
     "group-configs": GROUP_KEYS,
     "client-metrics-configs": CLIENT_METRICS_KEYS,

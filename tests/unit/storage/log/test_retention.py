@@ -144,3 +144,44 @@ def test_files_are_renamed_first_and_removed_after_the_delay(tmp_path: Path) -> 
             task.apply()
         assert any(file.name.endswith(".deleted") for file in path.iterdir()) is left
     assert sorted(path.glob("*.snapshot")) == [Path(log.snapshot_path(offset)) for offset in log.snapshots]
+
+
+@pytest.mark.parametrize(
+    ("unread_from", "limit", "start"),
+    [
+        *((0, 2000, 0), (0, 1600, 4), (0, 1599, 8), (0, 400, 16), (0, 399, 20), (0, 0, 20)),
+        *((3, 2000, 0), (4, 2000, 4), (7, 2000, 4), (8, 2000, 8), (19, 2000, 16), (20, 2000, 20), (99, 2000, 20)),
+        *((9, 800, 12), (9, 1200, 8)),
+    ],
+)
+def test_what_has_not_been_read_is_held_up_to_a_size(unread_from: int, limit: int, start: int, tmp_path: Path) -> None:
+    """Whole segments from the one on in which the reader is; beyond the size the oldest of them go."""
+    manager, log = manager_with(tmp_path, config(retention_ms=10_000, retention_hold_max_bytes=limit))
+    filled(log)
+    manager.unread_from = lambda log: unread_from
+    run_retention(manager, T0 + DAY)
+
+    assert log.log_start_offset == start
+    assert log.log_end_offset == 20
+
+
+def test_size_limits_are_held_from_too_and_what_is_deleted_is_not(tmp_path: Path) -> None:
+    """Of five segments two are over; DeleteRecords takes what nobody has read, whatever is held."""
+    manager, log = manager_with(tmp_path, config(retention_bytes=1200, retention_hold_max_bytes=10_000))
+    filled(log)
+    manager.unread_from = lambda log: 5
+    run_retention(manager, T0)
+    assert log.segments[0].base_offset == 4
+
+    log.delete_records(12)
+    run_retention(manager, T0)
+    assert log.segments[0].base_offset == 12
+
+
+def test_nothing_is_held_where_nobody_reads(tmp_path: Path) -> None:
+    """Though the topic would have it."""
+    manager, log = manager_with(tmp_path, config(retention_ms=10_000, retention_hold_max_bytes=10_000))
+    filled(log)
+    run_retention(manager, T0 + DAY)
+
+    assert log.log_start_offset == 20

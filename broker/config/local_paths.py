@@ -1,0 +1,16 @@
+"""Directories of the local file system."""
+
+from __future__ import annotations
+
+from .values import ConfigValue
+
+
+def local_paths_reason(_: str, value: ConfigValue) -> str | None:
+    """What is wrong with a list of them, if anything is."""
+    assert isinstance(value, tuple)
+    for path in value:
+        if not path or "\0" in path:
+            return "one of them is empty" if not path else "a path has no null characters"
+        if "://" in path or path.startswith("file:"):
+            return f"{path} is not a path of the local file system"
+    return None

@@ -1,0 +1,165 @@
+"""Queries of Spark beside groups: what the broker's endpoint and `pybroker groups` tell of checkpoints."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.data_client import DataClient, batch
+from tests.support.shell import Shell
+
+RECORDED = Path(__file__).parents[1] / "data" / "spark"
+
+
+class Followed(OurBroker):
+    """A broker that follows the checkpoints in `state` of its directory, with an endpoint."""
+
+    def __init__(self, directory: Path) -> None:
+        self.metrics_port = free_port()
+        self.state = directory / "state"
+        self.state.mkdir(parents=True)
+        for name in ("archive", "without-a-jar", "first-batch-without-a-jar"):
+            shutil.copytree(RECORDED / name, self.state / name)
+        super().__init__(
+            directory,
+            {
+                "metrics.listeners": f"http://{HOST}:{self.metrics_port}",
+                "pybroker.spark.checkpoints": f"{self.state},{directory}/none",
+                "pybroker.spark.checkpoints.interval.ms": "100",
+            },
+        )
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.metrics_port}"
+
+    def get(self, path: str) -> str:
+        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+            return str(answer.read(), "utf-8")
+
+    def queries(self, query: str, batch: int) -> dict[str, Any]:
+        """The answer of /queries, once a query has done a batch."""
+        deadline = time.monotonic() + 60
+        while True:
+            answer: dict[str, Any] = json.loads(self.get("/queries"))
+            if any(each["query"] == query and each["batch"] == batch for each in answer["queries"]):
+                return answer
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
+    running = Followed(tmp_path_factory.mktemp("broker"))
+    with DataClient(HOST, running.port) as client:
+        client.create_topic("orders", 2)
+        for index in (0, 1):
+            client.produce("orders", batch(*[b"value"] * 20), index)
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def sh(broker: Followed, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(broker.bootstrap, capsys)
+
+
+def test_endpoint_tells_of_queries(broker: Followed) -> None:
+    """Their positions, their lag where the partition is there, and what could not be read."""
+    answer = broker.queries("archive", 1)
+
+    assert {each["query"]: each["running_batch"] for each in answer["queries"]} == {
+        "archive": 2,
+        "without-a-jar": None,
+        "first-batch-without-a-jar": 0,
+    }
+    archive = next(each for each in answer["queries"] if each["query"] == "archive")
+    assert archive["partitions"] == [
+        {"topic": "clicks", "partition": 0, "offset": 7, "lag": None},
+        {"topic": "orders", "partition": 0, "offset": 9, "lag": 11},
+        {"topic": "orders", "partition": 1, "offset": 8, "lag": 12},
+    ]
+    assert answer["problems"] == {f"{broker.directory}/none": f"{broker.directory}/none: No such file or directory"}
+    assert not answer["all_known"]
+    assert broker.output.count(f"The checkpoint {broker.directory}/none cannot be read") == 1
+
+
+def test_metrics_have_them_too(broker: Followed) -> None:
+    """By query, topic and partition."""
+    broker.queries("archive", 1)
+    found = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(broker.get("/metrics"))
+        for sample in family.samples
+        if sample.name.startswith("pybroker_spark")
+    }
+
+    assert found["pybroker_spark_query_lag", "1", "orders", "without-a-jar"] == 12
+    assert found["pybroker_spark_query_current_offset", "1", "orders", "without-a-jar"] == 8
+    assert found["pybroker_spark_query_batch", "archive"] == 1
+    assert found["pybroker_spark_query_commit_timestamp_seconds", "archive"] > 1e9
+    assert found["pybroker_spark_unreadable_checkpoints",] == 1
+
+
+def test_groups_have_queries_beside_them(sh: Shell, broker: Followed) -> None:
+    """With --queries; without it they are no groups."""
+    broker.queries("archive", 1)
+    listed = sh.good("groups", "list", "--queries", broker.url, "--json").rows
+    assert {row["group"]: (row["state"], row["protocol"]) for row in listed} == {
+        "archive": ("batch 2 begun", "spark"),
+        "without-a-jar": ("batch 1 done", "spark"),
+        "first-batch-without-a-jar": ("batch 0 begun", "spark"),
+    }
+    (described,) = sh.good("groups", "describe", "archive", "--queries", broker.url, "--json").rows
+    assert described["partitions"] == [
+        {"topic": "clicks", "partition": 0, "offset": 7, "end_offset": None, "lag": None},
+        {"topic": "orders", "partition": 0, "offset": 9, "end_offset": 20, "lag": 11},
+        {"topic": "orders", "partition": 1, "offset": 8, "end_offset": 20, "lag": 12},
+    ]
+    told = sh.good("groups", "describe", "without-a-jar", "--queries", f"{broker.url}/queries").out
+    assert told.startswith("without-a-jar: a query of Spark, batch 1 done\n")
+    refused = sh("groups", "describe", "archive")
+    assert (refused.code, "there is no such group" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "code", "told"),
+    [("localhost:9404", 2, "is no URL"), (f"http://{HOST}:1", 1, "refused"), ("{url}/metrics", 1, "404")],
+)
+def test_queries_are_not_to_be_had(sh: Shell, broker: Followed, url: str, code: int, told: str) -> None:
+    """One line, whatever is wrong."""
+    refused = sh("groups", "list", "--queries", url.format(url=broker.url))
+
+    assert refused.code == code
+    assert told in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_query_goes_on(broker: Followed) -> None:
+    """The next look has it."""
+    commits = broker.state / "archive" / "commits"
+    (commits / "2").write_text("v1\n{}")
+    answer = broker.queries("archive", 2)
+    archive = next(each for each in answer["queries"] if each["query"] == "archive")
+    assert archive["partitions"][1] == {"topic": "orders", "partition": 0, "offset": 11, "lag": 9}
+
+
+def test_broker_without_checkpoints_says_so(broker: Followed, tmp_path: Path) -> None:
+    """/queries is not found there."""
+    port = free_port()
+    other = OurBroker(tmp_path, {"metrics.listeners": f"http://{HOST}:{port}"})
+    try:
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://{HOST}:{port}/queries", timeout=60)
+    finally:
+        other.kill()
