@@ -31,7 +31,7 @@ OWN_KEYS = (
     ConfigKey("pybroker.spark.checkpoints.interval.ms", INT, 10_000, Range(100), LOW, READ_ONLY, internal=True,
         doc="Time from one look at pybroker.spark.checkpoints to the next."),
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, READ_ONLY, internal=True,
-        doc="What each partition keeps beyond retention for queries that are behind, where its topic says nothing else."),
+        doc="What each partition keeps beyond retention for queries that are behind, unless its topic says otherwise."),
 )
 OWN_TOPIC_KEYS = (
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, CLUSTER_WIDE, internal=True,
