@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
+
+from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out

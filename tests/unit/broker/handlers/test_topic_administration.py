@@ -258,7 +258,7 @@ def test_describe_cluster_of_controllers(harness: ControllerHarness, kind: int, 
 def test_describe_cluster_with_fenced_brokers():
     """Only when asked (KIP-1073); others are told by their own listener of that name, if they have it."""
     harness = ControllerHarness(brokers=2)
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from metadata.image import Endpoint
 

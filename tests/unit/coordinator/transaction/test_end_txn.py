@@ -1,8 +1,7 @@
 """Transactions that end: by their producers in both protocols, and without them (KIP-98, KIP-890)."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from coordinator.transaction.end_txn import Ended
 from coordinator.transaction.state import TransactionState

@@ -43,7 +43,7 @@ transactions = st.builds(
 
 def normal(transaction: Transaction) -> Transaction:
     """Empty ids have no partitions."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(transaction, partitions=frozenset()) if transaction.state is TransactionState.EMPTY else transaction
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from protocol.records.batch import BatchHeader, iter_batches
 from protocol.records.builder import BatchBuilder

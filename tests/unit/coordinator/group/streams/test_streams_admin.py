@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group, list_groups
