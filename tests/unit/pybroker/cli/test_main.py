@@ -94,7 +94,7 @@ def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]
     [
         ("verfy", "did you mean verify?"),
         ("dumplog", "did you mean dump-log?"),
-        ("begin", f"there are {', '.join(sorted([*OFFLINE, *CLIENTS, 'pipeline', 'serve']))}"),
+        ("begin", f"there are {', '.join(sorted([*OFFLINE, *CLIENTS, 'kafka-home', 'pipeline', 'serve']))}"),
     ],
 )
 def test_word_that_is_no_command(
