@@ -244,8 +244,9 @@ def main() -> None:
             os.dup2(1, 2)
         case ["health"]:
             files = [each for each in (config, Path("/etc/kafka/kafka.properties")) if each.is_file()]
-            newest = max(files, key=lambda each: each.stat().st_mtime)
-            sys.exit(0 if is_healthy(first_port(newest.read_text(encoding="utf-8"))) else 1)
+            newest = max(files, key=lambda each: each.stat().st_mtime, default=None)
+            port = first_port(newest.read_text(encoding="utf-8")) if newest is not None else None
+            sys.exit(0 if port is not None and is_healthy(port) else 1)
         case [_, *_] as command:
             pass
         case _:

@@ -272,3 +272,13 @@ def test_certificates_of_bitnamis_image(tmp_path: Path, monkeypatch: pytest.Monk
         "ssl.keystore.key": "keystore.key\\nend\\n",
         "ssl.key.password": "word",
     }
+
+
+def test_container_that_has_not_begun_is_not_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it waits for a start script there is no file yet."""
+    monkeypatch.setattr(sys, "argv", ["entrypoint.py", "health"])
+    monkeypatch.setenv("ENTRYPOINT_CONFIG_DIR", str(tmp_path))
+
+    with pytest.raises(SystemExit) as ended:
+        entrypoint.main()
+    assert ended.value.code == 1
