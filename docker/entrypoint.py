@@ -33,8 +33,9 @@ NOT_PROPERTIES = {
     *("KAFKA_LOG4J_LOGGERS", "KAFKA_LOG4J_OPTS", "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_TOOLS_LOG4J_LOGLEVEL"),
 }
 
-# Of Confluent's scripts and their REST proxy, and of Bitnami's scripts
+# Of Confluent's scripts and their REST proxy, and of Bitnami's and wurstmeister's scripts
 NOT_PROPERTIES |= {
+    *("KAFKA_CREATE_TOPICS", "KAFKA_HOME"),
     *("KAFKA_DATA_DIRS", "KAFKA_ENABLE_KRAFT", "KAFKA_KRAFT_CLUSTER_ID", "KAFKA_SKIP_KRAFT_STORAGE_INIT"),
     *("KAFKA_CLIENT_USERS", "KAFKA_CLIENT_PASSWORDS", "KAFKA_CERTIFICATE_PASSWORD", "KAFKA_TLS_TYPE"),
     *("KAFKA_TLS_CLIENT_AUTH", "KAFKA_INTER_BROKER_USER", "KAFKA_INTER_BROKER_PASSWORD"),
@@ -88,10 +89,24 @@ def properties_from(
             properties[key] = properties[key].strip().strip(",")
     if not properties.get("listeners") and properties.get("advertised.listeners"):
         properties["listeners"] = re.sub(r"://(\[[^]]*\]|[^:,]*):", "://0.0.0.0:", properties["advertised.listeners"])
+        properties["listeners"] = re.sub(r"://[^:,]*:", "://0.0.0.0:", properties["advertised.listeners"])
+    if environ.get("KAFKA_CREATE_TOPICS"):
+        properties["pybroker.topics"] = declared(environ["KAFKA_CREATE_TOPICS"])
+    if found := JAAS.findall(environ.get("KAFKA_OPTS", "")):
+        properties["pybroker.jaas.file"] = found[-1]
     cluster_id = environ.get("CLUSTER_ID") or environ.get("KAFKA_KRAFT_CLUSTER_ID")
     if cluster_id and not as_confluent:  # whose scripts format the directories themselves
         properties["pybroker.cluster.id"] = cluster_id
     return properties
+
+
+def declared(topics: str) -> str:
+    """Return "orders:3:1,last:1:1:compact" of wurstmeister's image, with its count of replicas, as pybroker.topics."""
+    entries = []
+    for topic in filter(None, (each.strip() for each in re.split(r"[,\n]", topics))):
+        name, partitions, _, policy = (*topic.split(":"), "", "", "")[:4]
+        entries.append(":".join(filter(None, (name, partitions, policy and f"cleanup.policy={policy}"))))
+    return ";".join(entries)
 
 
 def _is_property(name: str) -> bool:

@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from broker.config import load
+
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
 
 
@@ -282,3 +284,15 @@ def test_container_that_has_not_begun_is_not_healthy(tmp_path: Path, monkeypatch
     with pytest.raises(SystemExit) as ended:
         entrypoint.main()
     assert ended.value.code == 1
+
+
+def test_topics_to_be_made_as_by_wurstmeisters_image() -> None:
+    """Replicas are one anyway."""
+    given = {"KAFKA_CREATE_TOPICS": "orders:3:1, last:1:2:compact\nplain"}
+    assert entrypoint.properties_from(given) == {"pybroker.topics": "orders:3;last:1:cleanup.policy=compact;plain"}
+    text = entrypoint.properties_from(given)["pybroker.topics"]
+    assert [each.name for each in load(overrides={"pybroker.topics": text}).declared_topics] == [
+        "orders",
+        "last",
+        "plain",
+    ]
