@@ -24,6 +24,7 @@ from .errors import ConfigError
 from .key import KeyTable
 from .keys import BROKER_KEYS, TOPIC_KEYS
 from .resources import SubscriptionError, validate_client_metrics_config, validate_group_config
+from .unknown import dynamic_row_of
 from .values import ConfigType
 
 if TYPE_CHECKING:
@@ -193,6 +194,8 @@ class _Refuse:
             if self._is_broker:
                 return _invalid_request(f"Unknown operations type {alteration.operation}")
             return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        if self._is_broker and dynamic_row_of(alteration.key) is None:
+            return _invalid_config(f"Unknown config name: {alteration.key}")
         operation = Operation(alteration.operation).name
         if self._is_broker:
             return _invalid_config(f"Config value {operation.lower()} is not allowed for config key: {alteration.key}")

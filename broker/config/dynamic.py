@@ -11,8 +11,8 @@ from .combinations import problems as broken_rules
 from .errors import ConfigError, Problem, rule
 from .key import UpdateMode
 from .listening import check_same_names, read_listening
+from .reconfigurable import problems as refused_changes
 from .setting import Setting
-from .thread_counts import problems as too_many_threads
 from .unknown import dynamic_row_of, without_listener
 from .values import ConfigType
 
@@ -80,7 +80,7 @@ def check_dynamic(config: BrokerConfig, texts: Mapping[str, str], *, per_broker:
     broken = next(broken_rules(values), None)
     if broken is not None:
         raise ConfigError(_as_required(broken))
-    broken = next(too_many_threads(config, values, texts), None)
+    broken = next(refused_changes(config, values, texts), None)
     if broken is not None:
         raise ConfigError(broken)
     given = {key: Setting(text, "") for key, text in {**default, **own}.items()}

@@ -24,9 +24,9 @@ TABLES = tuple(
         "dynamic.py",
         "former.py",
         "load.py",
+        "reconfigurable.py",
         "resources.py",
         "shipped.py",
-        "thread_counts.py",
         "unknown.py",
     )
 )

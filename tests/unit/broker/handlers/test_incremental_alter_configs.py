@@ -131,6 +131,7 @@ def _results(answer: Struct) -> list[tuple[int, str | None]]:
             "These security configs can be dynamically updated only per-listener using the listener prefix: "
             "[ssl.keystore.location]",
         ),
+        (BROKER, "1", [("of.a.plugin", APPEND, "1")], 40, "Unknown config name: of.a.plugin"),
         (
             BROKER,
             "1",

@@ -1,4 +1,4 @@
-"""How far sizes of thread pools may change at a time: sentences and limits as Kafka 4.3.1 gave them."""
+"""What is refused of a running broker alone: sentences and limits as Kafka 4.3.1 gave them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ POOLS = {
     "num.recovery.threads.per.data.dir": 2,
     "background.threads": 10,
     "num.network.threads": 3,
+    "remote.log.manager.copier.thread.pool.size": 10,
 }
 
 
@@ -71,6 +72,38 @@ def test_cleaners(count: str, sentence: str) -> None:
     """In words of their own; of 0 Kafka says "/ by zero"."""
     told = refused({"log.cleaner.threads": count}, **{"log.cleaner.threads": "4"})
     assert f"ConfigException: {sentence} for" in told
+
+
+@pytest.mark.parametrize("key", ["max.connections", "max.connection.creation.rate"])
+def test_limits_of_connections_are_no_zero(key: str) -> None:
+    """Nor a listener's own; in the file it may stand."""
+    for name in (key, f"listener.name.plaintext.{key}"):
+        assert f"ConfigException: Invalid {key} 0 for" in refused({name: "0"})
+    assert load(overrides={key: "0"}).get_int(key) == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (
+            {"log.local.retention.ms": "99999999999"},
+            "log.local.retention.ms: Value must not be more than log.retention.ms property value: 604800000",
+        ),
+        (
+            {"log.local.retention.ms": "-1"},
+            "log.local.retention.ms: Value must not be -1 as log.retention.ms value is set as 604800000.",
+        ),
+        (
+            {"log.retention.bytes": "10", "log.local.retention.bytes": "11"},
+            "log.local.retention.bytes: Value must not be more than log.retention.bytes property value: 10",
+        ),
+    ],
+)
+def test_no_more_is_kept_locally_than_at_all(texts: dict[str, str], sentence: str) -> None:
+    """-2 stands for the whole, and where all is kept anything may be kept here."""
+    assert sentence in refused(texts)
+    for text in ("-2", "-1", "11"):
+        check_dynamic(load(), {"log.retention.bytes": "-1", "log.local.retention.bytes": text}, per_broker=True)
 
 
 def test_requirements_are_told_as_such() -> None:

@@ -1,0 +1,106 @@
+"""What parts of Kafka 4.3's broker refuse when they are to be changed while it runs (KIP-226), though a start takes it.
+
+Sizes of thread pools go to half or to twice at a time; limits of connections are no zero; what is kept locally is no
+more than what is kept at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from .combinations import retention_ms
+from .errors import Problem, rule
+from .unknown import without_listener
+from .values import ConfigValue
+
+if TYPE_CHECKING:
+    from .broker_config import BrokerConfig
+
+Values = Mapping[str, ConfigValue]
+
+CLEANERS = "log.cleaner.threads"
+NETWORK = "num.network.threads"
+POOLS = (
+    "num.io.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+    NETWORK,
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
+CONNECTION_LIMITS = ("max.connections", "max.connection.creation.rate")
+AS_THE_WHOLE = -2
+"""Of what is kept locally: as much as is kept at all."""
+
+
+def problems(config: BrokerConfig, values: Values, texts: Mapping[str, str]) -> Iterator[Problem]:
+    """What is refused of a change from `config`: to `values`, and of listeners' own keys to those in `texts`."""
+    for key, count, current in _changes(config, values, texts):
+        if key == CLEANERS:
+            yield from _cleaners(count, current)
+        elif key in POOLS:
+            yield from _pool(key, count, current)
+        elif key in CONNECTION_LIMITS and count <= 0:
+            yield _problem(key, f"Invalid {key} {count}")
+    retained = {"log.retention.ms": retention_ms(values), "log.retention.bytes": values["log.retention.bytes"]}
+    for whole, limit in retained.items():
+        key = whole.replace("log.", "log.local.", 1)
+        if values[key] != config.values[key]:
+            yield from _local(key, _number(values[key]), whole, _number(limit))
+
+
+def _changes(config: BrokerConfig, values: Values, texts: Mapping[str, str]) -> Iterator[tuple[str, int, int]]:
+    """Keys with the number that is wanted and the one in force, where these differ."""
+    for key in (CLEANERS, *POOLS, *CONNECTION_LIMITS):
+        count, current = _number(values[key]), config.get_int(key)
+        if count != current:
+            yield key, count, current
+    for key, text in texts.items():
+        base = without_listener(key)
+        if base != key and base in (NETWORK, *CONNECTION_LIMITS):
+            listener_name = key.split(".")[2]
+            yield base, int(text), _number(config.get_for_listener(listener_name, base))
+
+
+def _cleaners(count: int, current: int) -> Iterator[Problem]:
+    if count < 1:
+        yield _problem(CLEANERS, "Log cleaner threads should be at least 1")
+    elif count < current // 2:
+        what = f"cannot be reduced to less than half the current value {current}"
+        yield _problem(CLEANERS, f"Log cleaner threads {what}")
+    elif count > current * 2:
+        what = f"cannot be increased to more than double the current value {current}"
+        yield _problem(CLEANERS, f"Log cleaner threads {what}")
+
+
+def _pool(key: str, count: int, current: int) -> Iterator[Problem]:
+    failed = f"Dynamic thread count update validation failed for {key}={count}, value should"
+    if count < current // 2:
+        yield _problem(key, f"{failed} be at least half the current value {current}")
+    elif count > current * 2:
+        yield _problem(key, f"{failed} not be greater than double the current value {current}")
+
+
+def _local(key: str, local: int, whole: str, limit: int) -> Iterator[Problem]:
+    if local == AS_THE_WHOLE or limit == -1:
+        return
+    invalid = f"Invalid value {local} for configuration {key}: Value must not be"
+    if local == -1:
+        yield _problem(key, f"{invalid} -1 as {whole} value is set as {limit}.")
+    elif local > limit:
+        yield _problem(key, f"{invalid} more than {whole} property value: {limit}")
+
+
+def _problem(key: str, what: str) -> Problem:
+    """With Kafka's sentence around it, which tools of others look into."""
+    exception = "org.apache.kafka.common.config.ConfigException"
+    return rule(f"Invalid value {exception}: {what} for configuration Invalid dynamic configuration", key)
+
+
+def _number(value: ConfigValue) -> int:
+    assert isinstance(value, int)
+    return value
