@@ -34,6 +34,7 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker config print|explain|validate [...]        what a configuration comes to, and what keys mean
        pybroker kafka-home DIR                             bin/kafka-*.sh that run pybroker, for test suites
        pybroker doctor [CONFIG] [--json]                   is this machine ready for a broker, and what is to be done
+       pybroker explain produce|fetch|rebalance|transaction  real requests through a broker, step by step, with bytes
        pybroker record --listen HOST:PORT [-o FILE] [...]  keep what clients and a cluster say to each other
        pybroker replay FILE [--bootstrap-server X] [...]   play that against another broker: what it answers otherwise
        pybroker random-uuid                                print an id for a cluster
@@ -47,6 +48,7 @@ OFFLINE = {
     "config": "offline.config",
     "doctor": "offline.doctor",
     "dump-log": "offline.dump_log",
+    "explain": "offline.explain",
     "format": "offline.format",
     "random-uuid": "offline.random_uuid",
     "record": "offline.record",

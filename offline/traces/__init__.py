@@ -1,0 +1,1 @@
+"""Requests through a broker, step by step, with the bytes of each."""
