@@ -1,0 +1,270 @@
+"""What README.md and the guides show does what they say: programs and commands are run, or at least looked at.
+
+Each page's blocks are run in their order against a broker of its own, in a directory of its own. A block that cannot be
+run stands in `NOT_RUN` by its first words, with the reason; its syntax is looked at. Properties are read, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from broker.config.load import load
+from broker.config.properties import parse_properties
+from pybroker.cli.main import CLIENTS
+from tests.support.brokers import HOST, OurBroker, RunningBroker, free_port
+from tests.support.jars import kafka_jars
+from tests.support.java import compile_java
+from tests.support.toolchains import require
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ["README.md", *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/guides").rglob("*.md"))]
+
+_README = "tests/conformance/test_readme.py runs it"
+_STARTS = "starts a broker, which the test does with its own port"
+_TOOLS = "Apache Kafka's tools: tests/conformance/test_readme.py runs these lines"
+#: (page, first words of a block, where pages of guides/ are by name) -> why it is not run.
+NOT_RUN: Mapping[tuple[str, str], str] = {
+    ("README.md", "make run"): "the Makefile's verbs: make test is what runs this",
+    ("README.md", "from kafka import"): _README,
+    ("README.md", "from confluent_kafka import"): _README,
+    ("README.md", "import asyncio"): _README,
+    ("README.md", "kafka-topics.sh"): _README,
+    ("README.md", "from pyspark.sql"): _README,
+    ("start.md", "make run"): _STARTS,
+    ("start.md", ".venv/bin/pip install"): "installs, by the network",
+    ("clients/librdkafka.md", "echo hello | kcat"): "needs kcat",
+    ("clients/java.md", "kafka-topics.sh"): _TOOLS,
+    ("spark.md", "pybroker pipeline"): "starts Spark: tests/conformance/test_pipeline.py does",
+    ("spark.md", "from pyspark.sql"): "starts Spark: tests/conformance/test_readme.py runs a program like it",
+    ("migrate.md", "kafka-server-stop.sh"): "Apache Kafka's own",
+    ("migrate.md", "pybroker verify"): "needs directories: tests/unit/offline has them",
+    ("migrate.md", "pybroker config/server.properties"): _STARTS,
+    ("migrate.md", "kill PID"): "Apache Kafka's own",
+}
+
+#: Languages whose blocks are not run.
+_NOT_RUN_LANGUAGES = {"java", "go", "js", "csharp"}
+
+
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    language: str
+    text: str
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not run."""
+        name = self.page.removeprefix("docs/guides/")
+        reasons = [why for (page, start), why in NOT_RUN.items() if page == name and self.text.startswith(start)]
+        return reasons[0] if reasons else None
+
+
+def blocks_of(page: str) -> list[Block]:
+    """The blocks of a page, also those that stand indented in a list."""
+    text = (ROOT / page).read_text()
+    found = re.findall(r"^( *)```(\w*)\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
+    return [
+        Block(page, language, re.sub(rf"^{indent}", "", code, flags=re.MULTILINE)) for indent, language, code in found
+    ]
+
+
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+
+class Stage:
+    """A directory in which a page's blocks are run, with `pybroker` on the path, which finds the page's broker."""
+
+    def __init__(self, directory: Path, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self.directory = directory
+        programs = directory / "programs"
+        programs.mkdir()
+        command = programs / "pybroker"
+        clients = "|".join(CLIENTS)
+        command.write_text(
+            "#!/bin/sh\n"
+            f'case "$1" in {clients}) set -- "$@" --bootstrap-server {bootstrap};; esac\n'
+            f'exec {sys.executable} -m pybroker "$@"\n'
+        )
+        command.chmod(0o755)
+        path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+        self._environ = {**os.environ, "PATH": path}
+
+    def run(self, block: Block) -> str:
+        """What a block has printed. It has to succeed, each line of it."""
+        command = [sys.executable, "-c"] if block.language == "python" else ["bash", "-euo", "pipefail", "-c"]
+        text = block.text.replace("localhost:9092", self._bootstrap)
+        done = subprocess.run(
+            [*command, text], cwd=self.directory, env=self._environ, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, f"{block.page}:\n{block.text}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[tuple[Stage, RunningBroker]]:
+    """A broker, its data where the pages have it, and the shipped configuration."""
+    broker = OurBroker(tmp_path / "broker")
+    where = tmp_path / "page"
+    where.mkdir()
+    (where / "data").symlink_to(broker.log_dir)
+    (where / "config").mkdir()
+    shutil.copy(ROOT / "config/server.properties", where / "config")
+    yield Stage(where, broker.bootstrap), broker
+    broker.stop()
+
+
+def runnable(page: str) -> list[Block]:
+    """Blocks of a page that are run, in order."""
+    return [block for block in blocks_of(page) if block.language in ("sh", "python") and block.reason is None]
+
+
+#: The page about TLS starts its own broker, from its own lines.
+_SECURE = "docs/guides/tls-and-sasl.md"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != _SECURE and runnable(page)])
+def test_a_page_does_what_it_says(stage: tuple[Stage, RunningBroker], page: str) -> None:
+    """Its blocks one after the other; programs that read print something."""
+    here, broker = stage
+    if page.endswith(("troubleshoot.md", "operate.md")):
+        prepare(here)
+    for block in runnable(page):
+        printed = here.run(block)
+        assert printed or "print(" not in block.text
+    assert broker.is_running
+
+
+def prepare(here: Stage) -> None:
+    """What pages about a broker that has run for a while find: a topic, and a group that has read of it."""
+    lines = (
+        "pybroker topics create orders",
+        "echo 'two apples' | pybroker produce --topic orders",
+        "pybroker consume orders --group shop --from-beginning --max-messages 1 --idle 30",
+    )
+    here.run(Block("", "sh", "\n".join(lines)))
+
+
+def test_the_way_to_tls_and_passwords(tmp_path: Path) -> None:
+    """Certificates, the broker from the page's own properties, a first user, others, entries, and a client."""
+    port = free_port()
+    here = Stage(tmp_path, f"localhost:{port}")
+    certificates, served, formatted, admin, users, program, _ = blocks_of(_SECURE)
+    here.run(certificates)
+    (tmp_path / "secure.properties").write_text(served.text.replace(":9092", f":{port}"))
+    (tmp_path / "admin.properties").write_text(admin.text)
+    here.run(formatted)
+    broker = _Secure(tmp_path, port=port)
+    try:
+        assert "User:shop" in here.run(users)
+        assert "two apples" in here.run(program)
+    finally:
+        broker.stop()
+
+
+class _Secure(OurBroker):
+    """The broker of the page about TLS: its file is there already."""
+
+    def spawn(self, *, port: int | None = None) -> None:
+        with (self.directory / "output.txt").open("ab") as output:
+            command = self._command(Path("secure.properties"))
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.directory
+            )
+
+    def _answers(self, timeout_s: float = 5) -> bool:
+        context = ssl.create_default_context(cafile=self.directory / "ca.pem")
+        try:
+            with (
+                socket.create_connection((HOST, self.port), timeout=timeout_s) as connection,
+                context.wrap_socket(connection, server_hostname="localhost"),
+            ):
+                return True
+        except OSError:
+            return False
+
+
+def test_nothing_is_left_out_without_a_reason() -> None:
+    """A reason that no block needs any more goes; blocks say their language."""
+    names = {
+        (block.page.removeprefix("docs/guides/"), start)
+        for block in BLOCKS
+        for _, start in NOT_RUN
+        if block.text.startswith(start)
+    }
+
+    assert NOT_RUN.keys() - names == set()
+    assert {block.language for block in BLOCKS} <= {"sh", "python", "properties", *_NOT_RUN_LANGUAGES}
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.reason], ids=lambda block: block.page)
+def test_what_is_not_run_is_well_formed(block: Block) -> None:
+    """By the shell and by Python."""
+    if block.language == "python":
+        ast.parse(block.text)
+    else:
+        done = subprocess.run(["bash", "-n", "-c", block.text], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "go"], ids=lambda block: block.page)
+def test_go_is_well_formed(block: Block) -> None:
+    """As gofmt writes it; the modules would come by the network."""
+    gofmt = str(Path(require("go")).resolve().parent / "gofmt")
+    done = subprocess.run([gofmt], input=block.text, capture_output=True, text=True)
+
+    assert (done.stdout, done.stderr) == (block.text, "")
+
+
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "js"], ids=lambda block: block.page)
+def test_javascript_is_well_formed(block: Block, tmp_path: Path) -> None:
+    """Node reads it; what it requires is not installed."""
+    (tmp_path / "program.js").write_text(block.text)
+    done = subprocess.run([require("node"), "--check", str(tmp_path / "program.js")], capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_java_is_compiled(tmp_path: Path) -> None:
+    """Against Apache Kafka's clients; programs like it are run by test_java_clients.py."""
+    sources = []
+    for block in BLOCKS:
+        if block.language == "java":
+            name = re.search(r"public class (\w+)", block.text)
+            assert name is not None
+            sources.append(tmp_path / f"{name[1]}.java")
+            sources[-1].write_text(block.text)
+
+    compile_java(sources, kafka_jars(), tmp_path)
+
+    assert len(list(tmp_path.glob("*.class"))) == len(sources) == 1
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in BLOCKS if block.language == "properties"], ids=lambda block: block.page
+)
+def test_properties_are_known(block: Block, tmp_path: Path) -> None:
+    """The broker's are keys of its own with values that may be; clients' have none of them."""
+    entries = {entry.key: entry.value for entry in parse_properties(block.text.encode(), "")}
+    if "security.protocol" in entries:
+        assert {"security.protocol", "sasl.mechanism"} <= entries.keys()
+        return
+    (tmp_path / "server.properties").write_text(block.text)
+
+    config = load(str(tmp_path / "server.properties"), overrides={"log.dirs": str(tmp_path)}, environ={}, strict=True)
+
+    assert [line for line in config.warnings if "no effect" in line] == []
