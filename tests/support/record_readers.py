@@ -43,10 +43,12 @@ def plan(
     start: Bounds = FIRST,
     end: Bounds = LAST,
     topics: list[str] | None = None,
+    assigned: list[tuple[str, int]] | None = None,
     committed: bool = False,
 ) -> list[dict[str, Any]]:
     """The splits of a directory."""
-    wanted = {"start": start.to_json(), "end": end.to_json(), "topics": topics, "committed": committed}
+    wanted = {"start": start.to_json(), "end": end.to_json(), "topics": topics, "assigned": assigned}
+    wanted["committed"] = committed
     splits: list[dict[str, Any]] = ask("plan_log", path=str(path), **wanted)[0]
     return splits
 

@@ -13,7 +13,7 @@ from protocol.records.batch import entry_at, parse_header
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.record import iter_records
-from pybroker.source.bounds import at_offset, at_time
+from pybroker.source.bounds import OFFSET, Bound, Bounds, at_offset, at_time
 from pybroker.source.columns import COLUMNS
 from pybroker.source.errors import DamagedLog, NoSuchTime, UnknownPartition, UnusableOption
 from storage.checkpoints import LOG_START_OFFSETS, format_offsets, read_offsets
@@ -21,7 +21,7 @@ from storage.fs import LOCAL
 from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.logs import T0, append, batch, close, crash, end, open_log, read_all
-from tests.support.record_readers import offsets, plan, rows, values
+from tests.support.record_readers import ask, offsets, plan, rows, values
 from tests.support.recorded_logs import recorded_directories
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
@@ -76,6 +76,39 @@ def test_range_is_exact_also_within_a_batch(tmp_path: Path, start: int, behind: 
     found = offsets(tmp_path / "orders-0", start=at_offset(start), end=at_offset(behind))
 
     assert list(range(start, min(60, behind))) == found
+
+
+def test_single_partitions_have_bounds_of_their_own(tmp_path: Path) -> None:
+    """Others are not looked at; one that there is not is named."""
+    written(tmp_path)
+    shutil.copytree(tmp_path / "orders-0", tmp_path / "orders-1")
+    shutil.copytree(tmp_path / "orders-0", tmp_path / "orders-2")
+    start, end = (
+        Bounds(None, {("orders", 0): Bound(OFFSET, first), ("orders", 2): Bound(OFFSET, second)})
+        for first, second in ((50, 3), (55, 5))
+    )
+
+    splits = plan(tmp_path, start=start, end=end, assigned=[("orders", 2), ("orders", 0)])
+
+    assert [(each["partition"], each["start"], each["end"]) for each in splits][:1] == [(0, 50, splits[0]["end"])]
+    assert splits[-1]["end"] == 5
+    assert sum(each["end"] - each["start"] for each in splits) == 7
+    with pytest.raises(UnknownPartition, match="has no partition orders-7"):
+        plan(tmp_path, assigned=[("orders", 0), ("orders", 7)])
+
+
+def test_ends_tell_what_is_closed(tmp_path: Path) -> None:
+    """Where the last segment begins; no further than the first transaction that is open."""
+    log = written(tmp_path)
+    wanted = {"path": str(tmp_path), "topics": ["orders"]}
+    last = log.segments.base_offsets[-1]
+
+    assert ask("log_ends", committed=False, **wanted)[0] == [["orders", 0, 0, last, 60]]
+    assert ask("log_ends", committed=True, **wanted)[0] == [["orders", 0, 0, last, 60]]
+    close(log)
+    checkpoint = {("orders", 0): 59}
+    (tmp_path / LOG_START_OFFSETS).write_bytes(format_offsets(checkpoint))
+    assert ask("log_ends", committed=False, **wanted)[0] == [["orders", 0, 59, 59, 60]]
 
 
 @pytest.mark.parametrize("first", [0, 1, 29, 30, 58, 59])

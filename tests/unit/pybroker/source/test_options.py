@@ -154,6 +154,16 @@ def test_log_options() -> None:
         ("offset", "value"),
     )
     assert (found.start.usual, found.end.usual) == (Bound(OFFSET, 5), Bound(TIMESTAMP, 9))
+    each = read_log_options(
+        {
+            "path": "/data",
+            "assign": '{"orders": [0, 2]}',
+            "startingOffsets": '{"orders": {"0": 5, "2": -2}}',
+            "endingOffsets": '{"orders": {"0": 7, "2": -1}}',
+        }
+    )
+    assert each.assigned == [("orders", 0), ("orders", 2)]
+    assert [each.start.of("orders", 2), each.end.of("orders", 0)] == [Bound(OFFSET, -2), Bound(OFFSET, 7)]
     usual = read_log_options({"path": "/data"})
     assert (usual.topics, usual.committed, usual.columns) == (None, False, USUAL)
     assert usual.wanted["start"] == usual.start.to_json()
@@ -168,6 +178,11 @@ def test_log_options() -> None:
         ({"startingOffset": "3", "startingTimestamp": "4"}, "startingOffset: an offset and a time"),
         ({"kafka.isolation.level": "all"}, "'all'"),
         ({"includeHeaders": "yes"}, "'yes'"),
+        ({"assign": "{}", "subscribe": "orders"}, "subscribe and assign"),
+        ({"assign": "orders"}, "assign: 'orders'"),
+        ({"startingOffsets": "{}", "startingOffset": "3"}, "startingOffsets are given"),
+        ({"endingOffsets": "{}", "endingTimestamp": "3"}, "endingOffsets are given"),
+        ({"endingOffsets": '{"orders": {"0": -3}}'}, "from 0 on"),
     ],
 )
 def test_log_options_that_make_no_sense_are_named(given: dict[str, str], said: str) -> None:

@@ -1,0 +1,32 @@
+"""Which files become fewer ones."""
+
+from __future__ import annotations
+
+from pybroker.archive.compacting import plan
+from pybroker.archive.manifest import ArchivedFile
+
+
+def file(topic: str, day: int, number: int, size: int, records: int = 10) -> ArchivedFile:
+    return ArchivedFile(f"topic={topic}/date=2026-01-0{day}/{number}.parquet", records, size)
+
+
+def test_several_small_files_of_a_day_are_one() -> None:
+    """Large ones, and small ones that are alone, stay; each topic is a run of its own."""
+    small = [file("orders", 1, number, 40) for number in range(3)]
+    alone, large = file("orders", 2, 0, 40), file("orders", 1, 9, 50)
+    others = [file("clicks", 1, number, 1) for number in range(2)]
+
+    clicks, orders = plan([alone, large, *small, *others], target_bytes=100)
+
+    assert (clicks.topic, clicks.files, clicks.folders) == ("clicks", others, 1)
+    assert (orders.topic, orders.files, orders.folders) == ("orders", small, 1)
+    assert orders.most_rows == 30 * 100 // 120
+    assert plan([alone, large], target_bytes=100) == []
+
+
+def test_rows_that_are_larger_than_a_file_have_one_each() -> None:
+    huge = [file("orders", 1, number, 4, records=1) for number in range(2)]
+    [planned] = plan(huge, target_bytes=10)
+    assert planned.most_rows == 2
+    [empty] = plan([each._replace(records=0) for each in huge], target_bytes=10)
+    assert empty.most_rows == 1

@@ -1,0 +1,94 @@
+"""Command lines of `pybroker archive` and `pybroker restore`: what cannot be meant is told in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from pybroker.cli import archive, archive_options, restore
+
+SERVER = ["--bootstrap-server", "localhost:9092"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "the following arguments are required: DIR"),
+        (["lake"], "there is nothing to do"),
+        (["lake", "--topics", "orders"], "--topics needs a log"),
+        (["lake", "--topics", " ,", *SERVER], "no topic is named"),
+        (["lake", "--topics", "orders", *SERVER, "--directory", "data"], "one of them is the log"),
+        (["lake", "--topics", "orders", *SERVER, "--include-active"], "--include-active is for --directory"),
+        (["lake", "--topics", "orders", *SERVER, "--lag", "-1"], "'-1' is no number from 0 on"),
+        (["lake", "--topics", "orders", *SERVER, "--step-offsets", "0"], "0 is too small"),
+        (["lake", "--topics", "orders", *SERVER, "--isolation-level", "all"], "invalid choice: 'all'"),
+        (["lake", "--topics", "orders", *SERVER, "--property", "x"], "'x' is not KEY=VALUE"),
+        (["lake", "--topics", "orders", *SERVER, "--property", "sasl.mechanism=PLAIN"], "no option 'sasl.mechanism'"),
+        (["lake", "--topics", "orders", *SERVER, "--property", "isolation.level=x"], "--isolation-level says that"),
+        (["lake", "--compact", "--property", "security.protocol=SSL"], "--property is for --bootstrap-server"),
+        (["lake", "--compact", "--target-file-mib", "x"], "'x' is no number"),
+    ],
+)
+def test_archive_refuses_in_a_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        archive.main(arguments)
+
+    assert end.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["lake"], "required: TOPIC, --bootstrap-server"),
+        (["lake", "orders", *SERVER, "--property", "acks=1"], "acks"),
+        (["lake", "orders", *SERVER, "--intoo", "x"], "unrecognized arguments"),
+    ],
+)
+def test_restore_refuses_in_a_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        restore.main(arguments)
+
+    assert end.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+@pytest.mark.parametrize("main", [archive.main, restore.main])
+def test_help_shows_the_options(main: Callable[[Sequence[str]], int], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+
+    assert end.value.code == 0
+    assert "--bootstrap-server HOST:PORT" in capsys.readouterr().out
+
+
+def test_archive_that_is_none_is_told_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is made there."""
+    assert archive.main([str(tmp_path / "lake"), "--verify"]) == 1
+    assert restore.main([str(tmp_path / "lake"), "orders", *SERVER]) == 1
+
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all("is no archive" in line for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_empty_archive_has_nothing_to_compact_or_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And needs no Spark for that."""
+    assert archive.main([str(tmp_path / "lake"), "--compact", "--verify", "--json"]) == 0
+
+    told = capsys.readouterr()
+    assert '"compacted": {"before": 0, "after": 0}, "verified": true' in told.out
+
+
+def test_packages_that_are_not_there_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(archive_options, "find_spec", lambda name: None)
+
+    assert restore.main(["lake", "orders", *SERVER]) == 1
+    assert "pyspark is needed: pip install '.[spark]'" in capsys.readouterr().err
