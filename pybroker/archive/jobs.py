@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -25,6 +26,8 @@ from pybroker.spark import register
 _PART = "topic STRING, partition INT, start BIGINT, end BIGINT, shared BIGINT"
 #: How an error of a reader's process stands in what Spark tells of it.
 _SOURCE_ERROR = re.compile(r"pybroker\.source\.errors\.\w+: (.*)")
+#: How Java's exceptions stand in what Py4J tells of them.
+_JAVA_ERROR = re.compile(r"^: (.*)", re.MULTILINE)
 
 
 class Part(NamedTuple):
@@ -62,7 +65,8 @@ class Spark:
     def __call__(self) -> SparkSession:
         """The session. Errors: JavaNotFoundError."""
         if self._session is None:
-            session = start_session("pybroker archive", self._master, {"spark.driver.memory": self._memory})
+            with told():
+                session = start_session("pybroker archive", self._master, {"spark.driver.memory": self._memory})
             session.sparkContext.setLogLevel("OFF")  # what goes wrong is told in a line
             register(session)
             self._session = session
@@ -79,9 +83,9 @@ def told() -> Iterator[None]:
     """Spark's errors in a line. Errors: ArchiveError."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         text = str(error).strip()
-        found = _SOURCE_ERROR.search(text)
+        found = _SOURCE_ERROR.search(text) or _JAVA_ERROR.search(text)
         raise ArchiveError(found[1] if found else text.partition("\n")[0]) from error
 
 

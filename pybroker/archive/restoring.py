@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pybroker.archive import parquet
 from pybroker.archive.errors import ArchiveError, UnusableTarget
 from pybroker.archive.jobs import told
 from pybroker.archive.journal import Journal, Restoring, default_path
 from pybroker.archive.restore_plan import PartitionPlan, TargetPartition, exact_problem, plan_restore
+from pybroker.archive.restore_sink import SENT, RestoreSink
 from pybroker.archive.store import Archive
-from pybroker.source.columns import arrow_schema
-from pybroker.source.reader import Reader, shared_reader
+from pybroker.source.reader import Reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-#: Those that go to the writer, in its order.
-_SENT = ("partition", "timestamp", "key", "value", "headers")
-_REPORT = "partition INT, written BIGINT, found BIGINT"
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,8 @@ def restore(
         raise ArchiveError(f"{archive.root} has no topic {topic}: there are {topics}")
     with Reader() as reader:
         properties = dict(target.properties)
-        described = reader.ask(
-            "describe_target", properties=properties, topics=[target.topic], pattern=None, assigned=None
-        )
+        asked = {"properties": properties, "topics": [target.topic], "pattern": None, "assigned": None}
+        described = reader.ask("describe_target", **asked)
         _check_settings(target.topic, described["settings"], tell)
         cluster = described["cluster"] or ""
         with Journal(state or default_path(archive.inner, cluster, target.topic)) as journal:
@@ -82,13 +78,10 @@ def restore(
             producer = old.producer if old is not None else tuple(reader.ask("new_producer", properties=properties))
             bases = {each.partition: each.base for each in plans}
             journal.put(Restoring(topic, target.topic, cluster, producer, bases, {} if old is None else old.restored))
-            written = _write(archive, topic, target, plans, producer, session)
-            results = [_result(each, *written.get(each.partition, (0, each.there))) for each in plans]
-            for plan, result in zip(plans, results, strict=True):
-                if result.written + result.found != plan.total:
-                    raise ArchiveError(
-                        f"{topic}-{plan.partition}: the files have {result.written + result.found} of {plan.total} rows"
-                    )
+            if any(not each.is_complete for each in plans):
+                _write(archive, topic, target, plans, producer, session)
+                partitions = [TargetPartition(*each) for each in reader.ask("describe_target", **asked)["partitions"]]
+            results = _results(plans, partitions)
             journal.complete({each.partition: each.total for each in plans})
     return results
 
@@ -102,8 +95,16 @@ def _check_settings(topic: str, settings: Mapping[str, str | None], tell: Callab
         tell(f"{topic} has retention.ms={retention}: records that are older than that do not stay")
 
 
-def _result(plan: PartitionPlan, written: int, found: int) -> Restored:
-    return Restored(plan.partition, written, found, plan.base, plan.kept_below)
+def _results(plans: Sequence[PartitionPlan], partitions: Sequence[TargetPartition]) -> list[Restored]:
+    """What has come of plans, as the target's ends tell. Errors: ArchiveError where rows are missing."""
+    ends = {each.partition: each.latest for each in partitions}
+    for each in plans:
+        if ends[each.partition] - each.base < each.total:
+            raise ArchiveError(
+                f"partition {each.partition} ends at {ends[each.partition]}, and {each.total} rows belong there from "
+                f"{each.base} on: the archive's files have fewer"
+            )
+    return [Restored(each.partition, each.total - each.there, each.there, each.base, each.kept_below) for each in plans]
 
 
 def _write(
@@ -113,26 +114,20 @@ def _write(
     plans: Sequence[PartitionPlan],
     producer: tuple[int, ...],
     session: Callable[[], SparkSession],
-) -> dict[int, tuple[int, int]]:
-    """Rows that were written, and that were found there, of partitions that were not complete."""
-    left = {each.partition: each for each in plans if not each.is_complete}
-    if not left:
-        return {}
+) -> None:
+    """Write the rows of partitions that are not complete."""
+    left = [each for each in plans if not each.is_complete]
     wanted = {
         "topic": target.topic,
         "properties": dict(target.properties),
         "producer": list(producer),
-        "partitions": {str(each.partition): {"base": each.base, "index": each.index} for each in left.values()},
+        "partitions": {str(each.partition): {"base": each.base, "index": each.index} for each in left},
     }
     spark = session()
     with told(), parquet.settings(spark):
-        rows = parquet.read(spark, archive.root, archive.paths([topic]))
-        ordered = _in_order(rows, list(left.values()))
-        report = ordered.mapInArrow(_Writer(wanted), _REPORT).collect()
-    done: dict[int, tuple[int, int]] = {}
-    for row in report:
-        done[row["partition"]] = (row["written"], row["found"] + left[row["partition"]].index)
-    return done
+        spark.dataSource.register(RestoreSink)
+        rows = _in_order(parquet.read(spark, archive.root, archive.paths([topic])), left)
+        rows.write.format(RestoreSink.name()).mode("append").option("wanted", json.dumps(wanted)).save()
 
 
 def _in_order(rows: DataFrame, plans: Sequence[PartitionPlan]) -> DataFrame:
@@ -143,32 +138,4 @@ def _in_order(rows: DataFrame, plans: Sequence[PartitionPlan]) -> DataFrame:
     for each in plans:
         wanted = wanted | ((F.col("partition") == each.partition) & (F.col("offset") >= each.start))
     placed = rows.where(wanted).repartition(len(plans), "partition")
-    return placed.sortWithinPartitions("partition", "offset").select(*_SENT)
-
-
-class _Writer:
-    """Gives a task's rows to the process that writes them, and tells what became of them."""
-
-    def __init__(self, wanted: Mapping[str, Any]) -> None:
-        self._wanted = dict(wanted)
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        schema = arrow_schema(_SENT)
-        rows = (_as_records(batch, schema) for batch in batches)
-        answer = shared_reader().tell("restore_topic", rows, **self._wanted)
-        report = pa.schema([("partition", pa.int32()), ("written", pa.int64()), ("found", pa.int64())])
-        columns = list(zip(*answer["partitions"], strict=True)) or [(), (), ()]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, report, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=report)
-
-
-def _as_records(batch: Any, schema: Any) -> Any:
-    import pyarrow as pa
-
-    arrays = [
-        column if column.type.equals(field.type) else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return placed.sortWithinPartitions("partition", "offset").select(*SENT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,6 +13,7 @@ from pybroker.archive.jobs import NOTHING, NOWHERE, Part, PartSums, part_of, sum
 from pybroker.archive.manifest import ArchivedRange, merged
 from pybroker.archive.planning import LogEnds
 from pybroker.archive.store import Archive
+from pybroker.source.errors import UnknownPartition
 from pybroker.source.ranges import OffsetRange
 
 if TYPE_CHECKING:
@@ -59,11 +61,7 @@ def verify(archive: Archive, session: Callable[[], SparkSession], source: Input 
     ranges = archive.manifest.ranges
     if not ranges:
         return Verified(problems=problems)
-    ends = (
-        {}
-        if source is None
-        else {(each.topic, each.partition): each for each in source.ends(archive.manifest.topics())}
-    )
+    ends = {} if source is None else _ends(source, archive.manifest.topics())
     parts = [part_of(each, _shared_from(each, ends)) for each in ranges]
     spark = session()
     with told(), parquet.settings(spark):
@@ -72,10 +70,21 @@ def verify(archive: Archive, session: Callable[[], SparkSession], source: Input 
     if NOWHERE in here:
         problems.append(f"{here[NOWHERE].records} rows belong to no range of the manifest")
     checked = [
-        _checked(each, part, here.get(part[:3], NOTHING), there.get(part[:3], NOTHING), ends)
+        _checked(
+            each, part, here.get(part[:3], NOTHING), there.get(part[:3], NOTHING), None if source is None else ends
+        )
         for each, part in zip(ranges, parts, strict=True)
     ]
     return Verified(checked, problems)
+
+
+def _ends(source: Input, topics: list[str]) -> dict[tuple[str, int], LogEnds]:
+    """The log's partitions; none of a topic that is not there any more."""
+    found: dict[tuple[str, int], LogEnds] = {}
+    for topic in topics:
+        with suppress(UnknownPartition):
+            found |= {(each.topic, each.partition): each for each in source.ends([topic])}
+    return found
 
 
 def _shared_from(each: ArchivedRange, ends: dict[tuple[str, int], LogEnds]) -> int:
@@ -105,10 +114,10 @@ def _of_log(
 
 
 def _checked(
-    each: ArchivedRange, part: Part, here: PartSums, there: PartSums, ends: dict[tuple[str, int], LogEnds]
+    each: ArchivedRange, part: Part, here: PartSums, there: PartSums, ends: dict[tuple[str, int], LogEnds] | None
 ) -> Checked:
     is_whole = (here.records, here.checksum) == (each.records, each.checksum)
-    if not ends:
+    if ends is None:
         return Checked(each, is_whole, NOT_ASKED)
     if each.place not in ends or part.shared >= each.end > each.start:
         return Checked(each, is_whole, GONE)

@@ -47,8 +47,8 @@ def plan(
     committed: bool = False,
 ) -> list[dict[str, Any]]:
     """The splits of a directory."""
-    wanted = {"start": start.to_json(), "end": end.to_json(), "topics": topics, "assigned": assigned}
-    wanted["committed"] = committed
+    bounds = {"start": start.to_json(), "end": end.to_json()}
+    wanted = {**bounds, "topics": topics, "assigned": assigned, "committed": committed}
     splits: list[dict[str, Any]] = ask("plan_log", path=str(path), **wanted)[0]
     return splits
 

@@ -1,0 +1,53 @@
+"""The format that a restore writes to: its rows go to the process that knows how they are written once.
+
+Option: `wanted`, the request's fields as JSON (isolated/topic_restorer.py). Rows come by partition, and in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pybroker.source.columns import arrow_schema
+from pybroker.source.reader import shared_reader
+
+#: The columns of the rows, in the order of the request's batches.
+SENT = ("partition", "timestamp", "key", "value", "headers")
+
+
+class RestoreSink(DataSource):
+    """`rows.write.format("pybroker-restore")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pybroker-restore"
+
+    def writer(self, schema: StructType, overwrite: bool) -> RestoreWriter:
+        return RestoreWriter(json.loads(self.options["wanted"]))
+
+
+class RestoreWriter(DataSourceArrowWriter):
+    """Writes a task's rows; they are acknowledged when `write` returns."""
+
+    def __init__(self, wanted: dict[str, Any]) -> None:
+        self._wanted = wanted
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        schema = arrow_schema(SENT)
+        shared_reader().tell("restore_topic", (_as_records(batch, schema) for batch in iterator), **self._wanted)
+        return WriterCommitMessage()
+
+
+def _as_records(batch: Any, schema: Any) -> Any:
+    """With the types that records have."""
+    import pyarrow as pa
+
+    arrays = [
+        column if column.type.equals(field.type) else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
