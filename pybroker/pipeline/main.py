@@ -9,11 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +63,10 @@ def command_line() -> OneLineParser:
         one.add_argument("--offline", action="store_true", help="do not ask the broker whether topics are there")
     status = verb("status", _status, "tell how far each stream has come, and what is still before it")
     status.add_argument("--json", action="store_true", help="one JSON object a stream")
+    package = verb("package", _package, "put it up with all that a cluster of Spark needs to run it by spark-submit")
+    package.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="DIR|FILE.zip", help="where; not there yet"
+    )
     verb("init", _init, "write a specification to begin with")
     return parser
 
@@ -72,22 +74,11 @@ def command_line() -> OneLineParser:
 def _run(options: argparse.Namespace) -> int:
     pipeline = _load(options.spec)
     _prepare(pipeline, ask_broker=True)
-    from pybroker.pipeline.plan import plan
-    from pybroker.pipeline.preflight import claim_checkpoints
-    from pybroker.pipeline.progress import Reporter
-    from pybroker.pipeline.supervisor import Supervisor, Watched
+    from pybroker.pipeline.running import Run
 
-    reporter = Reporter(options.metrics)
-    supervisor = Supervisor(reporter, pipeline.restart)
-    _stop_on_signals(supervisor.stop)
+    run = Run(pipeline, options.metrics)
     with _spark(pipeline) as spark:
-        _stop_on_signals(supervisor.stop)  # Spark has put its own handler of SIGINT there
-        planned = plan(spark, pipeline)
-        claim_checkpoints(pipeline)
-        watched = [Watched(one.query.name, partial(one.start, once=options.once)) for one in planned]
-        reporter.tell(f"{pipeline.name}: {', '.join(one.name for one in watched)} started")
-        failure = supervisor.run(watched)
-        reporter.close()
+        failure = run.streams(spark, once=options.once)
     if failure is not None:
         raise PipelineError(failure)
     return 0
@@ -128,6 +119,26 @@ def _status(options: argparse.Namespace) -> int:
         print(json.dumps(status.as_json()) if options.json else "\n".join(status.lines()))
     if complaint is not None:
         raise PipelineError(complaint)
+    return 0
+
+
+def _package(options: argparse.Namespace) -> int:
+    pipeline = _load(options.spec)
+    _need("pyspark")  # of its connector's version the cluster's has to be
+    from pybroker.pipeline.package import local_folders, write_package
+    from pybroker.pipeline.session import all_jars
+
+    try:
+        script = write_package(options.spec, pipeline, all_jars(pipeline), options.output)
+    except OSError as error:
+        raise PipelineError(f"{error.filename or options.output}: {error.strerror}") from error
+    for path, folder in local_folders(pipeline):
+        print(
+            f"{options.spec}: {path}: {folder} has to be the same folder on all machines of the cluster",
+            file=sys.stderr,
+        )
+    where = f"{options.output} is written: " + ("unpack it, then: " if options.output.suffix == ".zip" else "")
+    print(f"{where}{script} --master spark://HOST:7077")
     return 0
 
 
@@ -185,11 +196,6 @@ def _spark(pipeline: Pipeline) -> Iterator[SparkSession]:
         raise PipelineError(str(error).strip().partition("\n")[0]) from error
     finally:
         spark.stop()
-
-
-def _stop_on_signals(stop: Callable[[], None]) -> None:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop())
 
 
 def _count(number: int, noun: str) -> str:

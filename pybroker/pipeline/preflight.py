@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pybroker.pipeline import checkpoint
 from pybroker.pipeline.checkpoint import CheckpointError
-from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.queries import queries
 from pybroker.pipeline.spec import Pipeline, Source, SpecError, Starting
 from pybroker.pipeline.values import near
+
+if TYPE_CHECKING:
+    from pybroker.pipeline.cluster import Cluster
 
 
 def check_topics(pipeline: Pipeline, cluster: Cluster) -> None:

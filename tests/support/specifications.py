@@ -23,8 +23,13 @@ def document(**changes: Any) -> dict[str, Any]:
     return whole | changes
 
 
-def loaded(tmp_path: Path, content: object, **environ: str) -> Pipeline:
-    """Read a specification from a file."""
+def written(tmp_path: Path, content: object) -> Path:
+    """Write a specification to a file."""
     path = tmp_path / "spec.yaml"
     path.write_text(content if isinstance(content, str) else yaml.safe_dump(content))
-    return load(path, environ)
+    return path
+
+
+def loaded(tmp_path: Path, content: object, **environ: str) -> Pipeline:
+    """Read a specification from a file."""
+    return load(written(tmp_path, content), environ)

@@ -26,7 +26,7 @@ def test_java_with_the_module_is_used_as_it_is(tmp_path: Path) -> None:
     """JAVA_HOME is its own home."""
     java = fake_java(tmp_path, "java.base@21\njdk.incubator.vector@21")
 
-    assert session._java_home(java) == tmp_path / "a home"
+    assert session.java_home(java) == tmp_path / "a home"
 
 
 def test_java_without_the_module_gets_a_launcher_that_leaves_it_out(
@@ -34,12 +34,12 @@ def test_java_without_the_module_gets_a_launcher_that_leaves_it_out(
 ) -> None:
     """All other arguments come through, whatever is in them."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    home = session._java_home(fake_java(tmp_path, "java.base@21"))
+    home = session.java_home(fake_java(tmp_path, "java.base@21"))
 
     given = ["-cp", "a b:c", "--add-modules=jdk.incubator.vector", "Main", "$x 'y'"]
     printed = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True).stdout
 
-    assert session._java_home(Java(home / "bin" / "java", 21)) == home, "a child finds the launcher as its Java"
+    assert session.java_home(Java(home / "bin" / "java", 21)) == home, "a child finds the launcher as its Java"
     assert printed == "<-Doption=with space><-cp><a b:c><Main><$x 'y'>"
 
 

@@ -1,0 +1,77 @@
+"""A packaged pipeline as spark-submit runs it: on the session and the master that it was given, and with its jars.
+
+What spark-submit was told about Spark's properties comes before the specification's; its `spark.master` counts for
+nothing. Exit codes are those of `pybroker pipeline`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pybroker.cli.parser import OneLineParser
+from pybroker.pipeline.checkpoint import CheckpointError
+from pybroker.pipeline.preflight import check_folders
+from pybroker.pipeline.running import Run
+from pybroker.pipeline.spec import Pipeline, SpecError, load
+
+#: Which the jars are for.
+_SPARK = "4.2."
+_DEFAULTS = {"spark.sql.session.timeZone": "UTC"}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the pipeline; return the exit code."""
+    parser = OneLineParser(prog="main.py", description="A packaged pipeline.")
+    parser.add_argument("spec", type=Path, metavar="FILE", help="the specification")
+    parser.add_argument(
+        "--once", action="store_true", help="read what is there now, whatever the triggers say, and end"
+    )
+    parser.add_argument("--metrics", type=Path, metavar="FILE", help="keep metrics there, in Prometheus' text format")
+    options = parser.parse_args(arguments)
+    try:
+        pipeline = load(options.spec, os.environ)
+        check_folders(pipeline)
+        failure = _run(pipeline, options.metrics, once=options.once)
+    except SpecError as error:
+        return _refuse(f"{options.spec}: {error}", 2)
+    except CheckpointError as error:
+        return _refuse(str(error), 1)
+    except OSError as error:
+        return _refuse(f"{error.filename or options.spec}: {error.strerror or error}", 1)
+    return 0 if failure is None else _refuse(failure, 1)
+
+
+def _run(pipeline: Pipeline, metrics: Path | None, *, once: bool) -> str | None:
+    """Run its streams; return why they failed, if they did."""
+    run = Run(pipeline, metrics)
+    spark = _session(pipeline)
+    try:
+        if not spark.version.startswith(_SPARK):
+            return f"the jars are for Spark {_SPARK}x, and the cluster has {spark.version}"
+        return run.streams(spark, once=once)
+    except PySparkException as error:
+        return str(error).strip().partition("\n")[0]
+    finally:
+        spark.stop()
+
+
+def _session(pipeline: Pipeline) -> SparkSession:
+    SparkContext._ensure_initialized()  # with the properties of spark-submit, which SparkConf then knows
+    submitted = SparkConf()
+    builder = SparkSession.builder
+    for key, value in {**_DEFAULTS, "spark.app.name": pipeline.name, **pipeline.spark.conf}.items():
+        if not submitted.contains(key):
+            builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _refuse(line: str, code: int) -> int:
+    print(f"pybroker pipeline: {line}", file=sys.stderr)
+    return code
