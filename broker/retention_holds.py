@@ -109,6 +109,9 @@ class RetentionHolds:
         if not self._readers or partition_log.closed or not partition_log.directory.is_online:
             return
         behind = self._furthest_behind(partition_log)
+        if behind is None and self.unread_from(partition_log) is None:
+            self._states.pop(partition_log, None)
+            return
         try:
             level, held_bytes, start = self._outlook(partition_log, now_ms, behind[0] if behind is not None else None)
         except OSError:  # retention itself comes upon it, and sees to it

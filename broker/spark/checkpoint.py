@@ -52,8 +52,8 @@ class QueryProgress:
 
 
 def is_checkpoint(path: str) -> bool:
-    """Whether a directory looks like a checkpoint of Spark's. OSError."""
-    return any(os.path.lexists(f"{path}/{name}") for name in ("offsets", "commits", "metadata"))
+    """Whether a directory looks like a checkpoint of Spark's."""
+    return any(os.path.isdir(f"{path}/{name}") for name in ("offsets", "commits")) or os.path.isfile(f"{path}/metadata")
 
 
 def read_checkpoint(path: str, last: QueryProgress | None = None) -> QueryProgress:
@@ -63,13 +63,12 @@ def read_checkpoint(path: str, last: QueryProgress | None = None) -> QueryProgre
     """
     done, planned = _newest(f"{path}/commits"), _newest(f"{path}/offsets")
     running = planned if planned is not None and (done is None or planned > done) else None
-    if last is not None and done is not None and (last.batch, last.running) == (done, running):
-        return last
     if done is None:
         return _first_batch(path, running, _begun(path))
-    positions = _merged(_ends_of(path, done))
     written = os.stat(f"{path}/commits/{done}").st_mtime_ns // 1_000_000
-    return QueryProgress(done, running, positions, committed_ms=written)
+    if last is not None and (last.batch, last.running, last.committed_ms) == (done, running, written):
+        return last
+    return QueryProgress(done, running, _merged(_ends_of(path, done)), committed_ms=written)
 
 
 def _first_batch(path: str, running: int | None, begun: Mapping[int, Positions]) -> QueryProgress:

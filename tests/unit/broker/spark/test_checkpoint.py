@@ -47,6 +47,10 @@ def test_what_has_not_changed_is_not_read_again(archive: Path) -> None:
     (archive / "offsets" / "1").write_text("no more read")
     assert read_checkpoint(str(archive), before) is before
 
+    os.utime(archive / "commits" / "1", (1, 1))  # as by a query that was begun anew
+    with pytest.raises(UnreadableCheckpoint):
+        read_checkpoint(str(archive), before)
+
     (archive / "commits" / "2").write_text("v1\n{}")
     assert read_checkpoint(str(archive), before).positions[("orders", 0)] == 11
 

@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
     """A folder of three checkpoints, and of what is none."""
     for name in NAMES:
         shutil.copytree(RECORDED / name, tmp_path / "state" / name)
-    (tmp_path / "state" / "lake").mkdir()
+    (tmp_path / "state" / "lake" / "metadata").mkdir(parents=True)
     (tmp_path / "state" / "pybroker.json").write_text("{}")
     return tmp_path / "state"
 
