@@ -89,11 +89,8 @@ def properties_from(
             properties[key] = properties[key].strip().strip(",")
     if not properties.get("listeners") and properties.get("advertised.listeners"):
         properties["listeners"] = re.sub(r"://(\[[^]]*\]|[^:,]*):", "://0.0.0.0:", properties["advertised.listeners"])
-        properties["listeners"] = re.sub(r"://[^:,]*:", "://0.0.0.0:", properties["advertised.listeners"])
     if environ.get("KAFKA_CREATE_TOPICS"):
         properties["pybroker.topics"] = declared(environ["KAFKA_CREATE_TOPICS"])
-    if found := JAAS.findall(environ.get("KAFKA_OPTS", "")):
-        properties["pybroker.jaas.file"] = found[-1]
     cluster_id = environ.get("CLUSTER_ID") or environ.get("KAFKA_KRAFT_CLUSTER_ID")
     if cluster_id and not as_confluent:  # whose scripts format the directories themselves
         properties["pybroker.cluster.id"] = cluster_id

@@ -11,11 +11,14 @@ from broker.main import USAGE as BROKER_USAGE
 from handbook.markdown import code, table
 from pybroker.cli.main import CLIENTS, OFFLINE, USAGE
 
-_MODULES = {**CLIENTS, **OFFLINE, "pipeline": "pybroker.pipeline.main"}
+_MODULES = {**CLIENTS, **OFFLINE, "kafka-home": "pybroker.kafka_home.home", "pipeline": "pybroker.pipeline.main"}
 _PAGES = {
     "produce": "produce.md",
     "pipeline": "pipeline.md",
+    "kafka-home": "test-suites.md",
+    **dict.fromkeys(("archive", "restore"), "archive.md"),
     **dict.fromkeys(OFFLINE, "tools.md"),
+    **dict.fromkeys(("explain", "record", "replay"), "wire.md"),
 }
 
 

@@ -127,7 +127,8 @@ def _input(options: argparse.Namespace, isolation: str) -> Input:
     return BrokerInput({**options.properties, "isolation.level": isolation}, options.lag)
 
 
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
+def command_line() -> OneLineParser:
+    """What it can be asked for."""
     parser = OneLineParser(prog=_PROG, description="Archive topics into Parquet files, each record once.")
     parser.add_argument("archive", type=Path, metavar="DIR", help="the archive: made where it is not there")
     parser.add_argument("--topics", type=_topics, metavar="T,...", help="what is archived, from where it was left")
@@ -156,6 +157,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         "--verify", action="store_true", help="count and add up all rows, and those of the log, if named"
     )
     add_spark(parser)
+    return parser
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = command_line()
     options = parser.parse_args(arguments)
     _check(parser, options)
     options.properties = properties_of(parser, options) if options.bootstrap_server else {}

@@ -46,7 +46,8 @@ def _run(options: argparse.Namespace, tell: Callable[[str], None]) -> int:
     return 0
 
 
-def _options(arguments: Sequence[str]) -> argparse.Namespace:
+def command_line() -> OneLineParser:
+    """What it can be asked for."""
     parser = OneLineParser(prog=_PROG, description="Restore an archived topic into a topic, each record once.")
     parser.add_argument("archive", type=Path, metavar="DIR", help="the archive, of pybroker archive")
     parser.add_argument("topic", metavar="TOPIC", help="the archived topic")
@@ -56,6 +57,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--exact-offsets", action="store_true", help="refuse, unless every record keeps its offset")
     parser.add_argument("--state", type=Path, metavar="FILE", help="how far it is (a file in the archive)")
     add_spark(parser)
+    return parser
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = command_line()
     options = parser.parse_args(arguments)
     options.properties = properties_of(parser, options)
     return options

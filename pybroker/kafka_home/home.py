@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,11 +44,12 @@ _FILES = {
 }
 
 
-def _parser() -> ArgumentParser:
+def command_line() -> OneLineParser:
+    """What it can be asked for."""
     parser = OneLineParser(
         prog="pybroker kafka-home", description="Make a directory that looks like an installation of Apache Kafka."
     )
-    parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="where: made where it is not there")
     parser.add_argument(
         "--commands", type=Path, metavar="DIR", help="put kafka-topics and so on there, too, without .sh"
     )
@@ -83,7 +83,7 @@ def _write_script(path: Path, tool: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
-    options = _parser().parse_args(arguments)
+    options = command_line().parse_args(arguments)
     try:
         make_home(options.directory, options.commands)
     except OSError as error:

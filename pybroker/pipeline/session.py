@@ -116,15 +116,10 @@ def open_session(pipeline: Pipeline) -> SparkSession:
 
     Errors: JavaNotFoundError, JarsUnavailableError.
     """
-    jars = dict.fromkeys([*_connector(), *sink_jars(pipeline)])
-    os.environ["JAVA_HOME"] = str(java_home(find_java()))
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
-    builder = SparkSession.builder.master(pipeline.spark.master).appName(pipeline.name)
     settings = {
         "spark.driver.memory": pipeline.spark.memory,
-        "spark.jars": ",".join(map(str, jars)),
-        **pipeline.spark.conf,
         "spark.jars": ",".join(map(str, all_jars(pipeline))),
+        **pipeline.spark.conf,
     }
     return start_session(pipeline.name, pipeline.spark.master, settings)
 
@@ -134,7 +129,7 @@ def start_session(name: str, master: str, settings: Mapping[str, str]) -> SparkS
 
     Errors: JavaNotFoundError.
     """
-    os.environ["JAVA_HOME"] = str(_java_home(find_java()))
+    os.environ["JAVA_HOME"] = str(java_home(find_java()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
     builder = SparkSession.builder.master(master).appName(name)
     local = _LOCAL if master.startswith("local") else {}
