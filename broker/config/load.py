@@ -94,6 +94,10 @@ def load(
         from .jaas import jaas_file  # most have none
 
         config.jaas_file = jaas_file(environ)
+        if config.jaas_file is not None:
+            notices.append(
+                f"login modules that no sasl.jaas.config gives are those of {config.jaas_file.path} (KAFKA_OPTS)"
+            )
     config.warnings, config.notices = tuple(warnings), tuple(notices)
     if to_serve and (unserved := [_with_origin(each, settings) for each in _security_problems(config)]):
         refused = ConfigError(*unserved)
