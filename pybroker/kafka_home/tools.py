@@ -22,6 +22,7 @@ _MODULES = {
     "consume": "pybroker.cli.consume",
     "groups": "pybroker.cli.groups",
     "produce": "pybroker.cli.produce",
+    "quotas": "pybroker.cli.quotas",
     "topics": "pybroker.cli.topics",
     "users": "pybroker.cli.users",
 }

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pybroker.cli.parser import OneLineParser
 
 _SCRAM = re.compile(r"(SCRAM-SHA-(?:256|512))=\[(.*)\]", re.DOTALL)
+_QUOTA_KINDS = {"users": "--user", "clients": "--client", "ips": "--ip"}
+_KINDS = {option: kind for kind, option in _QUOTA_KINDS.items()} | {"--topic": "topics", "--broker": "brokers"}
 _FORMATS = {(False, False): "%v\n", (True, False): "%k{sep}%v\n", (True, True): "%k\n", (False, True): "\n"}
 
 
@@ -71,40 +73,82 @@ def _as_it_is(name: str) -> Callable[[Sequence[str]], list[Command]]:
 
 def _configs(arguments: Sequence[str]) -> list[Command]:
     parser = _parser("kafka-configs")
-    parser.add_argument("--entity-type", default="topics")
-    parser.add_argument("--entity-name")
+    parser.add_argument("--entity-type", action="append", default=[], dest="kinds")
+    parser.add_argument("--entity-name", action="append", default=[], dest="names")
+    parser.add_argument("--entity-default", action="append_const", const=None, dest="names")
     parser.add_argument("--add-config", default="")
     parser.add_argument("--delete-config", default="")
     parser.add_argument("--alter", action="store_true")
     parser.add_argument("--describe", action="store_true")
-    options, rest = parser.parse_known_args(arguments)
-    added, deleted = settings(options.add_config), settings(options.delete_config)
+    options, rest = parser.parse_known_args(_spelled_out(arguments))
+    entity = dict(zip(options.kinds or ["topics"], [*options.names, *[None] * len(options.kinds)], strict=False))
     connection = _connection(options)
-    if options.entity_type == "users" and options.alter:
-        found = []
-        for setting in added:
-            match = _SCRAM.fullmatch(setting)
-            if match is None:
-                raise CannotTranslate(f"of users only passwords are set, by SCRAM-SHA-256 and -512, not {setting}")
-            fields = dict(field.partition("=")[::2] for field in match[2].split(","))
-            words = ["create", options.entity_name or "", "--password-file", "-", "--mechanism", match[1]]
-            if "iterations" in fields:
-                words += ["--iterations", fields["iterations"]]
-            found.append(Command("users", [*words, *connection], stdin=fields.get("password", "") + "\n"))
-        for mechanism in deleted:
-            words = ["delete", options.entity_name or "", "--mechanism", mechanism]
-            found.append(Command("users", [*words, *connection]))
-        return found
-    if options.entity_type == "users":
-        return [Command("users", ["list", *connection])]
-    words = ["alter" if options.alter else "describe", "--entity-type", options.entity_type]
-    if options.entity_name is not None:
-        words += ["--entity-name", options.entity_name]
+    added, deleted = settings(options.add_config), settings(options.delete_config)
+    if entity.keys() <= _QUOTA_KINDS.keys():
+        if not options.alter:
+            return [Command("quotas", ["list", *connection]), Command("users", ["list", *connection])]
+        return [
+            *_passwords(entity.get("users"), added, deleted, connection),
+            *_quotas(entity, added, deleted, connection),
+        ]
+    (kind, name), *others = entity.items()
+    if others:
+        raise CannotTranslate(f"{' and '.join(entity)} have no configuration together")
+    words = ["alter" if options.alter else "describe", "--entity-type", kind]
+    if name is not None:
+        words += ["--entity-name", name]
     for setting in added:
         words += ["--add-config", re.sub(r"=\[(.*)\]$", r"=\1", setting)]
     for key in deleted:
         words += ["--delete-config", key]
     return [Command("configs", [*words, *rest, *connection])]
+
+
+def _spelled_out(arguments: Sequence[str]) -> list[str]:
+    """`--user NAME` as --entity-type users --entity-name NAME, and its like."""
+    words: list[str] = []
+    for word in arguments:
+        kind, defaults = _KINDS.get(word), _KINDS.get(word.removesuffix("-defaults"))
+        if kind is not None:
+            words += ["--entity-type", kind, "--entity-name"]
+        elif defaults is not None:
+            words += ["--entity-type", defaults, "--entity-default"]
+        else:
+            words.append(word)
+    return words
+
+
+def _passwords(user: str | None, added: Sequence[str], deleted: Sequence[str], connection: list[str]) -> list[Command]:
+    """Commands for those settings that are passwords."""
+    found = []
+    for match in filter(None, map(_SCRAM.fullmatch, added)):
+        fields = dict(field.partition("=")[::2] for field in match[2].split(","))
+        words = ["create", user or "", "--password-file", "-", "--mechanism", match[1]]
+        if "iterations" in fields:
+            words += ["--iterations", fields["iterations"]]
+        found.append(Command("users", [*words, *connection], stdin=fields.get("password", "") + "\n"))
+    for mechanism in deleted:
+        if mechanism.startswith("SCRAM-"):
+            found.append(Command("users", ["delete", user or "", "--mechanism", mechanism, *connection]))
+    return found
+
+
+def _quotas(
+    entity: dict[str, str | None], added: Sequence[str], deleted: Sequence[str], connection: list[str]
+) -> list[Command]:
+    """Commands for those settings that are no passwords."""
+    who: list[str] = []
+    for kind, name in entity.items():
+        option = _QUOTA_KINDS[kind]
+        who += [f"{option}-defaults"] if name is None else [option, name]
+    quotas = [each for each in added if not _SCRAM.fullmatch(each)]
+    keys = [each for each in deleted if not each.startswith("SCRAM-")]
+    found = []
+    if quotas:
+        found.append(Command("quotas", ["set", *who, *quotas, *connection]))
+    if keys:
+        found.append(Command("quotas", ["delete", *who, *keys, *connection]))
+    return found
 
 
 def settings(text: str) -> list[str]:

@@ -240,7 +240,13 @@ def test_trivups_clusters(home: Home) -> None:
                 "sasl.password": "testpass",
             }
         )
-    assert home.run("kafka-topics.sh", "--bootstrap-server", f"localhost:{other}", "--list") == "topic\n"
+    at = ("--bootstrap-server", f"localhost:{other}")
+    assert home.run("kafka-topics.sh", *at, "--list") == "topic\n"
+    denied = ("--add", "--deny-principal", "User:*", "--operation", "All", "--deny-host", "*", "--topic", "denied")
+    assert "User:*" in home.run("kafka-acls.sh", *at, *denied)
+    client = ("--entity-type", "clients", "--entity-name", "throttled")
+    home.run("kafka-configs.sh", *at, "--alter", "--add-config", "consumer_byte_rate=1024", *client)
+    assert "1024" in home.run("kafka-configs.sh", *at, "--describe", *client)
 
 
 def test_suites_that_start_a_zookeeper(home: Home) -> None:

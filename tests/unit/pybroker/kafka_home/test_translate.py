@@ -52,7 +52,25 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
                 )
             ],
         ),
-        ("kafka-configs", "--describe --entity-type users", [Command("users", ["list"])]),
+        ("kafka-configs", "--describe --entity-type users", [Command("quotas", ["list"]), Command("users", ["list"])]),
+        (
+            "kafka-configs",
+            "--alter --add-config consumer_byte_rate=1024,request_percentage=5 --entity-type clients --entity-name c",
+            [Command("quotas", ["set", "--client", "c", "consumer_byte_rate=1024", "request_percentage=5"])],
+        ),
+        (
+            "kafka-configs",
+            "--alter --delete-config producer_byte_rate,SCRAM-SHA-256 --user u --client-defaults",
+            [
+                Command("users", ["delete", "u", "--mechanism", "SCRAM-SHA-256"]),
+                Command("quotas", ["delete", "--user", "u", "--client-defaults", "producer_byte_rate"]),
+            ],
+        ),
+        (
+            "kafka-configs",
+            "--describe --broker 1 --all",
+            [Command("configs", ["describe", "--entity-type", "brokers", "--entity-name", "1", "--all"])],
+        ),
         (
             "kafka-acls",
             "--force --authorizer-properties zookeeper.connect=h:1 --add --allow-principal User:a --allow-host *"
@@ -119,7 +137,7 @@ def test_zookeeper_is_the_broker_here(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
-        ("kafka-configs", "--alter --entity-type users --entity-name a --add-config producer_byte_rate=1"),
+        ("kafka-configs", "--alter --entity-type topics --entity-name a --entity-type users --add-config k=v"),
         ("kafka-console-consumer", "--include .*"),
         ("kafka-console-producer", "--topic t --property parse.key=true"),
         ("kafka-cluster", "unregister --id 1"),
