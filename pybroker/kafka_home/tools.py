@@ -119,6 +119,8 @@ def _start(arguments: Sequence[str]) -> NoReturn:
         directory = os.environ.get("LOG_DIR", "/tmp")
         log = os.open(os.path.join(directory, "kafkaServer.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 1)
+    # Whoever reads standard error is not told of its end: programs that wait for lines of both would wait in circles
+    os.set_inheritable(os.dup(2), True)
     os.dup2(1, 2)
     become(server_command(arguments))
 

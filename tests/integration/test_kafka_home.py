@@ -262,6 +262,21 @@ def test_suites_that_start_a_zookeeper(home: Home) -> None:
     send({"bootstrap.servers": f"{HOST}:{home.ports['port']}"})
 
 
+def test_log_is_on_standard_output_and_standard_error_stays_open(home: Home) -> None:
+    """kafka-python's suite reads both, and would read the end of the one again and again."""
+    script = home.root / "kafka" / "bin" / "kafka-server-start.sh"
+    command = [script, "--ephemeral", "--until-stdin-ends"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdin is not None
+        assert any(b"Kafka Server started" in line for line in process.stdout)
+        os.set_blocking(process.stderr.fileno(), False)
+        assert process.stderr.read() is None  # nothing yet, and no end
+        process.stdin.close()
+        assert b"Stopped in" in process.stdout.read()
+
+
 def test_wrong_password_of_a_store_refuses_the_start(home: Home) -> None:
     """With the listener, the key and the file; and without the password."""
     properties = home.write(KAFKA_PYTHON.replace("=key-password", "=hidden"))

@@ -27,7 +27,8 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         raise SystemExit(0)
 
     monkeypatch.setattr(os, "execv", execv)
-    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    for name in ("dup", "dup2", "set_inheritable"):
+        monkeypatch.setattr(os, name, lambda *_: 0)
     return found
 
 
