@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Generator, Sequence
 from importlib import import_module
 from typing import NoReturn
@@ -34,11 +34,12 @@ class _Parser(OfflineParser):
 
 def command_line() -> ArgumentParser:
     """The options of the command."""
-    subjects = "; ".join(f"{name}: {what}" for name, what in SUBJECTS.items())
+    subjects = "\n".join(f"  {name:<13}{what}" for name, what in SUBJECTS.items())
     parser = _Parser(
         prog="pybroker explain",
         description="Send real requests to a broker that is started for it, and show what becomes of them, with bytes.",
-        epilog=subjects,
+        epilog=f"what there is:\n{subjects}",
+        formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("subject", choices=SUBJECTS, help="what is to be shown")
     parser.add_argument("--json", action="store_true", help="a step a line, with all bytes")

@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +37,7 @@ def command_line() -> ArgumentParser:
         prog="pybroker record",
         description="Keep what clients and brokers say to each other: a proxy, which clients take for the cluster.",
         epilog=_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--listen", required=True, type=address, metavar="HOST:PORT", help="for clients; port 0: any")
     parser.add_argument(

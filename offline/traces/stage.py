@@ -27,10 +27,11 @@ class Stage:
         self.broker = Broker()
 
     def __enter__(self) -> Stage:
-        self._ends.enter_context(self.broker)
+        self._ends.callback(self.broker.stop)
         try:
+            self.broker.start()
             self.broker.create_topic(TOPIC, self._partitions, _TOPIC_SETTINGS)
-        except BaseException:
+        except BaseException:  # signals, too
             self._ends.close()
             raise
         return self

@@ -85,6 +85,11 @@ class Conversation:
         """How many answers are due."""
         return len(self._waiting)
 
+    @property
+    def next_due(self) -> Asked:
+        """The oldest request that waits; there must be one."""
+        return self._waiting[0]
+
     def asked(self, frame: ReadBuffer) -> Asked:
         """A request goes by. Unfollowable."""
         try:

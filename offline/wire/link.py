@@ -14,7 +14,11 @@ _PIECE = 1 << 20
 
 
 class LinkBroken(OfflineError):
-    """No connection, none any more, or no answer in time."""
+    """No connection, none any more, or no answer in time; `is_closed`: the other side has ended it."""
+
+    def __init__(self, what: str, is_closed: bool = False) -> None:
+        super().__init__(what)
+        self.is_closed = is_closed
 
 
 class Link:
@@ -45,7 +49,8 @@ class Link:
         except TimeoutError:
             raise LinkBroken(f"{self.address}: no answer in time") from None
         except OSError as error:
-            raise LinkBroken(f"{self.address}: {error.strerror or error}") from None
+            is_closed = isinstance(error, ConnectionError)
+            raise LinkBroken(f"{self.address}: {error.strerror or error}", is_closed) from None
         except ProtocolError as error:
             raise LinkBroken(f"{self.address}: {error}") from None
 

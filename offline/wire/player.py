@@ -108,7 +108,10 @@ class Player:
                 elif each.connection not in self._lines:
                     raise RecordingUnreadable(f"connection {each.connection} was not opened before it was used")
                 elif each.kind is Kind.CLOSE:
-                    self._hang_up(self._lines.pop(each.connection))
+                    line = self._lines.pop(each.connection)
+                    if each.by == "broker" and line.sent:
+                        yield self._not_closed(line, each)
+                    self._hang_up(line)
                 elif each.kind is Kind.REQUEST:
                     self._send(self._lines[each.connection], each)
                 else:
@@ -173,6 +176,19 @@ class Player:
         except LinkBroken as error:
             self._break(line, error)
             differences = [Difference(WHOLE_ANSWER, "an answer", str(error))]
+        return Compared(happening.connection, sent.number, asked.name, asked.version, differences)
+
+    def _not_closed(self, line: _Line, happening: Happening) -> Compared:
+        """The broker of then has closed the connection instead of answering: what that of now does."""
+        asked, sent = line.conversation.next_due, line.sent[0]
+        now = "closed"
+        if line.link is not None:
+            try:
+                line.link.receive()
+                now = "an answer"
+            except LinkBroken as error:
+                now = "closed" if error.is_closed else str(error)
+        differences = [] if now == "closed" else [Difference(WHOLE_ANSWER, "closed", now)]
         return Compared(happening.connection, sent.number, asked.name, asked.version, differences)
 
     def _differences(self, asked: Asked, sent: _Sent, line: _Line, recorded_frame: bytes) -> Sequence[Difference]:

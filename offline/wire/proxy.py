@@ -15,7 +15,7 @@ from offline.wire.addresses import TELL_ADDRESSES, WILDCARDS, Address, listening
 from offline.wire.conversation import Asked, Conversation, Unfollowable
 from offline.wire.keeper import Keeper
 from offline.wire.recording import Happening, Kind
-from protocol.errors import ProtocolError
+from protocol.errors import EncodeError, ProtocolError
 from protocol.framing import SIZE_BYTES, frame_size
 from protocol.headers import encode_response_header
 
@@ -124,7 +124,7 @@ class Proxy:
         self._number += 1
         session = _Session(self._number, self, reader, writer, *opened)
         await self.keeper.keep(Happening(Kind.OPEN, session.number, self.keeper.now_s, node=node))
-        by = "broker"
+        by = "proxy"
         try:
             by = await session.run()
         except (Unfollowable, ProtocolError) as error:
@@ -243,8 +243,12 @@ class _Session:
                 changed = True
         if not changed:
             return body
-        head = encode_response_header(asked.api, version, asked.correlation_id)
-        return head + asked.api.response.encode(version, value)
+        head = encode_response_header(asked.api, asked.version, asked.correlation_id)
+        try:
+            return head + asked.api.response.encode(version, value)
+        except EncodeError as error:  # such as a name that has become longer than it may be
+            self._proxy.tell(f"an answer to {asked.name} v{asked.version} is passed on as it is: {error}")
+            return body
 
 
 async def _size(reader: asyncio.StreamReader) -> int | None:

@@ -38,7 +38,8 @@ class Happening:
     """What went by on one connection.
 
     `at_s`: seconds since the recording began. `node`: the broker that the connection was to, None for one of the
-    bootstrap servers; of OPEN. `by`: who has closed it, "client" or "broker"; of CLOSE. `api`, `version`: for readers
+    bootstrap servers; of OPEN. `by`: who has closed it, "client", "broker" or "proxy" (which
+    was ended, or could not follow); of CLOSE. `api`, `version`: for readers
     of the file.
     """
 

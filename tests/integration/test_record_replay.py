@@ -47,9 +47,9 @@ def write(servers: str, topic: str, **properties: object) -> None:
         producer.commit_transaction(_WAIT_S)
 
 
-def consume(servers: str, topic: str, group: str, count: int = 20) -> None:
+def consume(servers: str, topic: str, group: str, count: int = 20, **properties: object) -> None:
     options = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
-    consumer = Consumer({**options, "isolation.level": "read_committed"})
+    consumer = Consumer({**options, "isolation.level": "read_committed", **properties})
     consumer.subscribe([topic])
     got = 0
     while got < count:
@@ -101,6 +101,37 @@ def test_session_of_kafka_python(broker: Broker, fresh: Broker, tmp_path: Path) 
     assert (done.code, done.err) == (0, ""), done.out
     summary = replay(file, fresh.bootstrap_servers, "--json").rows[-1]  # what is there already differs
     assert summary["differ"] > 0
+
+
+def test_group_of_the_consumer_protocol(broker: Broker, fresh: Broker, tmp_path: Path) -> None:
+    """KIP-848: heartbeats with epochs, member ids made by clients; the topic's id in assignments is another one."""
+    file = tmp_path / "session"
+    with Recorder(broker.bootstrap_servers, "-o", str(file)) as recorder:
+        write(recorder.address, "kip848")
+        consume(recorder.address, "kip848", "kip848", **{"group.protocol": "consumer"})
+    assert "ConsumerGroupHeartbeat" in apis(file)
+    done = replay(file, fresh.bootstrap_servers)
+    assert (done.code, done.err) == (0, ""), done.out
+
+
+def test_cluster_of_several_brokers(tmp_path: Path) -> None:
+    """A port for each, also of IPv6."""
+    file, settings = tmp_path / "session", {"num.workers": 2, "num.partitions": 4}
+    with (
+        Broker(settings) as cluster,
+        Recorder(cluster.bootstrap_servers, "-o", str(file), listen="[::1]:0") as recorder,
+    ):
+        servers = f"[::1]:{recorder.ports[0]}"
+        producer = Producer({"bootstrap.servers": servers})
+        for number in range(40):
+            producer.produce("spread", f"v{number}", partition=number % 4)
+        assert producer.flush(_WAIT_S) == 0
+        consume(servers, "spread", "spread", count=40)
+    with file.open("rb") as opened:
+        assert {each.node for each in read(opened) if each.kind is Kind.OPEN} == {None, 1, 2}
+    with Broker(settings) as other:
+        done = replay(file, other.bootstrap_servers)
+    assert (done.code, done.err) == (0, ""), done.out
 
 
 def test_broker_that_answers_otherwise(broker: Broker, tmp_path: Path) -> None:

@@ -54,11 +54,12 @@ def assert_whole(message: Message, version: int, data: bytes) -> None:
 
 @pytest.mark.parametrize("key", ApiKey)
 def test_every_message(key: ApiKey) -> None:
-    """Of each API, in each version, with something in it."""
+    """Of each API, in the first version, the first flexible one and the last, with something in it."""
     random = Random(int(key))
     api = API_BY_KEY[key]
+    versions = sorted({api.versions.min, api.flexible.min, api.versions.max} & set(api.versions))
     for message in (api.request, api.response):
-        for version in message.versions:
+        for version in versions:
             assert_whole(message, version, message.encode(version, random_value(random, message, version)))
 
 
