@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
@@ -68,7 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _private(path: Path) -> BinaryIO:
     """A new file that nobody else may read: passwords and records go by."""
     file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb")
-    os.fchmod(file.fileno(), 0o600)
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # not of /dev/null
+        os.fchmod(file.fileno(), 0o600)
     return file
 
 
@@ -90,6 +92,7 @@ async def _record(options: Namespace, file: BinaryIO | None) -> int:
         keeper.begin(",".join(map(str, options.bootstrap_server)))
         _say(f"listening on {' and '.join(map(str, listens))}, for {options.bootstrap_server[0]}; Ctrl-C ends it")
         error = await ended
+        keeper.end()
         await proxy.stop()
         if file is not None:
             file.flush()

@@ -31,6 +31,7 @@ class Keeper:
         self._output = output
         self._failed = failed
         self._began_s = time.monotonic()
+        self._is_ending = False
         self._flush: asyncio.TimerHandle | None = None
 
     @property
@@ -46,6 +47,10 @@ class Keeper:
             if kept is not None:
                 kept.write(head)
 
+    def end(self) -> None:
+        """From now on nobody waits for the lines to be read."""
+        self._is_ending = True
+
     async def keep(self, happening: Happening, asked: Asked | None = None) -> None:
         """Keep what has happened. Its place is settled at once; errors are told to `failed` alone."""
         try:
@@ -55,7 +60,8 @@ class Keeper:
                     self._flush = asyncio.get_running_loop().call_later(_FLUSH_S, self._flush_now)
             if self._output is not None:
                 self._output.write(described(happening, asked))
-                await self._output.drain()
+                if not self._is_ending:
+                    await self._output.drain()
         except OSError as error:
             self._failed(error)
 

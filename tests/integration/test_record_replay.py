@@ -191,6 +191,27 @@ def test_lines_that_nobody_reads_on(broker: Broker) -> None:
     assert recorder.lines == []
 
 
+def test_lines_that_nobody_reads_hold_clients_up_but_no_signal(broker: Broker) -> None:
+    """What goes by waits, so that memory does not grow; it ends all the same."""
+    with Recorder(broker.bootstrap_servers, "--json", stdout=subprocess.PIPE) as recorder:
+        producer = Producer({"bootstrap.servers": recorder.address, "message.timeout.ms": 10_000})
+        failed: list[object] = []
+        for _ in range(2_000):
+            producer.produce("held", b"x" * 1_000, on_delivery=lambda error, _: failed.append(error))
+        producer.flush(_WAIT_S)
+        assert any(error is not None for error in failed)
+        assert recorder.end(signal.SIGTERM) == 0
+    assert not any("Traceback" in line for line in recorder.lines)
+
+
+def test_disk_that_is_full(broker: Broker) -> None:
+    """It ends with a line that says so; clients lose their connections."""
+    with Recorder(broker.bootstrap_servers, "-o", "/dev/full") as recorder:
+        Producer({"bootstrap.servers": recorder.address}).list_topics(timeout=_WAIT_S)
+        assert recorder.wait() == 1
+    assert recorder.lines[-1] == "pybroker record: No space left on device"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_end_it(broker: Broker, tmp_path: Path, number: int) -> None:
     """With clients connected, and all that was said in the file."""
