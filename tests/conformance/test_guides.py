@@ -109,7 +109,7 @@ class Stage:
         command = [sys.executable, "-c"] if block.language == "python" else ["bash", "-euo", "pipefail", "-c"]
         text = block.text.replace("localhost:9092", self._bootstrap)
         done = subprocess.run(
-            [*command, text], cwd=self.directory, env=self._environ, capture_output=True, text=True, timeout=120
+            [*command, text], cwd=self.directory, env=self._environ, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, f"{block.page}:\n{block.text}\n{done.stdout}{done.stderr}"
         return done.stdout
