@@ -1,0 +1,241 @@
+"""Topics into Parquet and back, by Spark: all that a record has, each once, and what has changed is found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+import pybroker
+from pybroker.archive.archiving import archive_ranges
+from pybroker.archive.compacting import compact
+from pybroker.archive.errors import ArchiveError, LogChanged, UnusableTarget
+from pybroker.archive.inputs import BrokerInput, DirectoryInput, Input
+from pybroker.archive.jobs import rewrite_files, write_ranges
+from pybroker.archive.manifest import ArchivedRange
+from pybroker.archive.parquet import count_rows
+from pybroker.archive.planning import wanted_ranges
+from pybroker.archive.restoring import Restored, Target, restore
+from pybroker.archive.store import Archive
+from pybroker.archive.verifying import DIFFERENT, GONE, SAME, verify
+from pybroker.source.errors import SourceError
+from pybroker.spark import register
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.data_client import DataClient
+
+EPOCH_MS = 1_700_000_000_000
+DAY_MS = 86_400_000
+PARTITIONS = 2
+FIELDS = ["key", "value", "partition", "offset", "timestamp", "timestampType", "headers"]
+
+
+@pytest.fixture(scope="module")
+def broker(shared_broker: Callable[[str], RunningBroker]) -> RunningBroker:
+    return shared_broker("ours")
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> Callable[[], SparkSession]:
+    """Spark with both formats, as jobs ask for it."""
+    register(spark)
+    return lambda: spark
+
+
+@pytest.fixture
+def client(broker: RunningBroker, name: str) -> Iterator[DataClient]:
+    """A client, and two topics: `name`, and `name`-back."""
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic(name, PARTITIONS)
+        client.create_topic(f"{name}-back", PARTITIONS)
+        yield client
+
+
+def fill(broker: RunningBroker, topic: str, count: int, seed: int = 7) -> None:
+    """Records of two days with all kinds of keys, values and headers, in both partitions."""
+    dice = random.Random(seed)
+    texts = [None, b"", b"text", bytes(range(256))]
+    headers = [None, [("null", None)], [("empty", b""), ("null", None), ("twice", b"1"), ("twice", b"2"), ("", b"")]]
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    for number in range(count):
+        producer.produce(
+            topic,
+            value=dice.choice(texts),
+            key=dice.choice(texts),
+            partition=number % PARTITIONS,
+            timestamp=EPOCH_MS + dice.randrange(2) * DAY_MS + number,
+            headers=dice.choice(headers),
+        )
+    assert producer.flush(60) == 0
+
+
+def stored(broker: RunningBroker, topic: str, columns: list[str] = FIELDS) -> list[dict[str, Any]]:
+    """What is in a topic's files."""
+    found = pybroker.read(broker.log_dir, topics=[topic], columns=columns).read_all().to_pylist()
+    return [dict(row) for row in found]
+
+
+def archived(root: Path) -> list[dict[str, Any]]:
+    """What is in an archive's files, by partition and offset, as any reader of Parquet sees it."""
+    rows = [row for path in root.glob("topic=*/date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
+    return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
+
+
+class Lake:
+    """An archive of one topic, and what the commands do with it."""
+
+    def __init__(self, root: Path, session: Callable[[], SparkSession], broker: RunningBroker, topic: str) -> None:
+        self.root = root
+        self.topic = topic
+        self._session = session
+        self._broker = broker
+        self.input: Input = BrokerInput({**self.client, "isolation.level": "read_committed"})
+
+    @property
+    def client(self) -> dict[str, str]:
+        return {"bootstrap.servers": self._broker.bootstrap}
+
+    def archive(self, source: Input | None = None, *, skip: bool = False, step: int = 1 << 30) -> list[ArchivedRange]:
+        source = source or self.input
+        with Archive(self.root, writing=True) as archive:
+            plan = wanted_ranges(source.ends([self.topic]), archive.manifest.ends(), skip_lost=skip)
+            write = write_ranges(self._session, source)
+            return archive_ranges(archive, plan.ranges, write, count_rows, step_offsets=step)[0]
+
+    def compact(self) -> tuple[int, int]:
+        with Archive(self.root, writing=True) as archive:
+            return compact(archive, rewrite_files(self._session, archive), count_rows)
+
+    def verify(self, source: Input | None = None) -> tuple[bool, list[str]]:
+        """Whether all is right, and what the log says of each range."""
+        with Archive(self.root, writing=False) as archive:
+            found = verify(archive, self._session, source or self.input)
+            assert not found.problems
+            return found.is_right, [each.log for each in found.ranges]
+
+    def restore(self, into: str, **options: bool) -> list[Restored]:
+        with Archive(self.root, writing=False) as archive:
+            return restore(archive, self.topic, Target(self.client, into, **options), self._session)
+
+
+@pytest.fixture
+def lake(tmp_path: Path, session: Callable[[], SparkSession], broker: RunningBroker, name: str) -> Lake:
+    return Lake(tmp_path / "lake", session, broker, name)
+
+
+def test_all_that_a_record_has_goes_into_the_archive_and_back(
+    broker: RunningBroker, client: DataClient, lake: Lake, name: str
+) -> None:
+    """In several runs, compacted in between, and restored in two goes; each offset is kept."""
+    fill(broker, name, 40)
+    ranges = lake.archive(step=25)
+    assert len(ranges) == 4
+    assert archived(lake.root) == stored(broker, name)
+    assert lake.archive() == []
+    assert lake.verify() == (True, [SAME] * 4)
+
+    before, after = lake.compact()
+    assert (before, after) == (8, 2)
+    assert archived(lake.root) == stored(broker, name)
+    assert [(each.partition, each.written, each.found) for each in lake.restore(f"{name}-back")] == [
+        (0, 20, 0),
+        (1, 20, 0),
+    ]
+
+    fill(broker, name, 20, seed=8)
+    assert [(each.start, each.end) for each in lake.archive()] == [(20, 30), (20, 30)]
+    results = lake.restore(f"{name}-back", exact_offsets=True)
+    assert [(each.written, each.found, each.kept_below) for each in results] == [(10, 20, 30)] * 2
+    assert stored(broker, f"{name}-back") == stored(broker, name)
+    assert [each.written for each in lake.restore(f"{name}-back")] == [0, 0]
+
+
+def test_directory_gives_the_same_archive(
+    broker: RunningBroker, client: DataClient, lake: Lake, name: str, tmp_path: Path
+) -> None:
+    """Of closed segments, of which there are none yet; then of all, while the broker runs."""
+    fill(broker, name, 20)
+    assert lake.archive(DirectoryInput(str(broker.log_dir), committed=True)) == []
+    directory = DirectoryInput(str(broker.log_dir), committed=True, active=True, lag=3)
+    assert [each[:4] for each in lake.archive(directory)] == [(name, 0, 0, 7), (name, 1, 0, 7)]
+    assert archived(lake.root) == [row for row in stored(broker, name) if row["offset"] < 7]
+    assert lake.verify() == (True, [SAME] * 2)
+
+
+def test_what_the_log_has_lost_is_told(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
+    """Before it was archived, which stops the archive or is passed over; and after, which is what archives are for."""
+    fill(broker, name, 20)
+    lake.archive()
+    fill(broker, name, 10)
+    client.delete_records(name, 0, 12)
+    with pytest.raises(LogChanged, match="begins at offset 12, and is archived up to 10"):
+        lake.archive()
+
+    assert [(each.partition, each.start, each.end) for each in lake.archive(skip=True)] == [(0, 12, 15), (1, 10, 15)]
+    assert lake.verify() == (True, [GONE, SAME, SAME, SAME])
+    with pytest.raises(UnusableTarget, match="offsets from 10 on cannot be kept"):
+        lake.restore(f"{name}-back", exact_offsets=True)
+    assert [each.kept_below for each in lake.restore(f"{name}-back")] == [10, 15]
+    assert [row["offset"] for row in stored(broker, f"{name}-back") if row["partition"] == 0] == list(range(13))
+
+
+def test_rows_that_are_not_the_logs_are_found(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
+    """Another topic of the same name, with as many records."""
+    fill(broker, name, 10)
+    lake.archive()
+    client.delete_topic(name)
+    client.create_topic(name, PARTITIONS)
+    fill(broker, name, 10, seed=8)
+
+    assert lake.verify() == (False, [DIFFERENT] * 2)
+    client.delete_topic(name)
+    assert lake.verify() == (True, [GONE] * 2)
+
+
+def test_aborted_records_are_left_out_and_cost_offsets(
+    broker: RunningBroker, client: DataClient, lake: Lake, name: str
+) -> None:
+    """What is committed is archived, up to the first open transaction."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
+    producer.init_transactions(30)
+    for end in (producer.abort_transaction, producer.commit_transaction, None):
+        producer.begin_transaction()
+        producer.produce(name, b"value", partition=0, timestamp=EPOCH_MS)
+        producer.flush(30)
+        if end is not None:
+            end(30)
+
+    [range_0, *_] = lake.archive()
+    assert (range_0.start, range_0.end, range_0.records) == (0, 4, 1)
+    producer.abort_transaction(30)
+
+
+def test_topic_that_is_not_ours_is_refused(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
+    """Records of others before the restore, and behind it; a topic that would replace timestamps; none at all."""
+    fill(broker, name, 10)
+    lake.archive()
+    fill(broker, f"{name}-back", 2)
+    with pytest.raises(UnusableTarget, match="--append goes on behind them"):
+        lake.restore(f"{name}-back")
+    assert [each.base for each in lake.restore(f"{name}-back", append=True)] == [1, 1]
+
+    fill(broker, f"{name}-back", 2)
+    assert [each.written for each in lake.restore(f"{name}-back")] == [0, 0]
+    fill(broker, name, 10)
+    lake.archive()
+    with pytest.raises((ArchiveError, SourceError), match="is not the one that the archive has"):
+        lake.restore(f"{name}-back")
+
+    client.create_topic(f"{name}-stamped", PARTITIONS, {"message.timestamp.type": "LogAppendTime"})
+    with pytest.raises(UnusableTarget, match="LogAppendTime"):
+        lake.restore(f"{name}-stamped")
+    client.create_topic(f"{name}-narrow", 1)
+    with pytest.raises(UnusableTarget, match="make it with 2 at least"):
+        lake.restore(f"{name}-narrow")
+    with pytest.raises(SourceError, match="there is no topic"):
+        lake.restore(f"{name}-nowhere")
