@@ -40,21 +40,18 @@ class Run:
 class Archive:
     """An archive that this process has: alone, or to read it beside others. Errors, of all methods: OSError."""
 
-    def __init__(
-        self, root: Path, *, writing: bool, files: Files | None = None, name_run: Callable[[], str] | None = None
-    ) -> None:
-        """Open, or begin, an archive, and finish what a run that was killed has left.
+    def __init__(self, root: Path, *, writing: bool, making: bool | None = None, files: Files | None = None) -> None:
+        """Open, or make (who writes, unless it is said), an archive, and finish what a run that was killed has left.
 
         Errors: ArchiveBusy; DamagedArchive where something else is there; ArchiveError where nothing is to be read.
         """
         self.root = root
         self._inner = root / INNER
         self._files = Files() if files is None else files
-        self._name_run = name_run or (lambda: secrets.token_hex(8))
         if _PATTERN & set(str(root)):
             raise ArchiveError(f"{root}: none of * ? [ ] {{ }} \\ may be in an archive's path")
         if self._files.read(self._path) is None:
-            self._begin(writing)
+            self._begin(writing if making is None else making)
         self._lock = self._locked(writing)
         try:
             self.manifest = self._read()
@@ -90,7 +87,7 @@ class Archive:
 
     def begin(self) -> Run:
         """A new run."""
-        name = self._name_run()
+        name = secrets.token_hex(8)
         folder = self._run_folder(name)
         self._files.make_directory(folder)
         return Run(name, folder / "rows")
@@ -138,9 +135,9 @@ class Archive:
     def _run_folder(self, name: str) -> Path:
         return self._inner / "runs" / name
 
-    def _begin(self, writing: bool) -> None:
+    def _begin(self, making: bool) -> None:
         """Make the folder of a new archive, where nothing else is."""
-        if not writing:
+        if not making:
             raise ArchiveError(f"{self.root} is no archive: there is no {INNER}/manifest.json in it")
         others = [name for name in self._files.names(self.root) if name != INNER]
         if others:

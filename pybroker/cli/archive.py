@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace, tell: Tell) -> int:
     told: dict[str, Any] = {"archive": str(options.archive)}
     is_right = True
     try:
-        with Archive(options.archive.absolute(), writing=writing) as archive:
+        with Archive(options.archive.absolute(), writing=writing, making=bool(options.topics)) as archive:
             if options.topics:
                 told |= _archive(options, archive, spark, tell)
             if options.compact:
@@ -62,8 +62,9 @@ def _archive(options: argparse.Namespace, archive: Archive, spark: Spark, tell: 
     from pybroker.archive.parquet import count_rows
     from pybroker.archive.planning import wanted_ranges
 
-    archive.set_isolation(options.isolation_level)
-    source = _input(options, options.isolation_level)
+    isolation = options.isolation_level or archive.manifest.isolation
+    archive.set_isolation(isolation)
+    source = _input(options, isolation)
     skip = options.on_data_loss == "skip"
     plan = wanted_ranges(source.ends(options.topics), archive.manifest.ends(), skip_lost=skip)
     for lost in plan.lost:
@@ -130,7 +131,9 @@ def _input(options: argparse.Namespace, isolation: str) -> Input:
 def command_line() -> OneLineParser:
     """What it can be asked for."""
     parser = OneLineParser(prog=_PROG, description="Archive topics into Parquet files, each record once.")
-    parser.add_argument("archive", type=Path, metavar="DIR", help="the archive: made where it is not there")
+    parser.add_argument(
+        "archive", type=Path, metavar="DIR", help="the archive; with --topics made where it is not there"
+    )
     parser.add_argument("--topics", type=_topics, metavar="T,...", help="what is archived, from where it was left")
     add_client(parser, required=False)
     parser.add_argument("--directory", type=Path, metavar="DATA", help="instead of a broker, its data directory")
@@ -139,8 +142,7 @@ def command_line() -> OneLineParser:
     parser.add_argument(
         "--isolation-level",
         choices=("read_committed", "read_uncommitted"),
-        default="read_committed",
-        help="which records count (%(default)s); an archive keeps the one that it began with",
+        help="which records count: an archive keeps what it began with, usually read_committed",
     )
     parser.add_argument(
         "--on-data-loss",

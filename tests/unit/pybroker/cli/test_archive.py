@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.archive.store import Archive
 from pybroker.cli import archive, archive_options, restore
 
 SERVER = ["--bootstrap-server", "localhost:9092"]
@@ -69,16 +70,19 @@ def test_help_shows_the_options(main: Callable[[Sequence[str]], int], capsys: py
 def test_archive_that_is_none_is_told_without_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is made there."""
     assert archive.main([str(tmp_path / "lake"), "--verify"]) == 1
+    assert archive.main([str(tmp_path / "lake"), "--compact"]) == 1
     assert restore.main([str(tmp_path / "lake"), "orders", *SERVER]) == 1
 
     lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
+    assert len(lines) == 3
     assert all("is no archive" in line for line in lines)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_empty_archive_has_nothing_to_compact_or_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And needs no Spark for that."""
+    with Archive(tmp_path / "lake", writing=True):
+        pass
     assert archive.main([str(tmp_path / "lake"), "--compact", "--verify", "--json"]) == 0
 
     told = capsys.readouterr()
