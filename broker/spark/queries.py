@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from broker.log_limit import LimitedLog
@@ -29,7 +30,7 @@ class SparkQueries:
 
     Args:
         paths: checkpoints, or folders of them.
-        in_thread: calls what it is given, in a thread of its own.
+        in_thread: has a thread call what it is given, and waits for nothing; None ends the thread.
     """
 
     def __init__(
@@ -40,14 +41,14 @@ class SparkQueries:
         timers: Timers,
         *,
         tells_problems: bool = True,
-        in_thread: Callable[[Callable[[], None]], None] | None = None,
+        in_thread: Callable[[Callable[[], None] | None], None] | None = None,
     ) -> None:
         self._checkpoints = Checkpoints(paths)
         self._interval_ms = interval_ms
         self._loop = loop
         self._timers = timers
         self._tells_problems = tells_problems
-        self._in_thread = in_thread or _start_thread
+        self._in_thread = in_thread or _new_thread()
         self._timer: Timer | None = None
         self._stopped = False
         self._log = LimitedLog(log)
@@ -79,6 +80,7 @@ class SparkQueries:
     def stop(self) -> None:
         """Look no more. One look may still be under way, of which nothing comes."""
         self._stopped = True
+        self._in_thread(None)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -119,5 +121,13 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"
 
 
-def _start_thread(call: Callable[[], None]) -> None:
-    threading.Thread(target=call, name="spark-checkpoints", daemon=True).start()
+def _new_thread() -> Callable[[Callable[[], None] | None], None]:
+    """A thread for one call after the other. It lasts: to start one takes the loop as long as the machine is busy."""
+    calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def work() -> None:
+        while (call := calls.get()) is not None:
+            call()
+
+    threading.Thread(target=work, name="spark-checkpoints", daemon=True).start()
+    return calls.put
