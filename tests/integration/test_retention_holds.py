@@ -1,0 +1,111 @@
+"""Retention of a running broker beside checkpoints that are behind, as time is moved on."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybroker.testing import Broker
+from tests.support.brokers import HOST, free_port
+from tests.support.data_client import DataClient, batch
+
+SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
+
+
+class Stage:
+    """A broker that follows the checkpoints in `state`, as a test writes them."""
+
+    def __init__(self, broker: Broker, state: Path, url: str) -> None:
+        self.broker = broker
+        self._state = state
+        self._url = url
+        host, _, port = broker.bootstrap_servers.rpartition(":")
+        self.client = DataClient(host, int(port))
+
+    def produce(self, topic: str, count: int) -> None:
+        """So many records, each in a batch of its own, of the broker's time."""
+        now_ms = round(self.broker.move_time_on(seconds=1).timestamp() * 1000)
+        for _ in range(count):
+            self.client.produce(topic, batch(b"v" * 400, timestamp=now_ms))
+
+    def commit(self, topic: str, number: int, offset: int) -> None:
+        """Do a batch of the query that is called as its topic, and wait until the broker knows."""
+        checkpoint = self._state / topic
+        for name, text in (("offsets", "v1\n{}\n" + json.dumps({topic: {"0": offset}})), ("commits", "v1\n{}")):
+            (checkpoint / name).mkdir(parents=True, exist_ok=True)
+            (checkpoint / name / str(number)).write_text(text)
+        deadline = time.monotonic() + 60
+        while True:
+            with urllib.request.urlopen(self._url, timeout=60) as answer:
+                found = json.loads(answer.read())["queries"]
+            if any(each["query"] == topic and each["batch"] == number for each in found):
+                return
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+
+    def starts(self) -> tuple[int, int]:
+        """Where the two topics begin once retention has been done."""
+        self.broker.run_retention()
+        return self.client.bounds("held")[0], self.client.bounds("let-go")[0]
+
+    def told(self, topic: str) -> str:
+        """The last that was told of a topic's retention."""
+        return [line for line in self.broker.log.splitlines() if f"Retention of {topic}-0" in line][-1]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    port = free_port()
+    (tmp_path / "state").mkdir()
+    config = {
+        "metrics.listeners": f"http://{HOST}:{port}",
+        "pybroker.spark.checkpoints": tmp_path / "state",
+        "pybroker.spark.checkpoints.interval.ms": 100,
+    }
+    with Broker(config, directory=tmp_path / "broker") as broker:
+        broker.create_topic("held", config={**SEGMENTS, "retention.hold.max.bytes": 1 << 20})
+        broker.create_topic("let-go", config=SEGMENTS)
+        running = Stage(broker, tmp_path / "state", f"http://{HOST}:{port}/queries")
+        with running.client:
+            yield running
+
+
+def test_retention_waits_for_who_is_behind_where_the_topic_asks_for_it(stage: Stage) -> None:
+    """And warns, of either, before and after; what has been read goes."""
+    for topic in ("held", "let-go"):
+        stage.produce(topic, 20)
+        stage.commit(topic, 0, 10)
+
+    stage.broker.move_time_on(hours=9, minutes=30)
+    assert stage.starts() == (0, 0)
+    assert "will soon take what has not been read: the query let-go has read it up to offset 10" in stage.told("let-go")
+
+    stage.broker.move_time_on(days=8)
+    held, let_go = stage.starts()
+    assert 0 < held <= 10
+    assert let_go == 20
+    assert "waits: the query held has read it up to offset 10; " in stage.told("held")
+    assert "the query let-go has read it up to offset 10, it begins at 20" in stage.told("let-go")
+
+    stage.commit("held", 1, 20)
+    assert stage.starts() == (20, 20)
+
+
+def test_restart_holds_until_checkpoints_are_read(stage: Stage, tmp_path: Path) -> None:
+    """One that cannot be read holds all that its topic allows, until it is removed."""
+    stage.produce("held", 20)
+    stage.commit("held", 0, 20)
+    (tmp_path / "state" / "held" / "offsets" / "0").write_text("v1\nbroken\nbroken")
+    stage.client.close()
+    stage.broker.restart()
+    stage.client = DataClient(HOST, int(stage.broker.bootstrap_servers.rpartition(":")[2]))
+    stage.broker.move_time_on(days=8)
+    assert stage.starts()[0] == 0
+
+    stage.commit("held", 0, 20)
+    assert stage.starts()[0] == 20
