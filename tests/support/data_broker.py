@@ -102,6 +102,7 @@ class DataBroker:
             num_workers=1,
             rack="r1",
             advertised=lambda name: None,
+            listeners=(),
         )
         self.guard = None
         self.clock = FakeClock()

@@ -197,6 +197,7 @@ class GroupBroker:
             num_workers=1,
             rack=None,
             advertised=lambda name: None,
+            listeners=(),
         )
         self.guard = None
         self.clock = FakeClock()

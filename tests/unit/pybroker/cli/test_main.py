@@ -81,7 +81,7 @@ def test_help_names_the_commands(
     with pytest.raises(SystemExit) as ended:
         run(monkeypatch, *arguments)
     assert ended.value.code == code
-    assert "pybroker pipeline run|check|explain|status|init FILE" in capsys.readouterr().out
+    assert "pybroker pipeline run|check|...|package FILE" in capsys.readouterr().out
 
 
 def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
