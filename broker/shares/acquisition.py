@@ -37,7 +37,10 @@ class Wanted(msgspec.Struct, frozen=True):
 def acquire_again(
     batch: Batch, first: int, last: int, left: int, wanted: Wanted, limits: Limits, deadline_ms: float
 ) -> tuple[list[Acquired], bool]:
-    """What is available of a batch. Whether to stop there: it has failed so often that it comes in portions."""
+    """What is available of a batch, all of it unless the member counts records.
+
+    Whether to stop there: it has failed so often that it comes in portions.
+    """
     taken: list[Acquired] = []
     threshold = max(_FEWEST_BEFORE_THROTTLING, -(-limits.delivery_count // 2))
     for run in batch.between(first, last):
@@ -62,7 +65,7 @@ def acquire_again(
         left -= end - begin + 1
         if is_throttled:
             return taken, True
-        if left <= 0:
+        if wanted.exact and left <= 0:
             break
     return _joined(taken), False
 
@@ -70,7 +73,7 @@ def acquire_again(
 def acquire_new(
     log_batches: Sequence[tuple[int, int]], end_offset: int, left: int, room: int, wanted: Wanted
 ) -> list[Acquired]:
-    """Records from `end_offset` on, split into batches where those of the log end.
+    """Records from `end_offset` on, split into batches where those of the log end; all as one where they are counted.
 
     `left`: records the member still asks for; `room`: records that may still be locked.
     """
@@ -90,7 +93,7 @@ def acquire_new(
             begin = first
         end = last
         total = end - taken[0].first_offset + 1 if taken else end - begin + 1
-        if end - begin + 1 >= wanted.batch_size:
+        if end - begin + 1 >= wanted.batch_size and not wanted.exact:
             taken.append(Acquired(begin, end, 1))
             begin = None
     if begin is not None:

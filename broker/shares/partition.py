@@ -115,9 +115,12 @@ class InFlight:
             if first > self.end_offset:  # a gap in the log: nothing is there to be given
                 gap = Run(self.end_offset, first - 1, RecordState.ARCHIVED, 0)
                 self._batches.append(Batch(gap.first, gap.last, [gap]))
-            run = Run(first, last, RecordState.ACQUIRED, 1, wanted.member_id, deadline_ms)
-            self._batches.append(Batch(first, last, [run]))
-            self.end_offset = last + 1
+            runs = [Run(first, last, RecordState.ACQUIRED, 1, wanted.member_id, deadline_ms)]
+            end = next(log_last for _, log_last in log_batches if log_last >= last) if wanted.exact else last
+            if end > last:  # the rest of the log's batch is in flight, too, and was not delivered yet
+                runs.append(Run(last + 1, end, RecordState.AVAILABLE, 0))
+            self._batches.append(Batch(first, end, runs, len(runs) > 1))
+            self.end_offset = end + 1
         if taken:
             self._move_start()
         return taken
