@@ -26,6 +26,15 @@ def test_records_from_an_offset_on(filled: DataBroker, version: int) -> None:
     assert answer.aborted_transactions is None
 
 
+@pytest.mark.parametrize("version", [4, 9, 10])
+def test_topics_of_zstd_are_told_to_all_who_know_batches(filled: DataBroker, version: int) -> None:
+    """Apache Kafka 4.3.1 refuses them to nobody any more, though v10 was to say that a client knows zstd (KIP-110)."""
+    filled.partitions.update_config("t", LogConfig(compression_type="zstd"))
+    answer = fetch_one(filled, 4, version=version)
+
+    assert (answer.error_code, read_offsets(answer)) == (0, list(range(3, 15)))
+
+
 @pytest.mark.parametrize(
     ("limit", "size"), [(0, 391), (1, 391), (390, 391), (391, 391), (400, 400), (900, 900), (5000, 5 * BATCH_BYTES)]
 )
