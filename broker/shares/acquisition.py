@@ -51,7 +51,7 @@ def acquire_again(
         if is_throttled:
             if taken:
                 return taken, True
-            end = min(end, begin + _portion(run, threshold, limits) - 1)
+            end = min(end, begin + _portion(batch, run, threshold, limits) - 1)
         if wanted.exact:
             end = min(end, begin + left - 1)
         if end < begin:
@@ -101,11 +101,11 @@ def acquire_new(
     return taken
 
 
-def _portion(run: Run, threshold: int, limits: Limits) -> int:
-    """How many of records that keep failing are given at a time: half as many each time, and one by one in the end."""
+def _portion(batch: Batch, run: Run, threshold: int, limits: Limits) -> int:
+    """How many records that keep failing are given at a time: half of their batch, then half of that, at last one."""
     if run.count >= limits.delivery_count - 1:
         return 1
-    return max(1, (run.last - run.first + 1) >> (run.count - threshold + 1))
+    return max(1, (batch.last - batch.first + 1) >> (run.count - threshold + 1))
 
 
 def _joined(taken: list[Acquired]) -> list[Acquired]:

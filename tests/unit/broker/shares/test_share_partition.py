@@ -106,6 +106,17 @@ def test_records_that_keep_failing_come_in_portions():
     assert flight.start_offset == 3
 
 
+def test_portions_are_those_of_the_whole_batch():
+    """Seen on Kafka 4.3.1: of two records left of a larger batch both are given, not half of them."""
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(), Limits(), 0)
+    acknowledge(flight, "m", (0, 1, [RELEASE]), (2, 9, [ACCEPT]))
+    for _ in range(2):
+        flight.acquire([(0, 9)], wanted(), Limits(), 0)
+        acknowledge(flight, "m", (0, 1, [RELEASE]))
+    assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [(0, 1, 4)]
+
+
 def test_as_many_as_may_be_locked_rounded_up_to_a_batch():
     limits = Limits(record_locks=100)
     flight = begun(20)
