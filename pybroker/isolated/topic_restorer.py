@@ -152,16 +152,13 @@ class PartitionRestorer:
         offset = self._base + index
         if partition_offset(self._cluster, self._place, EARLIEST) > offset:
             return  # deleted since
-        found: list[dict[str, Any]] = []
-        rows = Rows(RESTORED_COLUMNS, *self._place, lambda batch: found.extend(batch.to_pylist()))
+        found: list[tuple[int, ArchivedRow]] = []
+        rows = Rows(RESTORED_COLUMNS, *self._place, lambda batch: found.extend(_rows_of(batch)))
         fetch_range(
             self._cluster, Range(self._place, offset, offset + 1), rows, isolation=0, earliest=lambda: offset + 1
         )
         rows.flush()
-        if not found:  # compacted away
-            return
-        there = found[0]
-        if (there["key"], there["value"], header_pairs(there["headers"])) != (row.key, row.value, row.headers):
+        if found and found[0][1] != row:  # nothing where it was compacted away
             raise SourceError(
                 f"{self._name}: the record at offset {offset} is not the one that the archive has: somebody else "
                 "writes there, or it is another topic"
@@ -194,7 +191,7 @@ class PartitionRestorer:
         if count <= 0:
             raise BrokerFailed(
                 f"{self._name}: the broker does not take row {self._there} (OUT_OF_ORDER_SEQUENCE_NUMBER), and the log "
-                f"ends at {self._base + self._there + count}"
+                f"ends at {self._base + self._there + count}: somebody else writes there, or it is another topic"
             )
         self._found += min(count, len(self._rows))
         self._pass_on(count)

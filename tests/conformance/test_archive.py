@@ -224,7 +224,7 @@ def test_topic_that_is_not_ours_is_refused(broker: RunningBroker, client: DataCl
         lake.restore(f"{name}-back")
     assert [each.base for each in lake.restore(f"{name}-back", append=True)] == [1, 1]
 
-    fill(broker, f"{name}-back", 2)
+    fill(broker, f"{name}-back", 2, seed=9)
     assert [each.written for each in lake.restore(f"{name}-back")] == [0, 0]
     fill(broker, name, 10)
     lake.archive()

@@ -173,9 +173,12 @@ def test_large_rows_go_in_several_batches(broker: SequencedBroker) -> None:
     assert [record.sequence for record in broker.records()] == list(range(20))
 
 
-def test_records_of_others_are_not_taken_for_ours(broker: SequencedBroker) -> None:
+@pytest.mark.parametrize(
+    "other", [{"key": b"other"}, {"value": b""}, {"timestamp": T0}, {"headers": [{"key": "null", "value": b""}]}]
+)
+def test_records_of_others_are_not_taken_for_ours(broker: SequencedBroker, other: dict[str, Any]) -> None:
     """The last one there is compared, and where rows go to is looked at."""
-    restore([{**row(number), "key": b"other"} for number in range(3)])
+    restore([{**row(number), **other} for number in range(3)])
     with pytest.raises(SourceError, match="at offset 2 is not the one that the archive has"):
         restore([row(number) for number in range(5)])
     assert len(broker.records()) == 3
