@@ -1,0 +1,133 @@
+"""Retention and queries of Spark, for real: one that is held for loses nothing, one that is not was warned of."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from pybroker.spark import register
+from pybroker.testing import Broker
+from tests.support.brokers import HOST, free_port
+from tests.support.data_client import DataClient
+
+SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
+COUNT = 100
+
+
+class Stage:
+    """A broker that follows the queries in `state`, with time that a test moves on; Spark."""
+
+    def __init__(self, broker: Broker, spark: SparkSession, directory: Path, metrics_port: int) -> None:
+        self.broker = broker
+        self._spark = spark
+        self._directory = directory
+        self._url = f"http://{HOST}:{metrics_port}/queries"
+
+    def produce(self, *topics: str) -> None:
+        """As many records again into each, with the broker's time as theirs."""
+        now_ms = round(self.broker.move_time_on(seconds=1).timestamp() * 1000)
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, "batch.num.messages": 5})
+        errors: list[object] = []
+        for topic in topics:
+            for number in range(COUNT):
+                producer.produce(
+                    topic, f"{number:0100}", timestamp=now_ms, on_delivery=lambda error, _: errors.append(error)
+                )
+            assert producer.flush(60) == 0
+        assert set(errors) == {None}
+
+    def run(self, query: str, kind: str, topic: str) -> str | None:
+        """Read what is there, from where the query stood; why it failed, if it has."""
+        options = {
+            "kafka.bootstrap.servers": self.broker.bootstrap_servers,
+            "subscribe": topic,
+            "startingOffsets": "earliest",
+            "failOnDataLoss": "true",
+        }
+        rows = self._spark.readStream.format(kind).options(**options).load()
+        writer = rows.select("offset").writeStream.format("parquet").option("path", str(self._directory / query))
+        writer = writer.option("checkpointLocation", str(self._directory / "state" / query))
+        started = writer.trigger(availableNow=True).start()
+        while started.isActive:
+            time.sleep(0.05)
+        failure = started.exception()
+        return None if failure is None else str(failure)
+
+    def offsets(self, query: str) -> list[int]:
+        """What a query has written."""
+        written = self._spark.read.parquet(str(self._directory / query))
+        return sorted(row.offset for row in written.collect())
+
+    def wait_for(self, offsets: dict[str, int]) -> None:
+        """Until the broker knows that these queries read on at these offsets."""
+        deadline = time.monotonic() + 60
+        while True:
+            with urllib.request.urlopen(self._url, timeout=60) as answer:
+                found = json.loads(answer.read())["queries"]
+            known = {each["query"]: each["partitions"][0]["offset"] for each in found if each["partitions"]}
+            if known == offsets:
+                return
+            assert time.monotonic() < deadline, found
+            time.sleep(0.05)
+
+    def start_of(self, topic: str) -> int:
+        """A topic's first offset."""
+        host, _, port = self.broker.bootstrap_servers.rpartition(":")
+        with DataClient(host, int(port)) as client:
+            return client.bounds(topic)[0]
+
+
+@pytest.fixture
+def stage(spark: SparkSession, tmp_path: Path) -> Iterator[Stage]:
+    """With a topic that holds, and one that does not."""
+    register(spark)
+    port = free_port()
+    (tmp_path / "state").mkdir()
+    config = {
+        "metrics.listeners": f"http://{HOST}:{port}",
+        "pybroker.spark.checkpoints": tmp_path / "state",
+        "pybroker.spark.checkpoints.interval.ms": 100,
+        "log.retention.check.interval.ms": 1_000,
+    }
+    with Broker(config, directory=tmp_path / "broker") as broker:
+        broker.create_topic("held", config={**SEGMENTS, "retention.hold.max.bytes": 10 << 20})
+        broker.create_topic("let-go", config=SEGMENTS)
+        yield Stage(broker, spark, tmp_path, port)
+
+
+@pytest.mark.parametrize("kind", ["kafka", "pybroker"])
+def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
+    """Though all that it has still to read is over; the other one fails, and was warned of before and after."""
+    stage.produce("held", "let-go")
+    for topic in ("held", "let-go"):
+        assert stage.run(f"of-{topic}", kind, topic) is None
+    stage.produce("held", "let-go")
+    stage.wait_for({"of-held": COUNT, "of-let-go": COUNT})
+
+    stage.broker.move_time_on(hours=9, minutes=30)
+    stage.broker.run_retention()
+    assert "Retention of let-go-0 will soon take what has not been read: the query of-let-go has" in stage.broker.log
+    assert (stage.start_of("held"), stage.start_of("let-go")) == (0, 0)
+
+    stage.broker.move_time_on(days=8)
+    stage.broker.run_retention()
+    assert 0 < stage.start_of("held") <= COUNT
+    assert stage.start_of("let-go") == 2 * COUNT
+    assert f"Retention of held-0 waits: the query of-held has read it up to offset {COUNT}; " in stage.broker.log
+    gone = f"the query of-let-go has read it up to offset {COUNT}, it begins at {2 * COUNT}"
+    assert f"Retention of let-go-0 has taken what had not been read: {gone}" in stage.broker.log
+
+    assert stage.run("of-held", kind, "held") is None
+    assert stage.offsets("of-held") == list(range(2 * COUNT))
+    assert stage.run("of-let-go", kind, "let-go") is not None
+
+    stage.wait_for({"of-held": 2 * COUNT, "of-let-go": COUNT})
+    stage.broker.run_retention()
+    assert stage.start_of("held") == 2 * COUNT
