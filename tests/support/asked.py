@@ -203,7 +203,10 @@ def _resources() -> Iterator[Asked]:
     named: list[dict[str, Any]] = [
         {"resource_type": kind, "resource_name": name} for kind, names in kinds.items() for name in names
     ]
-    described = [{**each, "configuration_keys": [settings.get(each["resource_type"], "kafka")]} for each in named]
+    described = [
+        {**each, "configuration_keys": [settings.get(each["resource_type"], "kafka.server.KafkaApis")]}
+        for each in named
+    ]
     yield Asked(32, 4, "", {"resources": described})
     altered = [each for each in named if each["resource_type"] in settings]
     config = {"value": "60000"}
