@@ -14,7 +14,6 @@ from enum import IntEnum
 from typing import Protocol
 
 from broker.config import BrokerConfig
-from broker.log_limit import LimitedLog
 from storage.checkpoints import TopicPartition
 from storage.log.partition import PartitionLog
 from storage.log.retention import expired_segments, released_segments
@@ -70,7 +69,7 @@ class RetentionHolds:
         self._config = config
         self._readers: list[Reader] = []
         self._states: dict[PartitionLog, _State] = {}
-        self._log = LimitedLog(log)
+        self._log = log
 
     def add(self, reader: Reader) -> None:
         """Watch a reader, and hold records for it, from now on."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from broker.log_text import log_text
+
 #: Kafka tells all users at each start; who has more than these hardly waits for one of them.
 _MOST_USERS = 10
 
@@ -19,7 +21,7 @@ _MOST_USERS = 10
 def start_lines(node_id: int, scram_users: Collection[str]) -> Iterator[str]:
     """The lines, in Kafka's order, to be logged once clients are let in."""
     for user in sorted(scram_users)[:_MOST_USERS]:
-        yield f"Replayed UserScramCredentialRecord creating new entry for {user}"
+        yield f"Replayed UserScramCredentialRecord creating new entry for {log_text(user)}"
     yield (
         f"[BrokerLifecycleManager id={node_id}] The broker has been unfenced. Transitioning from RECOVERY to RUNNING."
     )

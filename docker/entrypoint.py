@@ -193,6 +193,9 @@ def configuration(environ: Mapping[str, str], mounted: Path, default: Path, *, a
     given = properties_from(environ, as_confluent=as_confluent)
     if mounted.is_file():
         text = mounted.read_text(encoding="utf-8")
+        is_said = any(environ.get(name) for name in ("KAFKA_LISTENERS", "KAFKA_CFG_LISTENERS"))
+        if not is_said and re.search(r"^\s*listeners\s*[=: ]", text, re.MULTILINE):
+            given.pop("listeners", None)  # they only follow from those that are advertised
     elif given.keys() <= {"pybroker.cluster.id"}:
         text = default.read_text(encoding="utf-8")
     else:

@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 
-import msgspec
-
-_FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 _SIMPLE_ESCAPES = {"a": "\x07", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
@@ -38,10 +35,6 @@ class LoginModule:
     name: str
     flag: str
     options: dict[str, str] = field(repr=False)
-
-
-class _Token(msgspec.Struct, frozen=True):
-    """`text` of a word or of what stands between quotes; `sign` of any other character."""
 
 
 @dataclass(frozen=True, slots=True)

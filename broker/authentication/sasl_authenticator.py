@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: Larger requests amid SASL are not looked at: an answer to many elements takes long, and nobody knows yet who asks.
+_MOST_REFUSED_BYTES = 1024
 #: A client that authenticates again sooner than this is not listened to (as in Kafka).
 _REAUTHENTICATION_INTERVAL_MS = 1_000
 
@@ -153,7 +155,7 @@ class SaslAuthenticator:
         """Answer with ILLEGAL_SASL_STATE, in the shape of the API, and close. Raises CloseConnection, ProtocolError."""
         reason = f"a request of API key {header.api_key} during SASL authentication"
         row = self._dispatcher.rows.get(header.api_key)
-        if row is None or header.api_version not in row.served:
+        if row is None or header.api_version not in row.served or len(request) > _MOST_REFUSED_BYTES:
             raise CloseConnection(reason)
         asked = _decode(row.api, header, request)
         reply = error_reply(row.api, header.api_version, asked, ErrorCode.ILLEGAL_SASL_STATE)

@@ -59,6 +59,8 @@ class Checkpoints:
         for path in self._paths:
             try:
                 found = list(_below(path))
+                if not found and not os.listdir(path):
+                    raise UnreadableCheckpoint("it is empty: a volume may not be mounted there")
             except (OSError, UnreadableCheckpoint) as error:
                 self._problems[path] = _told(error)
             else:
@@ -80,7 +82,8 @@ class Checkpoints:
         queries = []
         for path, progress in known.items():
             name = os.path.basename(path)
-            queries.append(Query(name if names[name] == 1 else path, path, progress))
+            shown = name if names[name] == 1 else path
+            queries.append(Query(shown.encode(errors="backslashreplace").decode(), path, progress))
         positions: dict[TopicPartition, int] = {}
         behind: dict[TopicPartition, str] = {}
         for query in queries:

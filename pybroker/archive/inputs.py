@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pybroker.archive.planning import LogEnds
+from pybroker.source.errors import UnknownPartition
 from pybroker.source.positions import written_positions
 from pybroker.source.ranges import OffsetRange
 from pybroker.source.reader import Reader
@@ -66,6 +67,8 @@ class DirectoryInput:
     def ends(self, topics: Sequence[str]) -> list[LogEnds]:
         with Reader() as reader:
             told = reader.ask("log_ends", path=self.path, topics=list(topics), committed=self.committed)
+        if others := sorted({each[0] for each in told} - set(topics)):
+            raise UnknownPartition(f"{self.path} is of {others[0]}, and not of {', '.join(topics)}")
         return [
             LogEnds(
                 *(topic, partition, earliest),

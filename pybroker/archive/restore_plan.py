@@ -34,11 +34,12 @@ class PartitionPlan:
     start: int
     index: int
     kept_below: int
+    restored: int = 0
 
     @property
     def is_complete(self) -> bool:
-        """Whether all rows are there."""
-        return self.there >= self.total
+        """Whether all rows are there, and an attempt came to its end with them; else the last one is compared."""
+        return min(self.there, self.restored) >= self.total
 
 
 def plan_restore(
@@ -104,7 +105,7 @@ def _plan_partition(
         )
     start, index = _resume(ranges, there)
     kept_below = _kept_below(ranges) if base == 0 else 0
-    return PartitionPlan(target.partition, base, total, min(there, total), start, index, kept_below)
+    return PartitionPlan(target.partition, base, total, min(there, total), start, index, kept_below, restored or 0)
 
 
 def _resume(ranges: list[ArchivedRange], there: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from pybroker.isolated.serving import Exchange
 from pybroker.isolated.stored_log import StoredLog
 from pybroker.isolated.stored_transactions import StoredTransactions, find_transactions
 from pybroker.source.bounds import EARLIEST, LATEST, OFFSET, Bound, Bounds
-from pybroker.source.errors import NoSuchTime, UnknownPartition, UnusableOption
+from pybroker.source.errors import DataLoss, NoSuchTime, UnknownPartition, UnusableOption
 from storage.directory_names import DirectoryKind, parse_name
 
 
@@ -102,6 +102,9 @@ def _order(directory: str) -> tuple[str, int]:
 
 def _plan_partition(log: StoredLog, start: Bounds, end: Bounds, committed: bool) -> list[dict[str, Any]]:
     earliest, latest = log.start_offset(), log.end_offset()
+    asked = start.each.get((log.topic, log.partition))
+    if asked is not None and asked.kind == OFFSET and 0 <= asked.value < earliest:
+        raise DataLoss(f"{log.directory}: offset {asked.value} is wanted, and the log begins at {earliest}")
     transactions = StoredTransactions((), latest)
     if committed:
         transactions = find_transactions(log, latest)

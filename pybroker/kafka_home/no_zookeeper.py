@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -37,7 +38,12 @@ def serve(arguments: Sequence[str]) -> int:
     sys.stdout.flush()
     with listener:
         while True:
-            _send_away(listener.accept()[0])
+            try:
+                connection = listener.accept()[0]
+            except OSError:  # gone already, or no descriptors
+                time.sleep(0.1)
+                continue
+            _send_away(connection)
 
 
 def _send_away(connection: socket.socket) -> None:

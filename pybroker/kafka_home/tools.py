@@ -85,10 +85,12 @@ def run(tool: str, arguments: Sequence[str]) -> int:
 def _run(tool: str, arguments: Sequence[str]) -> int:
     if tool == "kafka-run-class":
         words = [each for each in arguments if not each.startswith("-")]
-        name = words[0] if words else ""
+        name = next((each for each in words if each in _CLASSES), words[0] if words else "")
         if name not in _CLASSES:
             raise CannotTranslate(f"{name or 'no class'} is not known: there are {', '.join(_CLASSES)}")
-        return _run(_CLASSES[name], list(arguments)[list(arguments).index(name) + 1 :])
+        place = list(arguments).index(name)
+        is_daemon = name == "kafka.Kafka" and "-daemon" in arguments[:place]
+        return _run(_CLASSES[name], [*(["-daemon"] if is_daemon else []), *arguments[place + 1 :]])
     if tool == "kafka-server-start":
         _start(arguments)
     if tool == "kafka-storage":
@@ -113,14 +115,20 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
 def _start(arguments: Sequence[str]) -> NoReturn:
     """Become the broker. Its log goes to standard output, where Kafka's goes; with -daemon into a file of $LOG_DIR."""
     if "-daemon" in arguments:
+        directory = os.environ.get("LOG_DIR", "/tmp")
+        try:
+            os.makedirs(directory, exist_ok=True)
+            log = os.open(os.path.join(directory, "kafkaServer.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError as error:
+            sys.exit(f"kafka-server-start: {error.filename}: {error.strerror}")
         if os.fork():
             sys.exit(0)
         os.setsid()
-        directory = os.environ.get("LOG_DIR", "/tmp")
-        log = os.open(os.path.join(directory, "kafkaServer.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(log, 1)
-    # Whoever reads standard error is not told of its end: programs that wait for lines of both would wait in circles
-    os.set_inheritable(os.dup(2), True)
+    else:
+        # Who reads standard error is not told of its end: programs that wait for lines of both would wait in circles
+        os.set_inheritable(os.dup(2), True)
     os.dup2(1, 2)
     become(server_command(arguments))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pybroker.cli.parser import OneLineParser
 
 _SCRAM = re.compile(r"(SCRAM-SHA-(?:256|512))=\[(.*)\]", re.DOTALL)
+_CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL)  # which may have commas
 _QUOTA_KINDS = {"users": "--user", "clients": "--client", "ips": "--ip"}
 _KINDS = {option: kind for kind, option in _QUOTA_KINDS.items()} | {"--topic": "topics", "--broker": "brokers"}
 _FORMATS = {(False, False): "%v\n", (True, False): "%k{sep}%v\n", (True, True): "%k\n", (False, True): "\n"}
@@ -122,11 +123,13 @@ def _passwords(user: str | None, added: Sequence[str], deleted: Sequence[str], c
     """Commands for those settings that are passwords."""
     found = []
     for match in filter(None, map(_SCRAM.fullmatch, added)):
-        fields = dict(field.partition("=")[::2] for field in match[2].split(","))
+        credential = _CREDENTIAL.fullmatch(match[2])
+        if credential is None:
+            raise CannotTranslate(f"{match[1]} is given as [iterations=NUMBER,password=PASSWORD]")
         words = ["create", user or "", "--password-file", "-", "--mechanism", match[1]]
-        if "iterations" in fields:
-            words += ["--iterations", fields["iterations"]]
-        found.append(Command("users", [*words, *connection], stdin=fields.get("password", "") + "\n"))
+        if credential[1] and credential[1] != "-1":
+            words += ["--iterations", credential[1]]
+        found.append(Command("users", [*words, *connection], stdin=credential[2] + "\n"))
     for mechanism in deleted:
         if mechanism.startswith("SCRAM-"):
             found.append(Command("users", ["delete", user or "", "--mechanism", mechanism, *connection]))
@@ -165,6 +168,9 @@ def _console_consumer(arguments: Sequence[str]) -> list[Command]:
     if options.include is not None:
         raise CannotTranslate("one --topic is read, not --include")
     given = dict(setting.partition("=")[::2] for setting in options.properties)
+    shown = {name for name, value in given.items() if name.startswith("print.") and value == "true"}
+    if others := sorted(shown - {"print.key", "print.value"}):
+        raise CannotTranslate(f"keys and values are printed, not {', '.join(others)}")
     key, no_value = given.get("print.key") == "true", given.get("print.value") == "false"
     words = ["--format", _FORMATS[key, no_value].replace("{sep}", given.get("key.separator", "\t"))]
     if options.timeout_ms is not None:

@@ -9,6 +9,7 @@ import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.client.errors import CommandError, UsageError
@@ -48,7 +49,7 @@ def read_queries(url: str, timeout_s: float) -> list[Query]:
     except urllib.error.HTTPError as error:
         said = error.read(200).decode(errors="replace").strip().partition("\n")[0]
         raise CommandError(f"{where}: {error.code} {said}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         raise CommandError(f"{where}: {getattr(error, 'reason', None) or error}") from None
     try:
         if len(data) > _MOST_BYTES:

@@ -111,6 +111,7 @@ def test_passwords_are_handed_over_and_are_no_arguments() -> None:
 
     create = ["create", "ann", "--password-file", "-", "--mechanism"]
     assert first.arguments == [*create, "SCRAM-SHA-256", "--iterations", "8192", *AT]
+    assert (first.stdin, second.stdin) == ("a,secret\n", "other\n")
     assert second.arguments == [*create, "SCRAM-SHA-512", *AT]
     assert second.stdin == "other\n"
 
