@@ -7,22 +7,14 @@ import json
 from offline.java_text import JsonValue
 from offline.wire.conversation import Asked
 from offline.wire.plain import plain
-from offline.wire.recording import Happening, Kind
+from offline.wire.recording import Happening, Kind, common_fields
 from protocol.errors import ProtocolError
 
 
 def described(happening: Happening, asked: Asked | None) -> bytes:
     """The line; `asked`: the request, or that which it is the answer to."""
-    told: dict[str, JsonValue] = {
-        "type": happening.kind.value,
-        "connection": happening.connection,
-        "at": round(happening.at_s, 6),
-    }
-    if happening.kind is Kind.OPEN:
-        told["node"] = happening.node
-    elif happening.kind is Kind.CLOSE:
-        told["by"] = happening.by
-    elif asked is not None:
+    told = common_fields(happening)
+    if asked is not None and happening.kind not in (Kind.OPEN, Kind.CLOSE):
         told |= {"api": asked.name, "version": asked.version, "correlation_id": asked.correlation_id}
         if happening.kind is Kind.REQUEST:
             told["client_id"] = asked.client_id

@@ -8,12 +8,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, BinaryIO
 
 from offline.errors import OfflineError
+from offline.java_text import JsonValue
 
 VERSION = 1
 #: A line holds a frame of 256 MiB at most; longer ones are none of ours.
@@ -58,9 +59,9 @@ def first_line(started: str, bootstrap: str) -> bytes:
     return _line({"type": "recording", "version": VERSION, "started": started, "bootstrap": bootstrap})
 
 
-def line(happening: Happening) -> bytes:
-    """What a happening is in the file."""
-    told: dict[str, object] = {
+def common_fields(happening: Happening) -> dict[str, JsonValue]:
+    """What is told of a happening in every form, all there is of an OPEN or a CLOSE."""
+    told: dict[str, JsonValue] = {
         "type": happening.kind.value,
         "connection": happening.connection,
         "at": round(happening.at_s, 6),
@@ -69,7 +70,13 @@ def line(happening: Happening) -> bytes:
         told["node"] = happening.node
     elif happening.kind is Kind.CLOSE:
         told["by"] = happening.by
-    else:
+    return told
+
+
+def line(happening: Happening) -> bytes:
+    """What a happening is in the file."""
+    told = common_fields(happening)
+    if happening.kind not in (Kind.OPEN, Kind.CLOSE):
         told |= {"api": happening.api, "version": happening.version}
         told["frame"] = base64.b64encode(happening.frame).decode()
     return _line(told)
@@ -118,5 +125,5 @@ def _object(text: bytes, number: int) -> dict[str, Any]:
     return told
 
 
-def _line(told: dict[str, object]) -> bytes:
+def _line(told: Mapping[str, JsonValue]) -> bytes:
     return json.dumps(told, separators=(",", ":")).encode() + b"\n"

@@ -14,18 +14,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from protocol.errors import ErrorCode
-from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.record import Headers
-from protocol.schema import Struct
-from pybroker.isolated.cluster import Cluster, TopicPartition, check, kept_cluster
-from pybroker.isolated.connection import Connection
+from pybroker.isolated.cluster import Cluster, TopicPartition, kept_cluster
 from pybroker.isolated.fetching import Range, fetch_range
 from pybroker.isolated.rows import Rows, milliseconds
 from pybroker.isolated.serving import Exchange
 from pybroker.isolated.topic_requests import partition_offset
-from pybroker.isolated.topic_writer import codec_of, header_pairs
+from pybroker.isolated.topic_writer import codec_of, header_pairs, produce
 from pybroker.source.bounds import EARLIEST, LATEST
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import BrokerFailed, SourceError
@@ -33,9 +30,6 @@ from pybroker.source.errors import BrokerFailed, SourceError
 #: What a request's batches have, in this order.
 RESTORED_COLUMNS = ("partition", "timestamp", "key", "value", "headers")
 
-_PRODUCE_VERSION = 9
-_ALL_REPLICAS = -1
-_TIMEOUT_MS = 30_000
 #: The most bytes of a batch of several rows, before compression: below the default of max.message.bytes.
 _BATCH_BYTES = 512 << 10
 _SEQUENCE_MASK = 0x7FFFFFFF
@@ -178,7 +172,9 @@ class PartitionRestorer:
             for row in self._rows:
                 batch.append(*row)
             data = batch.build()
-            told = self._cluster.at_leader(self._place, partial(_produce, place=self._place, data=data))
+            told = self._cluster.at_leader(
+                self._place, partial(produce, place=self._place, data=data, allowed=_THERE_ALREADY)
+            )
             if told.error_code in _THERE_ALREADY:
                 self._pass_over(self._end() - self._base - self._there)
                 continue
@@ -207,23 +203,6 @@ class PartitionRestorer:
             raise SourceError(
                 f"{self._name}: rows that belong to offset {wanted} went to {offset}: somebody else writes there"
             )
-
-
-def _produce(connection: Connection, place: TopicPartition, data: bytes) -> Struct:
-    topic, partition = place
-    part = PartitionProduceData(index=partition, records=data)
-    answer, _ = connection.call(
-        PRODUCE,
-        _PRODUCE_VERSION,
-        transactional_id=None,
-        acks=_ALL_REPLICAS,
-        timeout_ms=_TIMEOUT_MS,
-        topic_data=[TopicProduceData(name=topic, partition_data=[part])],
-    )
-    told: Struct = answer.responses[0].partition_responses[0]
-    if told.error_code not in _THERE_ALREADY:
-        check(told.error_code, f"{topic}-{partition}")
-    return told
 
 
 def _rows_of(batch: pa.RecordBatch) -> Iterator[tuple[int, ArchivedRow]]:

@@ -294,3 +294,30 @@ def test_wrong_password_of_a_store_refuses_the_start(home: Home) -> None:
     told = f"SASL_SSL: ssl.key.password: its password is wrong: the key localhost in {STORES}/server.jks"
     assert told in done.stdout
     assert "hidden" not in done.stdout
+
+
+def test_daemon_leaves_its_caller_alone(tmp_path: Path) -> None:
+    """It makes the directory of its log, and holds no pipe of whoever has started it open."""
+    make_home(tmp_path / "home")
+    port, logs = free_port(), tmp_path / "logs"
+    properties = tmp_path / "server.properties"
+    properties.write_text(f"listeners=PLAINTEXT://{HOST}:{port}\nlog.dirs={tmp_path}/data\n")
+    start = [str(tmp_path / "home" / "bin" / "kafka-server-start.sh"), "-daemon", str(properties)]
+    environ = {**os.environ, "LOG_DIR": str(logs)}
+    done = subprocess.run(start, stdin=subprocess.PIPE, capture_output=True, timeout=LIMIT_S, env=environ)
+    running = [path.parent for path in Path("/proc").glob("[0-9]*/cmdline") if _names(path, str(properties))]
+    try:
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert AdminClient({"bootstrap.servers": f"{HOST}:{port}"}).list_topics(timeout=LIMIT_S).brokers
+        assert "Started in" in (logs / "kafkaServer.out").read_text()
+    finally:
+        for process in running:
+            os.kill(int(process.name), signal.SIGKILL)
+    assert len(running) == 1
+
+
+def _names(command_line: Path, word: str) -> bool:
+    try:
+        return word.encode() in command_line.read_bytes().split(b"\0")
+    except OSError:  # it has ended
+        return False

@@ -64,6 +64,15 @@ def test_nothing_given_is_the_images_own_file(files: tuple[Path, Path]) -> None:
     assert text == "listeners=HOST://:9092\nlog.dirs=/default\n\npybroker.cluster.id=id\n"
 
 
+def test_listeners_of_a_mounted_file_are_not_derived(files: tuple[Path, Path]) -> None:
+    """Those that are advertised say what is opened only where nothing else does."""
+    advertised = {"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://host:29092"}
+    files[0].write_text("listeners=PLAINTEXT://:9092\nlog.dir=/mounted")
+    assert "0.0.0.0:29092" not in entrypoint.configuration(advertised, *files)
+    files[0].write_text("log.dir=/mounted")
+    assert "\nlisteners=PLAINTEXT://0.0.0.0:29092\n" in entrypoint.configuration(advertised, *files)
+
+
 def test_variables_win_over_a_mounted_file(files: tuple[Path, Path]) -> None:
     """They stand after it: the last one counts."""
     files[0].write_text("num.partitions=1\nlog.dir=/mounted")

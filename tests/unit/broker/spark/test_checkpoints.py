@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -53,6 +54,19 @@ def test_names_that_stand_twice_are_told_apart(folder: Path, tmp_path: Path) -> 
     assert {query.name for query in found.queries} == {
         *(str(folder / "archive"), str(tmp_path / "other" / "archive"), "two-sources", "without-a-jar"),
     }
+
+
+def test_name_that_is_no_text_is_shown_escaped(tmp_path: Path) -> None:
+    """Metrics are UTF-8."""
+    shutil.copytree(RECORDED / "archive", tmp_path / "state" / os.fsdecode(b"bad\xff"))
+    (query,) = Checkpoints([str(tmp_path / "state")]).look().queries
+    assert query.name == "bad\\udcff"
+
+
+def test_volume_that_is_not_mounted_is_not_read_as_no_queries(tmp_path: Path) -> None:
+    """An empty folder: what was known stays, and after a start nobody knows anything."""
+    found = Checkpoints([str(tmp_path)]).look()
+    assert (found.is_known, list(found.problems)) == (False, [str(tmp_path)])
 
 
 def test_query_that_can_be_read_no_more_stays_where_it_was(folder: Path) -> None:

@@ -15,7 +15,7 @@ from protocol.records.compression import Codec
 from protocol.records.record import iter_records
 from pybroker.source.bounds import OFFSET, Bound, Bounds, at_offset, at_time
 from pybroker.source.columns import COLUMNS
-from pybroker.source.errors import DamagedLog, NoSuchTime, UnknownPartition, UnusableOption
+from pybroker.source.errors import DamagedLog, DataLoss, NoSuchTime, UnknownPartition, UnusableOption
 from storage.checkpoints import LOG_START_OFFSETS, format_offsets, read_offsets
 from storage.fs import LOCAL
 from storage.log.partition import PartitionLog
@@ -67,6 +67,15 @@ def test_segments_are_the_splits(tmp_path: Path) -> None:
     assert log.segments.base_offsets == [split["start"] for split in splits]
     assert [*log.segments.base_offsets[1:], 60] == [split["end"] for split in splits]
     assert [b"value-%d" % number for number in range(60)] == values(tmp_path / "orders-0")
+
+
+def test_offset_that_is_gone_is_no_silent_gap(tmp_path: Path) -> None:
+    """A partition that is asked for from an offset on which its log no longer has."""
+    written(tmp_path)
+    (tmp_path / LOG_START_OFFSETS).write_bytes(format_offsets({("orders", 0): 25}))
+    with pytest.raises(DataLoss, match="offset 24 is wanted, and the log begins at 25"):
+        plan(tmp_path, start=Bounds(None, {("orders", 0): Bound(OFFSET, 24)}))
+    assert plan(tmp_path, start=Bounds(None, {("orders", 0): Bound(OFFSET, 25)}))[0]["start"] == 25
 
 
 @pytest.mark.parametrize(("start", "behind"), [(0, 60), (1, 2), (17, 44), (59, 60), (30, 30), (44, 17), (60, 99)])

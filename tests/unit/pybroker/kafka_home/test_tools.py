@@ -50,6 +50,7 @@ def test_storage_tool_is_several_programs() -> None:
     ("tool", "words", "module"),
     [
         ("kafka-run-class", ["kafka.Kafka", "f"], "broker.main"),
+        ("kafka-run-class", ["-name", "kafkaServer", "-loggc", "kafka.Kafka", "f"], "broker.main"),
         ("kafka-run-class.sh", ["-daemon", "kafka.tools.StorageTool", "format", "-c", "f"], "offline.format"),
         ("kafka-server-start.sh", ["f"], "broker.main"),
         ("kafka-dump-log.sh", ["--files", "x"], "offline.dump_log"),

@@ -140,6 +140,8 @@ def test_zookeeper_is_the_broker_here(capsys: pytest.CaptureFixture[str]) -> Non
     [
         ("kafka-configs", "--alter --entity-type topics --entity-name a --entity-type users --add-config k=v"),
         ("kafka-console-consumer", "--include .*"),
+        ("kafka-console-consumer", "--topic t --property print.timestamp=true"),
+        ("kafka-configs", "--alter --entity-type users --entity-name ann --add-config SCRAM-SHA-256=[iterations=8192]"),
         ("kafka-console-producer", "--topic t --property parse.key=true"),
         ("kafka-cluster", "unregister --id 1"),
     ],
