@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 
 from bench.comparison import generator
 from bench.comparison.plan import Client, Fetching, Plan
+from tests.support.toolchains import require
 
 ROOT = Path(__file__).parents[2]
 PRODUCER = Client("producers", b"\0\0\0\4sent", errors_at=(4,), moved_bytes=10)
@@ -82,8 +82,8 @@ def peers() -> Iterator[Callable[[Callable[[bytes], bytes]], Peer]]:
 def command(request: pytest.FixtureRequest) -> list[str]:
     if request.param == "Python":
         return [sys.executable, "-m", "bench.comparison.sender"]
-    if shutil.which("go") is None or generator.language() != "Go":
-        pytest.skip("no Go that compiles the load generator")
+    require("go")
+    assert generator.language() == "Go", "this Go does not compile the load generator"
     return list(generator.command())
 
 
