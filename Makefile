@@ -5,8 +5,10 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 CONFIG ?= config/server.properties
-# Two workers, a file of tests at a time: a file's brokers are started once. Slow folders come first, as they are collected.
-PARTED := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# A worker for each core, two at least and four at most, as some tests have a Spark or an Apache Kafka of their own; a file of tests
+# at a time: a file's brokers are started once. Slow folders come first, as they are collected.
+TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
+PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
