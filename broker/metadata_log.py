@@ -21,7 +21,7 @@ from broker.metadata_snapshot import (
 )
 from broker.offload import Offload
 from broker.quorum_state import QuorumState, read_quorum_state, write_quorum_state
-from metadata.framing import MetadataRecord, decode_record
+from metadata.alike import Changes
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replay import ReplayError
@@ -112,8 +112,8 @@ class MetadataLog:
                 continue
             try:
                 snapshot = read_snapshot(self._fs, f"{self.path}/{snapshot_id.file_name}")
-                for record in snapshot.records:
-                    loader.feed(record)
+                for value in snapshot.values:
+                    loader.feed_value(value)
             except (CorruptFile, ProtocolError, RecordsError, ReplayError) as error:
                 log.warning("A snapshot of the metadata log is not used: %s", error)
                 loader.image = MetadataImage()
@@ -138,7 +138,7 @@ class MetadataLog:
                 if header.is_control:
                     self.quorum.take(control_type(record), record.value)
                 else:
-                    loader.feed(decode_record(record.value))
+                    loader.feed_value(record.value)
             offset = header.next_offset
         self._bytes_since_snapshot += len(data)
         return offset
@@ -174,7 +174,7 @@ class MetadataLog:
         self._append(build_control_batch(quorum.control_records(), now_ms), now_ms)
         self.quorum = quorum
 
-    def append(self, records: Sequence[MetadataRecord], now_ms: int) -> int:
+    def append(self, records: Sequence[Changes], now_ms: int) -> int:
         """Append records as one batch; the offset of the first. Raises what storage raises: then nothing happened."""
         offset = self.end_offset
         self._append(metadata_batch(records, now_ms), now_ms)

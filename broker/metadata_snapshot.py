@@ -17,7 +17,8 @@ from itertools import islice
 import msgspec
 from msgspec import field
 
-from metadata.framing import AnyRecord, decode_record, encode_record
+from metadata.alike import PartitionChanges, encode_records
+from metadata.framing import AnyRecord, decode_record
 from protocol.messages.data import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -76,17 +77,23 @@ class Quorum(msgspec.Struct):
 
 
 class Snapshot(msgspec.Struct):
-    """A snapshot that was read."""
+    """A snapshot that was read: its records as they stand in the log, with their checksums right."""
 
-    records: list[AnyRecord] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
     quorum: Quorum = field(default_factory=Quorum)
 
+    @property
+    def records(self) -> list[AnyRecord]:
+        """Raises ProtocolError."""
+        return [decode_record(value) for value in self.values]
 
-def metadata_batch(records: Iterable[AnyRecord], now_ms: int, *, base_offset: int = 0, leader_epoch: int = 0) -> bytes:
+
+def metadata_batch(
+    records: Iterable[AnyRecord | PartitionChanges], now_ms: int, *, base_offset: int = 0, leader_epoch: int = 0
+) -> bytes:
     """A batch of metadata records."""
     builder = BatchBuilder(base_offset, leader_epoch=leader_epoch)
-    for record in records:
-        builder.append(now_ms, None, encode_record(record))
+    builder.extend(now_ms, ((None, value) for value in encode_records(records)))
     return builder.build()
 
 
@@ -129,7 +136,7 @@ def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
                 whole = whole or kind is ControlType.SNAPSHOT_FOOTER
                 snapshot.quorum.take(kind, record.value)
             else:
-                snapshot.records.append(decode_record(record.value))
+                snapshot.values.append(record.value)
     if not whole:
         raise CorruptFile(path, "the snapshot has no footer: it was not written to its end")
     return snapshot

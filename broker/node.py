@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -26,8 +26,8 @@ from broker.metadata_retention import write_last_snapshot
 from broker.metadata_snapshot import snapshots_in
 from broker.missing import Missing, check_unformatted, find_missing, leave_out_unusable, settle
 from metadata import lifecycle
+from metadata.alike import Changes
 from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
-from metadata.framing import MetadataRecord
 from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.loading import MetadataLoader
@@ -254,7 +254,7 @@ def _lead_metadata(
     image = loader.image
     directory = metadata_log.partition_log.directory
 
-    def append(records: list[MetadataRecord]) -> None:
+    def append(records: Sequence[Changes]) -> None:
         if records:
             metadata_log.append(records, now_ms)
             replay_all(image, records)

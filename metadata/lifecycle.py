@@ -8,11 +8,12 @@ nothing was lost: with KIP-966 the replica leaves the in-sync set and becomes an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
+from metadata.alike import Changes, ChangesBuilder
 from metadata.configs import MIN_INSYNC_REPLICAS
 from metadata.decision import Refused
 from metadata.features import (
@@ -43,6 +44,9 @@ from protocol.messages.cluster_metadata import (
 )
 from protocol.messages.cluster_metadata.brokers import BrokerEndpoint, BrokerFeature
 from protocol.messages.cluster_metadata.cluster import ControllerEndpoint, ControllerFeature
+
+#: Fields of a PartitionChangeRecord; None: there is no change.
+_DecideFields: TypeAlias = Callable[[PartitionRegistration], "dict[str, Any] | None"]
 
 FENCE = 1
 UNFENCE = -1
@@ -141,29 +145,42 @@ def _features() -> Iterator[dict[str, Any]]:
         yield {"name": name, "min_supported_version": lowest, "max_supported_version": highest}
 
 
-def unfence_broker(
-    image: MetadataImage, broker_id: int, missing: Collection[tuple[bytes, int]] = ()
-) -> list[MetadataRecord]:
+def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tuple[bytes, int]] = ()) -> list[Changes]:
     """Unfence the broker and make it leader wherever it may be; not of what is `missing` (topic id, partition), its log
     directory not being there (KIP-858).
 
     What it led when it last died without a word, it still leads on paper: those partitions begin a new leader epoch, so
     that clients and followers can tell which records of the old one were lost.
     """
-    records = [_registration_change(image, broker_id, 0, fenced=UNFENCE)]
+    builder = ChangesBuilder(image.metadata_version)
+    coming = _once_a_kind(lambda partition: _coming(partition, broker_id))
+    going = _once_a_kind(lambda partition: _going(image, partition, broker_id))
     for topic_id, index, partition in _replicas_of(image, broker_id):
-        if (topic_id, index) in missing:
-            if partition.leader == broker_id:
-                records.append(_give_up(image, topic_id, index, partition, broker_id))
-            continue
-        if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
-            fields = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
-        elif partition.leader == broker_id:
-            fields = {}
-        else:
-            continue
-        records.append(_partition_change(image, topic_id, index, leader=broker_id, **fields))
-    return records
+        fields = (going if missing and (topic_id, index) in missing else coming)(partition)
+        if fields is not None:
+            builder.add(topic_id, index, fields)
+    return [_registration_change(image, broker_id, 0, fenced=UNFENCE), *builder.changes]
+
+
+def _once_a_kind(decide: _DecideFields) -> _DecideFields:
+    """`decide`, asked once for all partitions with the same leader and the same replicas in sync and eligible."""
+    decided: dict[tuple[object, ...], dict[str, Any] | None] = {}
+
+    def fields_of(partition: PartitionRegistration) -> dict[str, Any] | None:
+        kind = (partition.leader, partition.isr, partition.eligible_leader_replicas, partition.last_known_elr)
+        if kind not in decided:
+            decided[kind] = decide(partition)
+        return decided[kind]
+
+    return fields_of
+
+
+def _coming(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
+    """What of a partition changes as its replica comes; None: nothing, another one leads."""
+    if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
+        differing = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
+        return {"leader": broker_id, **differing}
+    return {"leader": broker_id} if partition.leader == broker_id else None
 
 
 def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
@@ -171,27 +188,35 @@ def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
     return broker_id in partition.isr + partition.eligible_leader_replicas + partition.last_known_elr
 
 
-def leave(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
+def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
     """The records of a controlled shutdown: give up leadership, then be fenced. None of one that was unregistered."""
     if broker_id not in image.brokers:
         return []
-    records = [_registration_change(image, broker_id, 1, in_controlled_shutdown=1)]
+    builder = ChangesBuilder(image.metadata_version)
+    going = _once_a_kind(lambda partition: _going(image, partition, broker_id))
     for topic_id, index, partition in _replicas_of(image, broker_id):
-        if partition.leader == broker_id:
-            records.append(_give_up(image, topic_id, index, partition, broker_id))
-    records.append(_registration_change(image, broker_id, 0, fenced=FENCE))
-    return records
+        fields = going(partition)
+        if fields is not None:
+            builder.add(topic_id, index, fields)
+    return [
+        _registration_change(image, broker_id, 1, in_controlled_shutdown=1),
+        *builder.changes,
+        _registration_change(image, broker_id, 0, fenced=FENCE),
+    ]
 
 
-def _give_up(
-    image: MetadataImage, topic_id: bytes, index: int, partition: PartitionRegistration, broker_id: int
-) -> MetadataRecord:
-    """The leader goes. Without KIP-966 the last replica in sync stays in sync, as the set may not become empty."""
+def _going(image: MetadataImage, partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
+    """What of a partition changes as its leader goes; None: nothing, it does not lead.
+
+    Without KIP-966 the last replica in sync stays in sync, as the set may not become empty.
+    """
+    if partition.leader != broker_id:
+        return None
     fields: dict[str, Any] = {}
     if image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) and partition.isr == (broker_id,):
         only = (broker_id,)
         fields = _differing(partition, isr=(), eligible_leader_replicas=only, last_known_elr=only)
-    return _partition_change(image, topic_id, index, leader=NO_LEADER, **fields)
+    return {"leader": NO_LEADER, **fields}
 
 
 def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataRecord]:
@@ -201,9 +226,9 @@ def unregister_broker(image: MetadataImage, broker_id: int) -> list[MetadataReco
         message = f"Broker ID {broker_id} is not currently registered"
         raise Refused(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
     records = [
-        _give_up(image, topic_id, index, partition, broker_id)
+        _partition_change(image, topic_id, index, **going)
         for topic_id, index, partition in _replicas_of(image, broker_id)
-        if partition.leader == broker_id
+        if (going := _going(image, partition, broker_id)) is not None
     ]
     fields = {"broker_id": broker_id, "broker_epoch": broker.broker_epoch}
     return [*records, new_record(image.metadata_version, UnregisterBrokerRecord, **fields)]
@@ -216,8 +241,9 @@ def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[byte
     records = [_registration_change(image, broker_id, 2, log_dirs=list(online))] if online else []
     for topic_id, index, partition in _replicas_of(image, broker_id):
         directory = partition.directory_of(broker_id)
-        if directory != UNASSIGNED_DIRECTORY and directory not in online and partition.leader == broker_id:
-            records.append(_give_up(image, topic_id, index, partition, broker_id))
+        going = _going(image, partition, broker_id)
+        if directory != UNASSIGNED_DIRECTORY and directory not in online and going is not None:
+            records.append(_partition_change(image, topic_id, index, **going))
     return records
 
 

@@ -7,9 +7,10 @@ next has to say so in the log.
 
 from __future__ import annotations
 
-from metadata.framing import AnyRecord, MetadataRecord
+from metadata.alike import PartitionReader
+from metadata.framing import AnyRecord, MetadataRecord, decode_record
 from metadata.image import MetadataImage
-from metadata.replay import Delta, ReplayError, replay
+from metadata.replay import Delta, ReplayError, replay, replay_registration
 from protocol.messages.cluster_metadata import AbortTransactionRecord, BeginTransactionRecord, EndTransactionRecord
 
 
@@ -20,6 +21,7 @@ class MetadataLoader:
         self.image = image or MetadataImage()
         self._delta = Delta()
         self._open: list[AnyRecord] | None = None
+        self._partitions = PartitionReader()
 
     @property
     def deleted_topics(self) -> set[bytes]:
@@ -30,6 +32,14 @@ class MetadataLoader:
     def in_transaction(self) -> bool:
         """Whether a transaction has begun and not ended."""
         return self._open is not None
+
+    def feed_value(self, data: bytes) -> None:
+        """Take the next record of the log, as it stands there. Raises ProtocolError, ReplayError."""
+        found = self._partitions.read(data)
+        if found is None or self._open is not None:
+            self.feed(decode_record(data))
+        else:
+            replay_registration(self.image, *found)
 
     def feed(self, record: AnyRecord) -> None:
         """Take the next record of the log. Raises ReplayError."""

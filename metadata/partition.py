@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from protocol.schema import Struct
+
 NO_LEADER = -1
 
 UNASSIGNED_DIRECTORY = bytes(
@@ -51,3 +53,20 @@ class PartitionRegistration(NamedTuple):
             if replica == broker_id:
                 return directory
         return UNASSIGNED_DIRECTORY
+
+
+def registration_of(value: Struct) -> PartitionRegistration:
+    """What a PartitionRecord says."""
+    return PartitionRegistration(
+        replicas=tuple(value.replicas),
+        isr=tuple(value.isr),
+        leader=value.leader,
+        leader_epoch=value.leader_epoch,
+        partition_epoch=value.partition_epoch,
+        directories=tuple(value.directories),
+        removing_replicas=tuple(value.removing_replicas),
+        adding_replicas=tuple(value.adding_replicas),
+        eligible_leader_replicas=tuple(value.eligible_leader_replicas or ()),
+        last_known_elr=tuple(value.last_known_elr or ()),
+        leader_recovery_state=LeaderRecoveryState(value.leader_recovery_state),
+    )

@@ -14,6 +14,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from metadata import quota_order
+from metadata.alike import PartitionChanges
 from metadata.framing import AnyRecord, UnknownRecord
 from metadata.image import (
     BrokerRegistration,
@@ -24,7 +25,7 @@ from metadata.image import (
     QuotaEntity,
     TopicImage,
 )
-from metadata.partition import LeaderRecoveryState, PartitionRegistration
+from metadata.partition import LeaderRecoveryState, PartitionRegistration, registration_of
 from protocol.messages.cluster_metadata import (
     AbortTransactionRecord,
     AccessControlEntryRecord,
@@ -53,9 +54,12 @@ from protocol.messages.cluster_metadata import (
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
+from protocol.primitives import ZERO_UUID
 from protocol.schema import Message, Struct
 
 NO_LEADER_CHANGE = -2
+
+_NEW_TUPLE = tuple.__new__
 
 
 class ReplayError(Exception):
@@ -88,11 +92,14 @@ def replay(image: MetadataImage, record: AnyRecord, delta: Delta) -> None:
     _REPLAY[record.message.key](image, record.value, delta)
 
 
-def replay_all(image: MetadataImage, records: Iterable[AnyRecord]) -> Delta:
+def replay_all(image: MetadataImage, records: Iterable[AnyRecord | PartitionChanges]) -> Delta:
     """Apply a batch of records."""
     delta = Delta()
     for record in records:
-        replay(image, record, delta)
+        if isinstance(record, PartitionChanges):
+            _replay_changes(image, record, delta)
+        else:
+            replay(image, record, delta)
     if len(delta.made_quotas) > 1:
         quota_order.settle(image.client_quotas, delta.made_quotas)
     return delta
@@ -190,19 +197,17 @@ def replay_partition(image: MetadataImage, value: Struct, delta: Delta) -> None:
     topic = _topic(image, value)
     if value.partition_id not in topic.partitions:
         delta.created_partitions.append((topic, value.partition_id))
-    topic.partitions[value.partition_id] = PartitionRegistration(
-        replicas=tuple(value.replicas),
-        isr=tuple(value.isr),
-        leader=value.leader,
-        leader_epoch=value.leader_epoch,
-        partition_epoch=value.partition_epoch,
-        directories=tuple(value.directories),
-        removing_replicas=tuple(value.removing_replicas),
-        adding_replicas=tuple(value.adding_replicas),
-        eligible_leader_replicas=tuple(value.eligible_leader_replicas or ()),
-        last_known_elr=tuple(value.last_known_elr or ()),
-        leader_recovery_state=LeaderRecoveryState(value.leader_recovery_state),
-    )
+    topic.partitions[value.partition_id] = registration_of(value)
+
+
+def replay_registration(
+    image: MetadataImage, topic_id: bytes, partition: int, registration: PartitionRegistration
+) -> None:
+    """Apply a PartitionRecord that was read already, where nobody follows what it makes."""
+    topic = image.topics_by_id.get(topic_id)
+    if topic is None:
+        raise ReplayError(f"PartitionRecord of a topic that is not there: {topic_id.hex()}")
+    topic.partitions[partition] = registration
 
 
 def replay_partition_change(image: MetadataImage, value: Struct, delta: Delta) -> None:
@@ -211,9 +216,14 @@ def replay_partition_change(image: MetadataImage, value: Struct, delta: Delta) -
     old = topic.partitions.get(value.partition_id)
     if old is None:
         raise ReplayError(f"PartitionChangeRecord of {topic.name}-{value.partition_id}, which is not there")
+    topic.partitions[value.partition_id] = _changed_registration(old, value)
+    delta.changed_partitions[topic.topic_id, value.partition_id] = topic
+
+
+def _changed_registration(old: PartitionRegistration, value: Struct) -> PartitionRegistration:
     leads = value.leader != NO_LEADER_CHANGE
     recovery = value.leader_recovery_state
-    topic.partitions[value.partition_id] = PartitionRegistration(
+    return PartitionRegistration(
         replicas=_changed(value.replicas, old.replicas),
         isr=_changed(value.isr, old.isr),
         leader=value.leader if leads else old.leader,
@@ -226,7 +236,26 @@ def replay_partition_change(image: MetadataImage, value: Struct, delta: Delta) -
         last_known_elr=_changed(value.last_known_elr, old.last_known_elr),
         leader_recovery_state=old.leader_recovery_state if recovery < 0 else LeaderRecoveryState(recovery),
     )
-    delta.changed_partitions[topic.topic_id, value.partition_id] = topic
+
+
+def _replay_changes(image: MetadataImage, changes: PartitionChanges, delta: Delta) -> None:
+    """As replay_partition_change, of each; what becomes of partitions that are alike is found once."""
+    value = changes.record(ZERO_UUID, 0).value
+    epochs = int(value.leader != NO_LEADER_CHANGE)
+    known: dict[tuple[object, ...], PartitionRegistration] = {}
+    for topic_id, index in changes.partitions:
+        topic = image.topics_by_id.get(topic_id)
+        old = topic.partitions.get(index) if topic is not None else None
+        if topic is None or old is None:
+            replay_partition_change(image, changes.record(topic_id, index).value, delta)  # which tells
+            continue
+        others = (*old[:3], *old[5:])
+        new = known.get(others)
+        if new is None:
+            new = known[others] = _changed_registration(old, value)
+        fields = (*new[:3], old.leader_epoch + epochs, old.partition_epoch + 1, *new[5:])
+        topic.partitions[index] = _NEW_TUPLE(PartitionRegistration, fields)
+        delta.changed_partitions[topic_id, index] = topic
 
 
 def _changed(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:

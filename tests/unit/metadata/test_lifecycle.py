@@ -6,6 +6,7 @@ import base64
 
 import pytest
 
+from metadata.alike import each_record
 from metadata.create_topics import NewTopic
 from metadata.framing import encode_record
 from metadata.image import Endpoint, MetadataImage
@@ -72,7 +73,7 @@ def image() -> MetadataImage:
 
 def test_leaving_is_what_kafka_writes(image: MetadataImage):
     """In controlled shutdown, leaderless partitions with an eligible leader, fenced."""
-    records = [as_dumped(record) for record in leave(image, 1)]
+    records = [as_dumped(record) for record in each_record(leave(image, 1))]
     recorded = [DUMPED[offset] for offset in (271, 272, 296)]
 
     assert [(r["type"], r["version"]) for r in records] == [
@@ -87,7 +88,7 @@ def test_coming_back_after_a_clean_stop(image: MetadataImage):
     replay_all(image, leave(image, 1))
     assert image.brokers[1].fenced
     replay_all(image, register_broker(image, NodeIdentity(1, bytes(16)), 50, [], None, [DIRECTORY]))
-    records = unfence_broker(image, 1)
+    records = list(each_record(unfence_broker(image, 1)))
     replay_all(image, records)
     partition = image.topics_by_name["orders"].partitions[1]
 

@@ -7,6 +7,7 @@ import copy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from metadata.alike import encode_records
 from metadata.configs import alter_config
 from metadata.create_partitions import create_partitions
 from metadata.delete_topics import delete_topics
@@ -148,11 +149,11 @@ def test_live_image_equals_the_replayed_one(script):
         before = copy.deepcopy(image)
         records = decide(image, kind, wanted)
         assert image == before
-        written.extend(encode_record(record) for record in records)
+        written.extend(encode_records(records))
         replay_all(image, records)
     loader = MetadataLoader(start)
     for data in written:
-        loader.feed(decode_record(data))
+        loader.feed_value(data)
 
     assert loader.image == image
     assert reloaded(image) == image
