@@ -325,7 +325,7 @@ def _is_known(image: MetadataImage, node_id: int, directory: LogDirectory, store
     if topic is None or registration is None or node_id not in registration.replicas:
         return False
     try:
-        return read_topic_id(directory.fs, stored.path) == topic.topic_id
+        return (stored.topic_id or read_topic_id(directory.fs, stored.path)) == topic.topic_id
     except OSError:  # cannot be read now: its name has to do, and its id is looked at when it is opened
         return True
 

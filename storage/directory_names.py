@@ -34,11 +34,12 @@ def parse_name(name: str) -> tuple[DirectoryKind, str, int]:
 
     What is called like something deleted is going to be removed: so all of the name has to be right.
     """
-    if renamed := _RENAMED.fullmatch(name):
-        return DirectoryKind.DELETED if renamed[1] == _DELETE else DirectoryKind.STRAY, "", -1
-    copied = _COPY.fullmatch(name)
-    if copied is not None and int(copied[2]) <= INT_MAX:
-        return DirectoryKind.FUTURE, copied[1], int(copied[2])
+    if not name[-1:].isdigit():  # a start asks for thousands of partitions
+        if renamed := _RENAMED.fullmatch(name):
+            return DirectoryKind.DELETED if renamed[1] == _DELETE else DirectoryKind.STRAY, "", -1
+        copied = _COPY.fullmatch(name)
+        if copied is not None and int(copied[2]) <= INT_MAX:
+            return DirectoryKind.FUTURE, copied[1], int(copied[2])
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or not (number.isascii() and number.isdigit()) or int(number) > INT_MAX:
         return DirectoryKind.OTHER, "", -1

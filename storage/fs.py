@@ -25,6 +25,7 @@ _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _SMALL_FILE = 4096
 #: Files that are read as a whole have no more, unless the caller knows better.
 _WHOLE_BYTES = 64 << 20
+_NEVER_NS = (1 << 63) - 1
 #: Not inherited by workers, and never waiting for somebody at the other end.
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 #: Of what is made: records, and credentials among the metadata, are nobody's but the broker's.
@@ -103,6 +104,14 @@ class FileSystem:
     def modified_ms(self, handle: int) -> int:
         """When the file was last written to."""
         return os.fstat(handle).st_mtime_ns // 1_000_000
+
+    def changed_ns(self, path: str) -> int:
+        """When a file, or the names in a directory, last changed (ctime): no copy keeps that, and nobody sets it.
+
+        Of a symbolic link: in the far future, as what it stands for may change at any time.
+        """
+        status = os.lstat(path)
+        return _NEVER_NS if stat.S_ISLNK(status.st_mode) else status.st_ctime_ns
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         """Say when the file was last written to."""

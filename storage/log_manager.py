@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from itertools import chain
 from uuid import uuid4
@@ -32,6 +32,7 @@ from storage.log_config import LogConfig
 from storage.moves.twins import Settled, orphan, settle_twins
 from storage.open_files import DEFAULT_CAPACITY, OpenFiles
 from storage.producers.state import DEFAULT_EXPIRATION_MS
+from storage.recovery.as_left import write_note
 from storage.recovery.found_directory import FutureLog, Recover, look_into_all
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
@@ -201,6 +202,10 @@ class LogManager:
                 checkpoint.run()
                 checkpoint.apply()
             if mark_clean and directory.is_online and self.unopened.were_closed(directory):
+                if broker_epoch >= 0 and directory.owns is None:  # else another process has some of its logs
+                    left = self.unopened.left_by_stop(directory, self.logs)
+                    with suppress(OSError):  # then a start looks at each log
+                        write_note(directory, broker_epoch, self._checkpoints.offsets(directory), left)
                 directory.attempt(partial(write_clean_shutdown, self._fs, directory.path, broker_epoch))
         self.unlock()
 

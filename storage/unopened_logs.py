@@ -7,11 +7,14 @@ has left it all the same, it is mended then and there, and clients wait for that
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from storage.checkpoints import TopicPartition
 from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
 from storage.log.stored_log import StoredLog, UnopenedLog
+from storage.recovery.as_left import ClosedLog
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
 
@@ -23,6 +26,8 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         super().__init__()
         #: The broker has closed its logs: nothing is opened any more.
         self.closed = False
+        #: Of those that were opened: recovery point and start offset of each that the start found in order.
+        self.found_in_order: dict[TopicPartition, tuple[int, int]] = {}
         self._cuts = cuts
 
     @property
@@ -33,6 +38,16 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
     def were_closed(self, directory: LogDirectory) -> bool:
         """Whether a clean stop has closed all of a directory: the others have still to be checked."""
         return all(each.stored.clean for each in self.values() if each.directory is directory)
+
+    def left_by_stop(self, directory: LogDirectory, logs: Mapping[TopicPartition, PartitionLog]) -> Iterator[ClosedLog]:
+        """All logs of a directory as a stop leaves them: those of `logs`, which are closed, and those that wait."""
+        for key, log in logs.items():
+            if log.directory is directory:
+                yield ClosedLog(key, log.path, log.config, log.topic_id, self.found_in_order.get(key))
+        for key, (its_directory, stored, _) in self.items():
+            if its_directory is directory:
+                found = (stored.recovery_point, stored.log_start_offset) if stored.in_order else None
+                yield ClosedLog(key, stored.path, stored.config, stored.topic_id, found)
 
     def put(self, directory: LogDirectory, stored: StoredLog) -> None:
         """Have one wait."""
@@ -68,4 +83,6 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
             self[key] = unopened._replace(offline=offline.reason)
             raise offline from error
         self.take(key)
+        if stored.in_order:
+            self.found_in_order[key] = stored.recovery_point, stored.log_start_offset
         return log

@@ -34,9 +34,22 @@ class OffsetCheckpoints:
     def tasks(self, directory: LogDirectory, names: Collection[str] = OFFSET_CHECKPOINTS) -> Iterator[OffsetsTask]:
         """Write the files, or those in `names`; nothing where the directory does not work."""
         if directory.is_online:
-            files = self._offsets(directory)
+            files = self.offsets(directory)
             for name in names:
                 yield OffsetsTask(directory, name, files[name])
+
+    def offsets(self, directory: LogDirectory) -> dict[str, dict[TopicPartition, int]]:
+        """What belongs into the files now."""
+        logs = [(key, log) for key, log in self._logs.items() if log.directory is directory]
+        unopened = [(key, each.stored) for key, each in self._unopened.items() if each.directory is directory]
+        return {
+            RECOVERY_POINTS: {key: stored.recovery_point for key, stored in unopened}
+            | {key: log.recovery_point for key, log in logs},
+            LOG_START_OFFSETS: {key: stored.log_start_offset for key, stored in unopened if stored.log_start_offset}
+            | {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
+            HIGH_WATERMARKS: {key: stored.recovery_point for key, stored in unopened if stored.clean}
+            | {key: log.high_watermark for key, log in logs},
+        }
 
     def note_deletion(self, directory: LogDirectory) -> None:
         """A log of the directory is no more."""
@@ -49,7 +62,7 @@ class OffsetCheckpoints:
         """
         if directory not in self._outdated:
             return []
-        files = self._offsets(directory)
+        files = self.offsets(directory)
         paths = [f"{directory.path}/{name}" for name in _POINTS]
         for name, path in zip(_POINTS, paths, strict=True):
             # Not under the name that the background thread may be using just now. Should it put older offsets back in
@@ -66,16 +79,3 @@ class OffsetCheckpoints:
         if directory in self._to_write_again:
             self._to_write_again.discard(directory)
             yield from self.tasks(directory, _POINTS)
-
-    def _offsets(self, directory: LogDirectory) -> dict[str, dict[TopicPartition, int]]:
-        """What belongs into the files now."""
-        logs = [(key, log) for key, log in self._logs.items() if log.directory is directory]
-        unopened = [(key, each.stored) for key, each in self._unopened.items() if each.directory is directory]
-        return {
-            RECOVERY_POINTS: {key: stored.recovery_point for key, stored in unopened}
-            | {key: log.recovery_point for key, log in logs},
-            LOG_START_OFFSETS: {key: stored.log_start_offset for key, stored in unopened if stored.log_start_offset}
-            | {key: log.log_start_offset for key, log in logs if log.log_start_offset > log.segments[0].base_offset},
-            HIGH_WATERMARKS: {key: stored.recovery_point for key, stored in unopened if stored.clean}
-            | {key: log.high_watermark for key, log in logs},
-        }

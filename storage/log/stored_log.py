@@ -16,7 +16,8 @@ class StoredLog(NamedTuple):
     `recovered` since, which is checked but not forced to the disk. `gapless_from`: above that offset a segment is cut
     off, too, that does not begin where the one before it ends: after a power loss the end of that one may be missing
     while the next is there.
-    `in_order`: it is so by the names of its files, and opened in a moment (recovery/order.py).
+    `in_order`: it is so by the names of its files, and opened in a moment (recovery/order.py). `topic_id`: 16 bytes, as
+    its last stop has noted them; None: they have to be read.
     """
 
     path: str
@@ -31,6 +32,7 @@ class StoredLog(NamedTuple):
     log_start_offset: int = 0
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     gapless_from: int | None = None
+    topic_id: bytes | None = None
 
 
 class UnopenedLog(NamedTuple):

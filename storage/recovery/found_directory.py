@@ -21,6 +21,7 @@ from storage.log.directory import LogDirectory
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.open_files import OUT_OF_DESCRIPTORS
+from storage.recovery.as_left import NOTE, AsLeft, read_note
 from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
 from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_in_a_moment
 from storage.recovery.segment import Cut
@@ -45,8 +46,9 @@ class FoundDirectory(msgspec.Struct):
     """A log directory, looked into. `partitions` are paths by topic and partition; `clean`: nothing has to be checked.
 
     `cleaned` are partitions that a cleaner knows, `logs` those of the partitions, `cuts` is what was cut off them when
-    they were recovered beforehand. `futures` are copies that have not taken their partition's place, `deleted` are on
-    their way out, `ignored` are not of a partition that is in use.
+    they were recovered beforehand. `as_left` knows which are as their stop left them; None: nobody does. `futures` are
+    copies that have not taken their partition's place, `deleted` are on their way out, `ignored` are not of a partition
+    that is in use.
     """
 
     directory: LogDirectory
@@ -55,6 +57,7 @@ class FoundDirectory(msgspec.Struct):
     start_offsets: dict[TopicPartition, int]
     partitions: dict[TopicPartition, str] = field(default_factory=dict)
     cleaned: Collection[TopicPartition] = ()
+    as_left: AsLeft | None = None
     logs: list[StoredLog] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
     futures: list[FutureLog] = field(default_factory=list)
@@ -63,8 +66,12 @@ class FoundDirectory(msgspec.Struct):
 
     def stored(self, config_of: Callable[[str], LogConfig], now_ms: int, expiration_ms: int) -> Iterator[StoredLog]:
         """Its logs, with the values that `config_of` gives their topics and producer.id.expiration.ms. OSError."""
-        for (topic, partition), path in self.partitions.items():
+        as_left = self.as_left
+        for key, path in self.partitions.items():
+            topic, partition = key
             config = config_of(topic)
+            may_wait = self._may_wait(key, config)
+            topic_id = as_left.topic_id(key, path) if as_left is not None and may_wait else None
             yield StoredLog(
                 path,
                 topic,
@@ -72,17 +79,20 @@ class FoundDirectory(msgspec.Struct):
                 config,
                 now_ms,
                 clean=self.clean,
-                in_order=self._is_in_order((topic, partition), path, config),
-                recovery_point=self.recovery_points.get((topic, partition), 0),
-                log_start_offset=self.start_offsets.get((topic, partition), 0),
+                in_order=topic_id is not None or (may_wait and self._is_in_order(key, path)),
+                recovery_point=self.recovery_points.get(key, 0),
+                log_start_offset=self.start_offsets.get(key, 0),
                 producer_expiration_ms=expiration_ms,
+                topic_id=topic_id,
             )
 
-    def _is_in_order(self, key: TopicPartition, path: str, config: LogConfig) -> bool:
-        """Whether a log is as a clean stop leaves it, by its names, and nobody has to know it at once. OSError."""
+    def _may_wait(self, key: TopicPartition, config: LogConfig) -> bool:
+        """Whether nobody has to know a log at once, if it is in order."""
         is_to_be_cleaned = config.compacted or key in self.cleaned  # a cleaner has to know how far it is clean
-        if not self.clean or key not in self.recovery_points or is_to_be_cleaned or not is_opened_in_a_moment(config):
-            return False
+        return self.clean and key in self.recovery_points and not is_to_be_cleaned and is_opened_in_a_moment(config)
+
+    def _is_in_order(self, key: TopicPartition, path: str) -> bool:
+        """Whether a log is as a clean stop leaves it, by its names. OSError."""
         fs, recovery_point = self.directory.fs, self.recovery_points[key]
         try:
             names = fs.names(path)
@@ -142,17 +152,23 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
     """
     fs, path = directory.fs, directory.path
     is_first = directory.was_left_clean is None
+    as_left = None
     if directory.was_left_clean is None:
-        directory.was_left_clean = read_clean_shutdown(fs, path) is not None
-        if directory.was_left_clean:  # and so does a power loss
+        broker_epoch = read_clean_shutdown(fs, path)
+        directory.was_left_clean = broker_epoch is not None
+        if broker_epoch is not None:
+            as_left = read_note(fs, path, broker_epoch)
+            fs.remove(f"{path}/{NOTE}")
             fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
-            fs.sync_path(path)
+            fs.sync_path(path)  # and so does a power loss
+            directory.looked_into_ns = fs.changed_ns(path)
     found = FoundDirectory(
         directory,
         directory.was_left_clean,
         read_offsets(fs, f"{path}/{RECOVERY_POINTS}", directory.remarks),
         read_offsets(fs, f"{path}/{LOG_START_OFFSETS}", directory.remarks),
         cleaned=read_offsets(fs, f"{path}/{CLEANER_OFFSETS}", []),  # what is wrong with it, the cleaner says
+        as_left=as_left,
     )
     for entry in fs.list(path):
         if not entry.is_directory:

@@ -17,6 +17,7 @@ CALLS = (
     "truncate",
     "size",
     "size_of",
+    "changed_ns",
     "modified_ms",
     "sync",
     "sync_path",

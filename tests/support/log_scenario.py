@@ -57,6 +57,7 @@ class Scenario:
         self.config = replace(CONFIG, flush_messages=flush_messages)
         self.fs = fs
         self.topics: list[Topic] = []
+        self.epoch = 0
 
     def run(self, steps: int) -> None:
         """Raises LogOffline when the directory fails."""
@@ -147,7 +148,8 @@ class Scenario:
 
     def restart(self) -> None:
         """A stop in order, and a start."""
-        self.manager.close(T0)
+        self.epoch += 1
+        self.manager.close(T0, broker_epoch=self.epoch)
         if self.manager.directories[0].is_online:
             for topic in self.topics:
                 if topic.deleted is None:
