@@ -1,4 +1,4 @@
-"""The broker's process: `python -I -m broker.main FILE [--override KEY=VALUE]...`.
+"""The broker's process: `pybroker FILE ...`, or `python -I -m broker.main FILE [--override KEY=VALUE]...`.
 
 Exit codes: 0 after a shutdown by SIGTERM, SIGINT or SIGHUP; 2 for a bad command line or configuration, each problem on
 a line of its own; 1 for what else stops the start (a port or directory that is not to be had) and for a failure later;
@@ -181,7 +181,12 @@ def end(exit_code: int) -> NoReturn:
     os._exit(exit_code)
 
 
-if __name__ == "__main__":
+def run() -> NoReturn:
+    """The life of the process: a broker by its command line."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the broker hears it: nothing is there to be shut down
     end(main())
+
+
+if __name__ == "__main__":
+    run()

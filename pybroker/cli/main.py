@@ -1,7 +1,8 @@
 """The command `pybroker`: starts the broker, or one of the commands that stand around it.
 
 The broker, and each command on its files, is a process of its own in Python's isolated mode, in this process's place:
-their rooms have names (`storage`, `protocol`) that a folder one happens to stand in may have too.
+their rooms have names (`storage`, `protocol`) that a folder one happens to stand in may have too. The broker does
+without a second start of the interpreter where this process can be isolated as it is (isolation.py).
 """
 
 from __future__ import annotations
@@ -86,9 +87,9 @@ def main() -> NoReturn:
             print(f"pybroker {version('pybroker')}")
             sys.exit(0)
         case ["--help-broker"]:
-            _become("broker.main", ["--help"])
+            _serve(["--help"])
         case ["serve", *arguments]:
-            _become("broker.main", arguments)
+            _serve(arguments)
         case ["pipeline", *arguments]:
             from pybroker.pipeline.main import main as pipeline
 
@@ -107,7 +108,7 @@ def main() -> NoReturn:
             sys.stderr.write(f"pybroker: {word}: No such file or directory, and no command{_hint(word)}\n")
             sys.exit(2)
         case arguments:
-            _become("broker.main", arguments)
+            _serve(arguments)
 
 
 def _is_no_file(word: str) -> bool:
@@ -121,6 +122,18 @@ def _hint(word: str) -> str:
     commands = sorted([*OFFLINE, *CLIENTS, "kafka-home", "pipeline", "serve"])
     near = get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
+
+
+def _serve(arguments: list[str]) -> NoReturn:
+    from pybroker.cli.isolation import isolate
+
+    if not isolate():
+        _become("broker.main", arguments)
+    from importlib import import_module
+
+    sys.argv[1:] = arguments
+    import_module("broker.main").run()  # by its name: this package imports no room into anybody else's process
+    raise AssertionError("the process has ended")
 
 
 def _become(module: str, arguments: list[str]) -> NoReturn:

@@ -1,0 +1,60 @@
+"""Python's isolated mode (`python -I`) without a second start of the interpreter, where that comes to the same.
+
+A process of the command `pybroker` is nobody else's: what could make it find a foreign `storage` or `protocol` is what
+it was started with. Where that is but the folder of the script, or the current one, it is taken off the path. With
+anything more (PYTHONPATH, a user's site packages, options, variables that change the interpreter) it is not known what
+has been loaded already, and only another start helps.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+#: The engine's, which are imported by these names.
+ROOMS = frozenset({"broker", "console", "coordinator", "metadata", "offline", "protocol", "security", "storage"})
+
+#: Flags of sys.flags with which a process is no other than without.
+_OPTIONS = (
+    "debug", "inspect", "interactive", "optimize", "no_site", "verbose", "bytes_warning", "quiet", "dev_mode",
+    "warn_default_encoding",
+)  # fmt: skip
+
+#: Variables that Python's images and programs around it set, and that change nothing here.
+_HARMLESS = frozenset(
+    {
+        "PYTHONDONTWRITEBYTECODE",
+        "PYTHONNOUSERSITE",
+        "PYTHONSAFEPATH",
+        "PYTHONUNBUFFERED",
+        "PYTHON_GET_PIP_SHA256",
+        "PYTHON_GET_PIP_URL",
+        "PYTHON_PIP_VERSION",
+        "PYTHON_SETUPTOOLS_VERSION",
+        "PYTHON_SHA256",
+        "PYTHON_VERSION",
+    }
+)
+
+
+def isolate() -> bool:
+    """Make this process what `python -I` would have made it, for modules that are not loaded yet; whether it is."""
+    if not _can_be_isolated():
+        return False
+    if not sys.flags.safe_path:
+        del sys.path[0]  # the folder of the script, or with -m the current one
+    sys.dont_write_bytecode = False
+    return True
+
+
+def _can_be_isolated() -> bool:
+    site = sys.modules.get("site")
+    return not (
+        any(getattr(sys.flags, name, 0) for name in _OPTIONS)
+        or sys._xoptions
+        or sys.warnoptions
+        or any(name.startswith("PYTHON") and name not in _HARMLESS for name in os.environ)
+        or getattr(site, "ENABLE_USER_SITE", True)
+        or not ROOMS.isdisjoint(sys.modules)
+        or not sys.path
+    )
