@@ -31,17 +31,20 @@ PARTITIONS = 1000
 
 
 class Broker:
-    """A running broker, and one connection to it."""
+    """A running broker, by the command that people start it with, and one connection to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **properties: object) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+            self.port: int = probe.getsockname()[1]
         config = folder / "server.properties"
-        config.write_text(f"listeners=PLAINTEXT://127.0.0.1:{port}\nlog.dirs={folder / 'data'}\n")
+        lines = [f"listeners=PLAINTEXT://127.0.0.1:{self.port}", f"log.dirs={folder / 'data'}"]
+        lines += [f"{name.replace('_', '.')}={value}" for name, value in properties.items()]
+        config.write_text("".join(f"{line}\n" for line in lines))
         began = time.perf_counter()
         self.process = subprocess.Popen([sys.executable, "-m", "pybroker", str(config)], stderr=subprocess.DEVNULL)
-        self._connection = self._connect(port)
+        self.pid = self.process.pid
+        self._connection = self._connect(self.port)
         self.call(API_VERSIONS, 0, API_VERSIONS.request())
         self.start_ms = 1000 * (time.perf_counter() - began)
         self.start_cpu_ms = self.cpu_ms()
@@ -88,8 +91,8 @@ class Broker:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Broker]:
-    broker = Broker(folder)
+def running(folder: Path, **properties: object) -> Iterator[Broker]:
+    broker = Broker(folder, **properties)
     try:
         yield broker
     finally:

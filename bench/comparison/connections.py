@@ -8,6 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from bench.comparison import generator
 from bench.comparison.figures import Axis, Figure
@@ -56,7 +57,17 @@ class _Asking:
         return True
 
 
-def burst(broker: RunningBroker, count: int) -> Burst:
+class Measured(Protocol):
+    """A broker on this machine."""
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+def burst(broker: Measured, count: int) -> Burst:
     """Open so many connections as fast as this process can; they stay until all are answered or lost."""
     frame = request(API_VERSIONS, 0)
     selector = selectors.DefaultSelector()

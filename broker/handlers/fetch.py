@@ -92,6 +92,7 @@ class Attempt:
         "_found",
         "_incremental",
         "_is_plain",
+        "_is_stale",
         "_max_bytes",
         "_may_read",
         "_min_bytes",
@@ -120,6 +121,8 @@ class Attempt:
         #: The logs that were read last, with how much was found in each.
         self._found: list[tuple[PartitionLog, int]] = []
         self._is_plain = True
+        #: Whether a partition may have changed since it was read, and nobody looked.
+        self._is_stale = False
         guard = self._broker.guard
         self._may_read = None if guard is None else guard.replica_reader(ctx) if replica_id >= 0 else guard.reader(ctx)
         self._answers: list[tuple[FetchedPartition, FetchedData]] = []
@@ -183,6 +186,7 @@ class Attempt:
                 ready = True
             answers.append((wanted, data))
         answers += absent
+        self._is_stale = bool(absent)  # what is not there may come, and wakes nobody
         self._bytes_read = total
         return ready or total >= self._min_bytes or not found
 
@@ -273,6 +277,7 @@ class Attempt:
 
     def _try_complete(self) -> bool:
         if self._min_bytes > 1 and not self._has_grown():
+            self._is_stale = True
             return False
         if not self.read():
             return False
@@ -292,7 +297,9 @@ class Attempt:
         return bytes_there >= self._min_bytes
 
     def _on_timeout(self) -> None:
-        self.read()
+        """Whoever changes a partition wakes those that wait for it: what nobody was woken for is as it was read."""
+        if self._is_stale or self._may_read is not None:
+            self.read()
         self._resolve()
 
     def _resolve(self) -> None:
