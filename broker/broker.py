@@ -302,6 +302,8 @@ class Broker:
         await outcome(self.controller.create_declared_topics())
         configure(self.server, self.config, listeners)
         authenticate(listeners, self)
+        if self.crew is not None:
+            self.crew.queue(self.server.backlog)
         self.server.open(listeners)
         self.opening.start()
         if self.crew is not None:

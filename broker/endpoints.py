@@ -8,7 +8,7 @@ as localhost, if that is it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.dispatch import RequestContext
     from broker.network.connection import Connection
+    from protocol.schema import Struct, StructType
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -50,6 +51,15 @@ def nodes(ctx: RequestContext, *, include_fenced: bool = False) -> Iterator[Node
         for endpoint in registration.endpoints:
             if endpoint.name == ctx.connection.listener_name:
                 yield Node(broker_id, endpoint.host, endpoint.port, registration.rack, registration.fenced)
+
+
+def endpoints_of(ctx: RequestContext, kind: StructType, ids: Collection[int]) -> list[Struct]:
+    """Where these brokers are to be reached, beside an answer that names them as leaders (KIP-951)."""
+    return [
+        kind(node_id=each.node_id, host=each.host, port=each.port, rack=each.rack)
+        for each in nodes(ctx)
+        if each.node_id in ids
+    ]
 
 
 def controller_id(ctx: RequestContext) -> int:

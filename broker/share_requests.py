@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from broker.dispatch import RequestContext
+import msgspec
+from msgspec import field
+
+from broker.cores.view import leader_elsewhere
+from broker.deferred import Deferred, settled
+from broker.dispatch import Reply, RequestContext
 from broker.shares.acknowledgement import Acknowledged, check_acknowledgements
 from broker.shares.partitions import SharePartitionSettings
 from broker.shares.sessions import Place, SessionKey
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import LONGEST_MEMBER_ID
+from coordinator.share.state import ShareKey
 from metadata.features import SHARE_VERSION
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 
 
 def is_served(ctx: RequestContext) -> bool:
-    """Whether this broker has share groups: by the cluster's features, or by its configuration.
-
-    With several workers it has none: who holds a record is memory of its partition's leader, and its state the owner's.
-    """
+    """Whether this broker has share groups: by the cluster's features, or by its configuration."""
     broker = ctx.broker
-    if broker.config.num_workers > 1:
-        return False
-    return "share" in broker.groups.settings.protocols or broker.controller.image.features.get(SHARE_VERSION, 0) > 0
+    return broker.controller.image.features.get(SHARE_VERSION, 0) > 0 or "share" in broker.config.get_list(
+        "group.coordinator.rebalance.protocols"
+    )
 
 
 def check_caller(request: Struct) -> None:
@@ -43,22 +47,66 @@ def settings_of(ctx: RequestContext, group_id: str) -> SharePartitionSettings:
     return ctx.broker.share_partitions.settings(group_id)
 
 
+class Acknowledging(msgspec.Struct):
+    """What becomes of acknowledgements: why those of a partition are not taken, None where they are.
+
+    `pending`: those that another process writes down; with them `results` may still change.
+    """
+
+    results: dict[Place, Refused | None] = field(default_factory=dict)
+    pending: list[Deferred[None]] = field(default_factory=list)
+
+
 def acknowledge(
     ctx: RequestContext, key: SessionKey, batches: Mapping[Place, Sequence[Acknowledged]], *, may_renew: bool
-) -> dict[Place, Refused | None]:
-    """Take acknowledgements; why those of a partition are not taken, None where they are."""
+) -> Acknowledging:
+    """Take acknowledgements."""
     settings = settings_of(ctx, key.group_id)
     may_read = reader(ctx)
-    results: dict[Place, Refused | None] = {}
+    found = Acknowledging()
     for place, acknowledged in batches.items():
         try:
             check_acknowledgements(acknowledged, may_renew=may_renew and settings.may_renew)
-            _acknowledge_one(ctx, key, place, acknowledged, settings, may_read)
+            written = _acknowledge_one(ctx, key, place, acknowledged, settings, may_read)
         except Refused as refusal:
-            results[place] = refusal
-        else:
-            results[place] = None
-    return results
+            found.results[place] = refusal
+            continue
+        found.results[place] = None
+        if written is not None:
+            found.pending.append(written)
+            written.add_done_callback(partial(_note, found.results, place))
+    return found
+
+
+def _note(results: dict[Place, Refused | None], place: Place, written: Deferred[None]) -> None:
+    try:
+        written.result()
+    except Refused as refusal:
+        results[place] = refusal
+    except Exception:  # the owner is gone, or its link
+        results[place] = Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_NOT_AVAILABLE.text)
+
+
+def when_written(
+    ctx: RequestContext,
+    group_id: str,
+    found: Acknowledging,
+    respond: Callable[[], Struct],
+    failed: Callable[[ErrorCode], Struct],
+) -> Reply:
+    """The answer, once what was acknowledged is in the share coordinator's log, and as safe as flush.messages says."""
+    if found.pending:
+        return settled(found.pending).then(lambda _: respond())
+    keys = (ShareKey(group_id, *place).text for place in found.results)
+    return ctx.broker.share_states.when_forced(keys, respond(), failed)
+
+
+def tell_leader(ctx: RequestContext, place: Place, data: Struct, leaders: set[int]) -> None:
+    """Who leads a partition that another worker has, in an answer's `current_leader`; its id goes to `leaders`."""
+    leader = leader_elsewhere(ctx.broker, ctx.broker.partitions.topic_name(place.topic_id), place.partition)
+    if leader is not None:
+        data.current_leader = data.current_leader.struct_type(leader_id=leader[0], leader_epoch=leader[1])
+        leaders.add(leader[0])
 
 
 def _acknowledge_one(
@@ -68,7 +116,7 @@ def _acknowledge_one(
     acknowledged: Sequence[Acknowledged],
     settings: SharePartitionSettings,
     may_read: Callable[[str], bool] | None,
-) -> None:
+) -> Deferred[None] | None:
     """Raises Refused: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, and what
     `SharePartitions.acknowledge` raises.
     """
@@ -80,9 +128,9 @@ def _acknowledge_one(
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = broker.partitions.get(name, place.partition)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise Refused(broker.partitions.absence(name, place.partition))
     share = broker.share_partitions.known(key.group_id, place)
     if share is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         raise Refused(code, code.text)
-    broker.share_partitions.acknowledge(share, key.member_id, acknowledged, settings)
+    return broker.share_partitions.acknowledge(share, key.member_id, acknowledged, settings)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.coordinators.runtime import CoordinatorRuntime
+from broker.deferred import Deferred
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.group.refused import Refused
@@ -99,8 +100,10 @@ class ShareStates(CoordinatorRuntime[ShareShard, ShareRecord, str]):
         start_offset: int,
         delivery_complete_count: int,
         batches: tuple[StateBatch, ...],
-    ) -> None:
-        """Take changes over; also FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH."""
+    ) -> Deferred[None] | None:
+        """Take changes over; also FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH. A Deferred where another process does that
+        (broker/cores/remote_shares.py).
+        """
         now = self.now()
         self._decide(
             share,
@@ -116,6 +119,7 @@ class ShareStates(CoordinatorRuntime[ShareShard, ShareRecord, str]):
                 effects=wanted,
             ),
         )
+        return None
 
     def delete(self, share: ShareKey) -> None:
         """Forget the state."""

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from broker import logs
 from broker.broker import StartInterrupted
 from broker.coordinators.markers import Marker
 from broker.cores.member import Member
-from broker.cores.messages import DirectoryFailed, LogLevels, Mark, Records
+from broker.cores.messages import DirectoryFailed, EndOffset, ForgetShares, LogLevels, Mark, Records
 from broker.cores.placement import worker_of
 from broker.deferred import Deferred, settled
 from metadata.framing import MetadataRecord, encode_record
@@ -52,10 +52,6 @@ class Crew:
         """Have all of them open their logs, but for those of topics of these ids. Raises CannotStart."""
         if self._interrupted:
             raise StartInterrupted("the start was interrupted before that of the workers")
-        log.warning(
-            "num.workers is %d: there are no share groups; their requests are answered with UNSUPPORTED_VERSION",
-            self._broker.config.num_workers,
-        )
         controller = self._broker.controller
         for directory in self._broker.logs.directories:
             if directory.is_online:
@@ -70,6 +66,11 @@ class Crew:
         self._interrupted = True
         for each in self._members:
             each.interrupt()
+
+    def queue(self, backlog: int) -> None:
+        """Have clients wait for them: the owner tells of them from its first answer on. Raises CannotBind."""
+        for listener in self.listeners:
+            listener.queue(backlog)
 
     def open(self) -> None:
         """Have them let clients in."""
@@ -122,6 +123,17 @@ class Crew:
         """Have a marker written. As `append_marker`; NOT_LEADER_OR_FOLLOWER where the worker is away."""
         worker = worker_of(topic, partition, self._broker.config.num_workers)
         return self._members[worker - 1].mark(Mark(marker, topic, partition))
+
+    def end_offset(self, topic: str, partition: int) -> Deferred[int]:
+        """The high watermark of a partition that one of them has. Fails where there is no answer, or it is away."""
+        worker = worker_of(topic, partition, self._broker.config.num_workers)
+        return self._members[worker - 1].end_offset(EndOffset(topic, partition))
+
+    def forget_shares(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None) -> None:
+        """The states of share-partitions are not what they were."""
+        message = ForgetShares(group_id, topic_id, None if partitions is None else frozenset(partitions))
+        for each in self._members:
+            each.tell(message)
 
     def tell_failure(self, directory: LogDirectory) -> None:
         """A log directory does not work."""

@@ -19,6 +19,7 @@ from broker.cores.messages import (
     AutoCreate,
     Begin,
     DirectoryFailed,
+    EndOffset,
     Forward,
     GivenConfig,
     GivenDirectory,
@@ -26,13 +27,16 @@ from broker.cores.messages import (
     Mark,
     Open,
     Placed,
+    ReadShare,
     Ready,
     Records,
     Refused,
     Stop,
     Verify,
+    WriteShare,
 )
 from broker.cores.pulse import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
+from broker.cores.share_keeping import ShareKeeper
 from broker.cores.verifying import verified
 from broker.deferred import Deferred, settled
 from metadata.framing import encode_record
@@ -67,6 +71,7 @@ class Member:
         self._process: subprocess.Popen[bytes] | None = None
         self._link: Link | None = None
         self._pulse: Pulse | None = None
+        self._shares = ShareKeeper(broker)
         self._began_s = 0.0
         self._pause_s = 0.0
         self._behind: dict[Deferred[Any], None] = {}
@@ -167,6 +172,7 @@ class Member:
         except OSError as error:  # no descriptors, or no processes, left
             self._ended(f"cannot be started: {error}")
             return
+        self._shares = ShareKeeper(self._broker)
         self._link = Link(loop, ours, self._serve, self._on_end)
         self._link.tell(begin)
         self._link.listen()
@@ -306,6 +312,14 @@ class Member:
         self._link.ask(message).add_done_callback(pass_on)
         return marked
 
+    def end_offset(self, message: EndOffset) -> Deferred[int]:
+        """The high watermark of one of its partitions; fails where there is no answer, or it is away."""
+        if self._link is not None:
+            return self._link.ask(message)
+        asked: Deferred[int] = Deferred()
+        asked.fail(LinkEnded())
+        return asked
+
     # -- what it says --------------------------------------------------------------------------------------------------
 
     def _serve(self, message: Any) -> object:
@@ -314,6 +328,10 @@ class Member:
             return serve_forwarded(broker, message)
         if isinstance(message, Verify):
             return verified(broker, message)
+        if isinstance(message, ReadShare):
+            return self._shares.read(message)
+        if isinstance(message, WriteShare):
+            return self._shares.write(message)
         if isinstance(message, AutoCreate):
             return broker.controller.auto_create(message.names)
         if isinstance(message, Placed):

@@ -15,6 +15,7 @@ from broker.config.values import ConfigValue
 from broker.coordinators.markers import Marker
 from broker.missing import Missing
 from broker.produce_verification import FirstBatch
+from coordinator.share.state import ShareKey, StateBatch
 
 
 class GivenConfig(msgspec.Struct, frozen=True):
@@ -92,6 +93,21 @@ class LogLevels(msgspec.Struct, frozen=True):
     levels: Mapping[str, str]
 
 
+class EndOffset(msgspec.Struct, frozen=True):
+    """Where a partition ends. Answered with its high watermark; fails with Refused."""
+
+    topic: str
+    partition: int
+
+
+class ForgetShares(msgspec.Struct, frozen=True):
+    """The states of a share group's partitions of a topic have been changed, or are gone. None: of all partitions."""
+
+    group_id: str
+    topic_id: bytes
+    partitions: frozenset[int] | None
+
+
 class Beat(msgspec.Struct, frozen=True):
     """Say that the loop turns: the answer is nothing."""
 
@@ -131,6 +147,24 @@ class Verify(msgspec.Struct, frozen=True):
     transactional_id: str
     batches: tuple[FirstBatch, ...]
     api_version: int
+
+
+class ReadShare(msgspec.Struct, frozen=True):
+    """The state of a share-partition, for its leader. Answered with a ShareState; fails with Refused."""
+
+    share: ShareKey
+    leader_epoch: int
+
+
+class WriteShare(msgspec.Struct, frozen=True):
+    """What has changed of a share-partition. Answered when it is written; fails with Refused."""
+
+    share: ShareKey
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
 
 
 class Client(msgspec.Struct, frozen=True):

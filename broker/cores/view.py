@@ -9,6 +9,7 @@ from broker.cores.placement import worker_of
 from protocol.schema import Struct
 
 if TYPE_CHECKING:
+    from broker.broker import Broker
     from broker.config import BrokerConfig
 
 _LISTS_OF_IDS = ("replica_nodes", "isr_nodes", "offline_replicas", "eligible_leader_replicas", "last_known_elr")
@@ -27,6 +28,15 @@ def show_workers(config: BrokerConfig, topic: str, partitions: Iterable[Struct])
             ids = getattr(each, name, None)
             if ids:
                 setattr(each, name, [one + worker if one == node_id else one for one in ids])
+
+
+def leader_elsewhere(broker: Broker, topic: str | None, partition: int) -> tuple[int, int] | None:
+    """Which worker leads a partition that another process has, and in which epoch (KIP-951); else None."""
+    if topic is None or not broker.partitions.is_elsewhere(topic, partition):
+        return None
+    config = broker.config
+    found = broker.controller.image.topics_by_name[topic].partitions[partition]
+    return config.node_id + worker_of(topic, partition, config.num_workers), found.leader_epoch
 
 
 def ids_meant(config: BrokerConfig, topic: str, partition: int, seen: Sequence[int]) -> tuple[int, ...]:

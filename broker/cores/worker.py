@@ -14,17 +14,35 @@ from broker.controller import Controller
 from broker.coordinators.markers import append_marker
 from broker.cores.data import open_data
 from broker.cores.link import Link
-from broker.cores.messages import Begin, DirectoryFailed, LogLevels, Mark, Open, Ready, Records, Stop
+from broker.cores.messages import (
+    Begin,
+    DirectoryFailed,
+    EndOffset,
+    ForgetShares,
+    LogLevels,
+    Mark,
+    Open,
+    Ready,
+    Records,
+    Stop,
+)
 from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
+from broker.cores.remote_shares import RemoteShareStates
 from broker.cores.requests import rows_of_a_worker
 from broker.deferred import Deferred
 from broker.dispatch import Row
+from broker.error_map import error_code_of
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.node import Node
 from broker.quorum import MetadataQuorum
 from broker.quotas.enforcement import enforce_quotas
+from broker.share_state import ShareStates
+from broker.shares.partitions import SharePartitions
+from coordinator.group.refused import Refused
+from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
+from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 
 
@@ -86,6 +104,10 @@ class Worker(Broker):
         self.controller = cast(Controller, self._follower)
         self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
         self.remote_transactions = RemoteTransactions(self.link)
+        self._remote_shares = RemoteShareStates(self.link, self._on_share_read)
+        self.share_states = cast(ShareStates, self._remote_shares)
+        self.share_partitions = SharePartitions(self)
+        self._follower.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
         enforce_quotas(self, node.image)
 
     async def _open(self, listeners: list[Listener]) -> None:
@@ -139,7 +161,12 @@ class Worker(Broker):
             return self._follower.follow(message)
         if isinstance(message, Mark):
             return self._mark(message)
-        if isinstance(message, DirectoryFailed):
+        if isinstance(message, EndOffset):
+            return self._end_offset(message)
+        if isinstance(message, ForgetShares):
+            self._remote_shares.forget(message.topic_id, message.group_id)
+            self.share_partitions.forget(message.group_id, message.topic_id, message.partitions)
+        elif isinstance(message, DirectoryFailed):
             self.fail_directory(message.path, message.reason)
         elif isinstance(message, LogLevels):
             logs.take_over(message.levels)
@@ -154,6 +181,22 @@ class Worker(Broker):
         if self._follower.is_to_be_hosted(asked.topic, asked.partition):
             return ErrorCode.NOT_LEADER_OR_FOLLOWER  # not UNKNOWN_TOPIC_OR_PARTITION, which is that nothing is to end
         return append_marker(self, asked.marker, asked.topic, asked.partition)
+
+    def _end_offset(self, asked: EndOffset) -> int:
+        """Raises Refused."""
+        partition = self.partitions.get(asked.topic, asked.partition)
+        if partition is None:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        try:
+            return partition.high_watermark
+        except LogOffline as error:
+            raise Refused(error_code_of(error)) from error
+
+    def _on_share_read(self, share: ShareKey) -> None:
+        """Fetches wait for the state of a share-partition."""
+        partition = self.partitions.get_by_id(share.topic_id, share.partition)
+        if partition is not None:
+            self.purgatory.check_soon(partition)
 
     def _let_in(self) -> None:
         if self._is_going_down:

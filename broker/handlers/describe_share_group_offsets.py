@@ -6,13 +6,15 @@ start offset -1, whether there is such a partition or not.
 
 from __future__ import annotations
 
+from broker.cores.link import LinkEnded
+from broker.deferred import Deferred, settled
 from broker.dispatch import Reply, RequestContext, handles
 from broker.error_map import error_code_of
 from broker.share_requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.states import partitions_of
-from coordinator.share.state import UNINITIALIZED, UNKNOWN_COUNT, ShareKey
+from coordinator.share.state import UNINITIALIZED, UNKNOWN_COUNT, ShareKey, ShareState
 from protocol.errors import ErrorCode
 from protocol.messages.describe_share_group_offsets import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
@@ -26,11 +28,14 @@ from protocol.schema import Struct
 
 @handles(DESCRIBE_SHARE_GROUP_OFFSETS)
 def describe_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
-    return DESCRIBE_SHARE_GROUP_OFFSETS.response(groups=[describe_group(ctx, asked) for asked in request.groups])
+    pending: list[Deferred[int]] = []
+    groups = [describe_group(ctx, asked, pending) for asked in request.groups]
+    response = DESCRIBE_SHARE_GROUP_OFFSETS.response(groups=groups)
+    return settled(pending).then(lambda _: response) if pending else response
 
 
-def describe_group(ctx: RequestContext, asked: Struct) -> Struct:
-    """The topics asked for, or all that the group has."""
+def describe_group(ctx: RequestContext, asked: Struct, pending: list[Deferred[int]]) -> Struct:
+    """The topics asked for, or all that the group has. `pending` gets what other workers are asked for."""
     group_id = asked.group_id
     if not is_served(ctx):
         return refused(group_id, ErrorCode.UNSUPPORTED_VERSION)
@@ -42,7 +47,7 @@ def describe_group(ctx: RequestContext, asked: Struct) -> Struct:
         DescribeShareGroupOffsetsResponseTopic(
             topic_name=name,
             topic_id=topic_id_of(ctx, name),
-            partitions=[describe_partition(ctx, group_id, name, index) for index in partitions],
+            partitions=[describe_partition(ctx, group_id, name, index, pending) for index in partitions],
         )
         for name, partitions in wanted.items()
     ]
@@ -69,25 +74,56 @@ def topic_id_of(ctx: RequestContext, name: str) -> bytes:
     return ZERO_UUID if topic is None else topic.topic_id
 
 
-def describe_partition(ctx: RequestContext, group_id: str, name: str, index: int) -> Struct:
+def describe_partition(
+    ctx: RequestContext, group_id: str, name: str, index: int, pending: list[Deferred[int]]
+) -> Struct:
     """One partition's start offset and lag."""
     answer = DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=UNINITIALIZED)
-    partition = ctx.broker.partitions.get(name, index)
-    if partition is None:
+    topic = ctx.broker.controller.image.topic(name)
+    if topic is None or index not in topic.partitions:
         return answer
     try:
-        state = ctx.broker.share_states.summarize(ShareKey(group_id, partition.topic_id, index))
+        state = ctx.broker.share_states.summarize(ShareKey(group_id, topic.topic_id, index))
     except Refused as refusal:
         if refusal.code is not ErrorCode.NOT_COORDINATOR:  # then there is no state of anything yet
             answer.error_code, answer.error_message = refusal.code, refusal.message
         return answer
     answer.start_offset = state.start_offset
     answer.leader_epoch = state.leader_epoch
-    if ctx.api_version >= 1 and state.start_offset != UNINITIALIZED:
-        try:
-            if state.delivery_complete_count != UNKNOWN_COUNT:
-                answer.lag = partition.high_watermark - state.start_offset - state.delivery_complete_count
-        except Exception as error:
-            code = error_code_of(error)
-            answer.error_code, answer.error_message = code, code.text
+    is_counted = state.start_offset != UNINITIALIZED and state.delivery_complete_count != UNKNOWN_COUNT
+    if ctx.api_version >= 1 and is_counted:
+        end = end_offset(ctx, name, index)
+        pending += [] if end.done else [end]
+        end.add_done_callback(lambda done: tell_lag(answer, state, done))
     return answer
+
+
+def end_offset(ctx: RequestContext, name: str, index: int) -> Deferred[int]:
+    """The high watermark of a partition, which another worker may have."""
+    broker = ctx.broker
+    if broker.crew is not None and broker.partitions.is_elsewhere(name, index):
+        return broker.crew.end_offset(name, index)
+    found: Deferred[int] = Deferred()
+    partition = broker.partitions.get(name, index)
+    try:
+        if partition is None:
+            raise Refused(broker.partitions.absence(name, index))
+        found.resolve(partition.high_watermark)
+    except Exception as error:
+        found.fail(error)
+    return found
+
+
+def tell_lag(answer: Struct, state: ShareState, end: Deferred[int]) -> None:
+    """How many records of a partition nobody is done with."""
+    try:
+        answer.lag = end.result() - state.start_offset - state.delivery_complete_count
+    except Exception as error:
+        code = _code_of(error)
+        answer.error_code, answer.error_message = code, code.text
+
+
+def _code_of(error: Exception) -> ErrorCode:
+    if isinstance(error, Refused):
+        return error.code
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if isinstance(error, LinkEnded) else error_code_of(error)

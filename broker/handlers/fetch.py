@@ -17,6 +17,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from broker.cores.view import leader_elsewhere
 from broker.deferred import Deferred
 from broker.dispatch import RequestContext, handles
 from broker.down_conversion import (
@@ -58,6 +59,7 @@ _ISOLATION_LEVELS = (0, _READ_COMMITTED)
 
 #: Before it a broker whose disk failed says that it is not the leader, which makes clients look for another (KIP-112).
 _FIRST_VERSION_WITH_STORAGE_ERROR = 6
+_FIRST_VERSION_WITH_LEADER = 16
 _NO_SIZE = ErrorCode.UNKNOWN_SERVER_ERROR  # what Kafka says to a negative number of bytes
 _SAYS_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
@@ -166,7 +168,7 @@ class Attempt:
             if partition is None:
                 code = self._broker.partitions.absence(topic, wanted.index)
                 ready = ready or code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-                absent.append((wanted, _absent(wanted.index, code)))
+                absent.append((wanted, self._say_other_leader(topic, _absent(wanted.index, code))))
                 continue
             found += 1
             data = self._read_one(partition, wanted, limit_bytes, one_batch)
@@ -251,9 +253,19 @@ class Attempt:
         return wanted.topic
 
     def _say_leader(self, partition: Partition, data: FetchedData) -> FetchedData:
-        if self._version >= 16 and data.error_code in _SAYS_LEADER:
+        if self._version >= _FIRST_VERSION_WITH_LEADER and data.error_code in _SAYS_LEADER:
             data.current_leader = Epoch(partition.leader_epoch, partition.leader_id)
             self._is_plain = False
+        return data
+
+    def _say_other_leader(self, topic: str | None, data: FetchedData) -> FetchedData:
+        """Also of a partition that another worker has."""
+        if self._version >= _FIRST_VERSION_WITH_LEADER:
+            leader = leader_elsewhere(self._broker, topic, data.index)
+            if leader is not None:
+                leader_id, leader_epoch = leader
+                data.current_leader = Epoch(leader_epoch, leader_id)
+                self._is_plain = False
         return data
 
     def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
@@ -359,9 +371,17 @@ class Attempt:
                 topics[-1].partitions.append(data)
         if self._is_plain:
             return FetchAnswer(error_code, session_id, topics)
-        told = [Node(each.node_id, each.host, each.port, each.rack) for each in nodes(self._ctx)]
-        says_leader = any(data.current_leader is not None for _, data in answers)
-        return FetchAnswer(error_code, session_id, topics, False, told if says_leader else ())
+        leaders = {data.current_leader.value for _, data in answers if data.current_leader is not None}
+        told = (
+            [
+                Node(each.node_id, each.host, each.port, each.rack)
+                for each in nodes(self._ctx)
+                if each.node_id in leaders
+            ]
+            if leaders
+            else ()
+        )
+        return FetchAnswer(error_code, session_id, topics, False, told)
 
 
 def _warm(slices: list[FetchSlice]) -> None:

@@ -15,13 +15,15 @@ until its turn has come (broker/appends.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from broker.cores.view import leader_elsewhere
 from broker.deferred import Deferred, settled
 from broker.dispatch import CloseConnection, Reply, RequestContext, handles
+from broker.endpoints import endpoints_of
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from broker.produce_verification import NO_VERDICTS, Verdict, when_verified
@@ -31,6 +33,8 @@ from protocol.errors import ErrorCode
 from protocol.messages.produce import (
     PRODUCE,
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     TopicProduceResponse,
 )
@@ -82,6 +86,7 @@ _LARGEST_LENGTH = 0x7FFFFFFF - LOG_OVERHEAD
 _ADMIN_CLIENT_ID = "__admin_client"
 
 _FIRST_VERSION_WITH_BATCHES = 3
+_FIRST_VERSION_WITH_LEADER = 10
 _MAGIC = 2
 _NOTHING_APPENDED = AppendResult(-1, -1, -1, -1, -1, False, False)
 
@@ -109,6 +114,7 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
     responses = []
     unflushed: list[tuple[Partition, Struct]] = []
     pending: list[Deferred[None]] = []
+    leaders: set[int] = set()
     for topic in request.topic_data:
         name = topic.name if by_name else partitions.topic_name(topic.topic_id)
         answers = []
@@ -118,6 +124,8 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
             partition = None if name is None else partitions.get(name, data.index)
             if partition is None:
                 answer.error_code = partitions.absence(name, data.index)
+                if answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    _tell_leader(ctx, answer, name, leaders)
                 continue
             if not acks:
                 partitions.open_now(partition)
@@ -139,7 +147,7 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
                 if result.flush_due:
                     unflushed.append((partition, answer))
         responses.append(_new_topic(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
-    return _answer(ctx, acks, responses, unflushed, pending)
+    return _answer(ctx, acks, responses, unflushed, pending, leaders)
 
 
 def _append_messages(broker: Broker) -> Append:
@@ -167,8 +175,12 @@ def _answer(
     responses: list[Struct],
     unflushed: list[tuple[Partition, Struct]],
     pending: list[Deferred[None]],
+    leaders: Collection[int] = (),
 ) -> Reply:
-    """What the producer gets, and when; None with acks=0. Raises, or fails with, CloseConnection when that failed."""
+    """What the producer gets, and when; None with acks=0. Raises, or fails with, CloseConnection when that failed.
+
+    `leaders`: who else leads partitions that were asked for.
+    """
     if pending:
         ctx.broker.appends.count(settled(pending))
     if acks == 0:
@@ -180,6 +192,8 @@ def _answer(
         _close_if_failed(responses)
         return None
     response = _new_response(responses=responses)
+    if leaders:
+        response.node_endpoints = endpoints_of(ctx, NodeEndpoint, leaders)
     if not unflushed and not pending:
         return response
     # The records that only wait for the disk have their place already: what comes after them may start.
@@ -257,6 +271,14 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
     if acks == -1 and partition.lacks_replicas():
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return ErrorCode.NONE
+
+
+def _tell_leader(ctx: RequestContext, answer: Struct, topic: str | None, leaders: set[int]) -> None:
+    """Who leads a partition that another worker has; a client need not ask for metadata then."""
+    leader = leader_elsewhere(ctx.broker, topic, answer.index)
+    if leader is not None and ctx.api_version >= _FIRST_VERSION_WITH_LEADER:
+        answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
+        leaders.add(leader[0])
 
 
 def _tell_offset(answer: Struct, result: AppendResult) -> None:

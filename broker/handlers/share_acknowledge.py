@@ -7,12 +7,25 @@ from __future__ import annotations
 
 from broker.dispatch import Reply, RequestContext, handles
 from broker.handlers.share_fetch import acknowledged_of
-from broker.share_requests import acknowledge, check_caller, is_served, settings_of
+from broker.endpoints import endpoints_of
+from broker.share_requests import (
+    Acknowledging,
+    acknowledge,
+    check_caller,
+    is_served,
+    settings_of,
+    tell_leader,
+    when_written,
+)
 from broker.shares.sessions import FINAL_EPOCH, SessionKey
 from coordinator.group.refused import Refused
-from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
-from protocol.messages.share_acknowledge import SHARE_ACKNOWLEDGE, PartitionData, ShareAcknowledgeTopicResponse
+from protocol.messages.share_acknowledge import (
+    SHARE_ACKNOWLEDGE,
+    NodeEndpoint,
+    PartitionData,
+    ShareAcknowledgeTopicResponse,
+)
 from protocol.schema import Struct
 
 _FIRST_VERSION_WITH_TIMEOUT = 2
@@ -29,25 +42,33 @@ def share_acknowledge(ctx: RequestContext, request: Struct) -> Reply:
         session = sessions.acknowledge(key, request.share_session_epoch)
     except Refused as refusal:
         return failed(refusal.code)
-    results = acknowledge(ctx, key, acknowledged_of(request), may_renew=request.is_renew_ack)
+    acknowledged = acknowledge(ctx, key, acknowledged_of(request), may_renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         sessions.end(session)
+    return when_written(ctx, request.group_id, acknowledged, lambda: respond(ctx, request, acknowledged), failed)
+
+
+def respond(ctx: RequestContext, request: Struct, acknowledged: Acknowledging) -> Struct:
+    """What became of acknowledgements, by partition."""
     topics: dict[bytes, list[Struct]] = {}
-    for place, refused in results.items():
+    leaders: set[int] = set()
+    for place, refused in acknowledged.results.items():
         data = PartitionData(partition_index=place.partition)
         if refused is not None:
             data.error_code, data.error_message = refused.code, refused.message
+            if refused.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                tell_leader(ctx, place, data, leaders)
         topics.setdefault(place.topic_id, []).append(data)
     response = SHARE_ACKNOWLEDGE.response(
         responses=[
             ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
-        ]
+        ],
+        node_endpoints=endpoints_of(ctx, NodeEndpoint, leaders) if leaders else [],
     )
     if ctx.api_version >= _FIRST_VERSION_WITH_TIMEOUT:
         response.acquisition_lock_timeout_ms = settings_of(ctx, request.group_id).limits.lock_duration_ms
-    keys = (ShareKey(request.group_id, *place).text for place in results)
-    return ctx.broker.share_states.when_forced(keys, response, failed)
+    return response
 
 
 def failed(code: ErrorCode) -> Struct:

@@ -12,17 +12,27 @@ from collections.abc import Iterable
 
 from broker.deferred import Deferred
 from broker.dispatch import Reply, RequestContext, handles
-from broker.share_requests import acknowledge, check_caller, is_served, reader, settings_of
+from broker.endpoints import endpoints_of
+from broker.share_requests import (
+    Acknowledging,
+    acknowledge,
+    check_caller,
+    is_served,
+    reader,
+    settings_of,
+    tell_leader,
+    when_written,
+)
 from broker.shares.acknowledgement import Acknowledged
 from broker.shares.acquisition import Wanted
 from broker.shares.fetching import Fetched, ShareFetchAttempt
 from broker.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, SessionKey, ShareSession
 from coordinator.group.refused import Refused
-from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import (
     SHARE_FETCH,
     AcquiredRecords,
+    NodeEndpoint,
     PartitionData,
     ShareFetchableTopicResponse,
 )
@@ -60,12 +70,12 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
         ctx.connection,
         acknowledges=bool(batches),
     )
-    results = acknowledge(ctx, key, batches, may_renew=request.is_renew_ack)
+    acknowledged = acknowledge(ctx, key, batches, may_renew=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share_partitions.sessions.end(session)
-        return answer(ctx, request, results, [], ())
+        return answer(ctx, request, acknowledged, [], ())
     if request.max_records <= 0 or request.max_bytes <= 0:
-        return answer(ctx, request, results, [], ())
+        return answer(ctx, request, acknowledged, [], ())
     is_first = request.share_session_epoch == INITIAL_EPOCH
     told = list(session.places) if is_first else ()
     attempt = ShareFetchAttempt(
@@ -80,8 +90,8 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
     )
     found = attempt.run(0 if batches else request.max_wait_ms)
     if isinstance(found, Deferred):
-        return found.then(lambda fetched: respond(ctx, request, results, fetched, told))
-    return answer(ctx, request, results, found, told)
+        return found.then(lambda fetched: respond(ctx, request, acknowledged.results, fetched, told))
+    return answer(ctx, request, acknowledged, found, told)
 
 
 def acknowledged_of(request: Struct) -> dict[Place, list[Acknowledged]]:
@@ -123,15 +133,17 @@ def in_turn(session: ShareSession, epoch: int) -> list[Place]:
 def answer(
     ctx: RequestContext,
     request: Struct,
-    results: dict[Place, Refused | None],
+    acknowledged: Acknowledging,
     fetched: list[Fetched],
     told: Iterable[Place],
 ) -> Reply:
-    """The answer, once what was acknowledged is as safe as flush.messages says."""
+    """The answer, once what was acknowledged is written."""
     if ctx.charge is not None:
         ctx.charge.count_fetched(sum(len(each.records) for each in fetched))
-    keys = (ShareKey(request.group_id, *place).text for place in results)
-    return ctx.broker.share_states.when_forced(keys, respond(ctx, request, results, fetched, told), failed)
+    results = acknowledged.results
+    return when_written(
+        ctx, request.group_id, acknowledged, lambda: respond(ctx, request, results, fetched, told), failed
+    )
 
 
 def respond(
@@ -148,6 +160,10 @@ def respond(
         data.error_code, data.error_message = each.error_code, each.error_message
         data.records = each.records
         data.acquired_records = [AcquiredRecords(**one._asdict()) for one in each.acquired]
+    leaders: set[int] = set()
+    for each in fetched:
+        if each.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            tell_leader(ctx, each.place, by_place[each.place], leaders)
     for place in (*results, *told):
         if place not in by_place:
             by_place[place] = PartitionData(partition_index=place.partition, records=b"")
@@ -155,6 +171,8 @@ def respond(
         if refusal is not None:
             data = by_place[place]
             data.acknowledge_error_code, data.acknowledge_error_message = refusal.code, refusal.message
+            if refusal.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                tell_leader(ctx, place, data, leaders)
     topics: dict[bytes, list[Struct]] = {}
     for place, data in by_place.items():
         topics.setdefault(place.topic_id, []).append(data)
@@ -164,4 +182,5 @@ def respond(
             ShareFetchableTopicResponse(topic_id=topic_id, partitions=partitions)
             for topic_id, partitions in topics.items()
         ],
+        node_endpoints=endpoints_of(ctx, NodeEndpoint, leaders) if leaders else [],
     )

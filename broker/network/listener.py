@@ -135,13 +135,20 @@ class Listener:
 
         Raises CannotBind when another process was faster.
         """
+        self.queue(backlog)
         self._loop, self._accepted, self._is_full = loop, accepted, is_full
+        for sock in self._sockets:
+            loop.add_reader(sock.fileno(), self._on_readable, sock)
+
+    def queue(self, backlog: int) -> None:
+        """Have clients wait, instead of being refused, until they are let in: by this process, or by one that has the
+        sockets, too. Raises CannotBind as `listen`.
+        """
         for sock in self._sockets:
             try:
                 sock.listen(backlog)
             except OSError as error:
                 raise CannotBind(f"{self.addresses[0]}: {error.strerror}") from None
-            loop.add_reader(sock.fileno(), self._on_readable, sock)
 
     def resume(self) -> None:
         """Accept again, after a connection has ended, if accepting had stopped."""

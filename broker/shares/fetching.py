@@ -177,7 +177,7 @@ class ShareFetchAttempt:
             raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = broker.partitions.get(name, place.partition)
         if partition is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise Refused(broker.partitions.absence(name, place.partition))
         self._keys.append(partition)
         share = broker.share_partitions.get(self._group_id, partition)
         self._keys.append(share)

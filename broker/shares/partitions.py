@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from broker.config.resources import group_number
+from broker.deferred import Deferred
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from broker.shares.acknowledgement import Acknowledged
@@ -142,6 +143,8 @@ class SharePartitions:
 
     def forget(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None = None) -> None:
         """Its state has been changed by others, or is gone: it is read anew when it is used again."""
+        if self._broker.crew is not None:
+            self._broker.crew.forget_shares(group_id, topic_id, partitions)
         for key in list(self._live):
             if (key.group_id, key.topic_id) == (group_id, topic_id) and (
                 partitions is None or key.partition in partitions
@@ -164,18 +167,21 @@ class SharePartitions:
 
     def acknowledge(
         self, share: SharePartition, member_id: str, batches: Sequence[Acknowledged], settings: SharePartitionSettings
-    ) -> None:
+    ) -> Deferred[None] | None:
         """Take a member's acknowledgements: all of them, once they are in the share coordinator's log.
 
-        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE, and what kept the state from being written.
+        Raises Refused: INVALID_REQUEST, INVALID_RECORD_STATE, and what kept the state from being written. A Deferred
+        where another process writes it: it fails with Refused, and what is in memory is let go of then.
         """
         share.in_flight.begin_at(share.partition.log_start_offset)
         changes, renewals = share.in_flight.plan(member_id, batches, settings.limits)
+        written = None
         if changes:
-            self._store(share, changes)
+            written = self._store(share, changes)
             share.in_flight.apply(changes)
         share.in_flight.renew(renewals, self._now_ms() + settings.limits.lock_duration_ms)
         self._changed(share)
+        return written
 
     def acquired(self, share: SharePartition) -> None:
         """Records were given to somebody: watch their locks."""
@@ -186,10 +192,10 @@ class SharePartitions:
         if changes:
             self._give_back(share, changes)
 
-    def _store(self, share: SharePartition, changes: Sequence[Change]) -> None:
+    def _store(self, share: SharePartition, changes: Sequence[Change]) -> Deferred[None] | None:
         done, batches = share.in_flight.stored(changes)
         try:
-            self._broker.share_states.write(
+            written = self._broker.share_states.write(
                 share.key,
                 state_epoch=share.state_epoch,
                 leader_epoch=share.leader_epoch,
@@ -201,6 +207,17 @@ class SharePartitions:
             if refusal.code in (ErrorCode.FENCED_STATE_EPOCH, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_REQUEST):
                 self._drop(share)  # another has taken over, or begun anew
             raise
+        if written is not None:
+            written.add_done_callback(lambda done: self._on_written(share, done))
+        return written
+
+    def _on_written(self, share: SharePartition, written: Deferred[None]) -> None:
+        """Another process has written a change, or not: then what is in memory went on without it, and is read anew."""
+        try:
+            written.result()
+        except Exception as error:
+            log.warning("What became of records of %s cannot be written: %s", share.key.text, error)
+            self._drop(share)
 
     def _give_back(self, share: SharePartition, changes: Sequence[Change]) -> None:
         """Nobody is told, so that it need not be written: at worst the records are delivered once more."""

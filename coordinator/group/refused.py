@@ -12,3 +12,6 @@ class Refused(Exception):
         super().__init__(message or code.name)
         self.code = code
         self.message = message
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[ErrorCode, str | None]]:
+        return type(self), (self.code, self.message)  # it goes between processes where there are several workers

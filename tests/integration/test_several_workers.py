@@ -15,6 +15,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.describe_cluster import DESCRIBE_CLUSTER
 from protocol.messages.describe_configs import DESCRIBE_CONFIGS, DescribeConfigsResource
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.incremental_alter_configs import (
@@ -24,8 +25,7 @@ from protocol.messages.incremental_alter_configs import (
 )
 from protocol.messages.list_groups import LIST_GROUPS
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
-from protocol.messages.share_fetch import SHARE_FETCH
-from protocol.messages.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
+from protocol.messages.produce import PRODUCE
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import Refused, batch
 from tests.support.several_workers import WorkersBroker, until
@@ -131,13 +131,22 @@ def test_a_broker_tells_of_itself(broker: WorkersBroker) -> None:
         assert found == [index for index in (0, 1) if broker.at("t", index) is broker.client(worker)]
 
 
-def test_share_groups_are_refused(broker: WorkersBroker) -> None:
-    """As by an Apache Kafka that has them switched off, whomever a member asks; the start has said so."""
-    assert "there are no share groups" in broker.output
-    for worker in (0, 1):
-        for api in (SHARE_GROUP_HEARTBEAT, SHARE_FETCH):
-            answer = broker.client(worker).call(api, 1, group_id="g", member_id="m" * 22)
-            assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+def test_who_is_not_the_leader_says_who_is(broker: WorkersBroker) -> None:
+    """With its address, so that a client need not ask for metadata (KIP-951); older versions hear the code alone."""
+    topic_id = broker.client().create_topic("t", 2)
+    for index, leader in enumerate(broker.leaders("t")):
+        other = broker.client(2 - leader)
+        produced = other.call(PRODUCE, 10, **other.produce_request("t", index, batch(b"v")))
+        partition = FetchPartition(partition=index, partition_max_bytes=1 << 20)
+        fetched = other.call(FETCH, 16, topics=[FetchTopic(topic_id=topic_id, partitions=[partition])])
+        for answer, found in (
+            (produced, produced.responses[0].partition_responses[0]),
+            (fetched, fetched.responses[0].partitions[0]),
+        ):
+            assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (leader, 0)
+            [node] = answer.node_endpoints
+            assert (node.node_id, node.host, node.port) == (leader, HOST, broker.port + leader - 1)
 
 
 def test_levels_of_loggers_are_those_of_all(broker: WorkersBroker) -> None:
