@@ -8,18 +8,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker import logs
 from broker.broker import StartInterrupted
 from broker.coordinators.markers import Marker
 from broker.cores.member import Member
-from broker.cores.messages import DirectoryFailed, EndOffset, ForgetShares, LogLevels, Mark, Records
+from broker.cores.messages import DirectoryFailed, EndOffset, ForgetShares, KnownEnds, LogLevels, Mark, Records
 from broker.cores.placement import worker_of
 from broker.deferred import Deferred, settled
 from metadata.framing import MetadataRecord, encode_record
 from metadata.image import TopicImage
 from protocol.errors import ErrorCode
+from storage.checkpoints import TopicPartition
 from storage.log.directory import LogDirectory
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+#: One that takes longer to say where its partitions end is not waited for.
+_SOON_MS = 1_000
 
 
 class Crew:
@@ -41,7 +46,19 @@ class Crew:
         self._broker = broker
         self._listeners = listeners
         self._interrupted = False
+        #: High watermarks of other workers' partitions, as of when they were asked for last.
+        self.known_ends: dict[TopicPartition, int] = {}
         self._members = [Member(broker, number, each) for number, each in enumerate(listeners, 1)]
+
+    @property
+    def serving(self) -> int:
+        """How many of them let clients in."""
+        return sum(each.is_serving for each in self._members)
+
+    @property
+    def restarts(self) -> int:
+        """How often one of them has died and was started again."""
+        return sum(each.restarts for each in self._members)
 
     @property
     def listeners(self) -> list[Listener]:
@@ -127,7 +144,32 @@ class Crew:
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
         """The high watermark of a partition that one of them has. Fails where there is no answer, or it is away."""
         worker = worker_of(topic, partition, self._broker.config.num_workers)
-        return self._members[worker - 1].end_offset(EndOffset(topic, partition))
+        return self._members[worker - 1].ask(EndOffset(topic, partition))
+
+    def learn_ends(self, places: Collection[TopicPartition]) -> Deferred[None]:
+        """Have `known_ends` tell of these partitions, as far as their workers answer soon."""
+        by_worker: dict[int, list[TopicPartition]] = {}
+        for place in places:
+            by_worker.setdefault(worker_of(*place, self._broker.config.num_workers), []).append(place)
+        ends: dict[TopicPartition, int] = {}
+        learnt: Deferred[None] = Deferred()
+
+        def note(done: Deferred[dict[TopicPartition, int]]) -> None:
+            with suppress(Exception):  # it is away: it tells nothing
+                ends.update(done.result())
+
+        def end(_: object = None) -> None:
+            if not learnt.done:
+                self.known_ends = ends
+                learnt.resolve(None)
+
+        asked = [self._members[worker - 1].ask(KnownEnds(tuple(some))) for worker, some in by_worker.items() if worker]
+        for each in asked:
+            each.add_done_callback(note)
+        settled(asked).add_done_callback(end)
+        if not learnt.done:
+            self._broker.timers.call_later(_SOON_MS, end)
+        return learnt
 
     def forget_shares(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None) -> None:
         """The states of share-partitions are not what they were."""

@@ -19,7 +19,6 @@ from broker.cores.messages import (
     AutoCreate,
     Begin,
     DirectoryFailed,
-    EndOffset,
     Forward,
     GivenConfig,
     GivenDirectory,
@@ -81,9 +80,16 @@ class Member:
         self._is_ready = False
         self._is_open = False
         self._stopping = False
+        #: How often its process has died and was started again.
+        self.restarts = 0
 
     def __str__(self) -> str:
         return f"Worker {self._number}"
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it lets clients in, now."""
+        return self._is_ready and self._is_open
 
     # -- life ----------------------------------------------------------------------------------------------------------
 
@@ -248,6 +254,7 @@ class Member:
         if loop.time() - self._began_s >= SOUND_AFTER_S:
             self._pause_s = 0.0
         log.error("%s %s; it is started again in %.0f s", self, how, self._pause_s)
+        self.restarts += 1
         loop.call_later(self._pause_s, self._begin)
         self._pause_s = min(max(FIRST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
 
@@ -312,11 +319,11 @@ class Member:
         self._link.ask(message).add_done_callback(pass_on)
         return marked
 
-    def end_offset(self, message: EndOffset) -> Deferred[int]:
-        """The high watermark of one of its partitions; fails where there is no answer, or it is away."""
+    def ask(self, message: object) -> Deferred[Any]:
+        """Its answer; fails with LinkEnded where it is away."""
         if self._link is not None:
             return self._link.ask(message)
-        asked: Deferred[int] = Deferred()
+        asked: Deferred[Any] = Deferred()
         asked.fail(LinkEnded())
         return asked
 

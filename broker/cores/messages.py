@@ -100,6 +100,12 @@ class EndOffset(msgspec.Struct, frozen=True):
     partition: int
 
 
+class KnownEnds(msgspec.Struct, frozen=True):
+    """Where partitions end, (topic, partition) each. Answered with the high watermarks of logs that are open."""
+
+    places: tuple[tuple[str, int], ...]
+
+
 class ForgetShares(msgspec.Struct, frozen=True):
     """The states of a share group's partitions of a topic have been changed, or are gone. None: of all partitions."""
 

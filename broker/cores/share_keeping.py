@@ -48,7 +48,8 @@ class ShareKeeper:
         except Refused:
             self._behind.add(share)
             raise
-        forced: Any = states.when_forced((share.text,), _WRITTEN, lambda code: code)
+        failed: Any = ErrorCode  # the code itself
+        forced: Any = states.when_forced((share.text,), _WRITTEN, failed)
         return forced.then(lambda code: self._check(share, code)) if isinstance(forced, Deferred) else None
 
     def _check(self, share: ShareKey, code: ErrorCode) -> None:

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from broker import logs
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.controller import Controller
@@ -19,6 +18,7 @@ from broker.cores.messages import (
     DirectoryFailed,
     EndOffset,
     ForgetShares,
+    KnownEnds,
     LogLevels,
     Mark,
     Open,
@@ -163,6 +163,10 @@ class Worker(Broker):
             return self._mark(message)
         if isinstance(message, EndOffset):
             return self._end_offset(message)
+        if isinstance(message, KnownEnds):
+            logs = self.logs.logs
+            found = {place: logs[place] for place in message.places if place in logs}
+            return {place: log.high_watermark for place, log in found.items() if log.directory.is_online}
         if isinstance(message, ForgetShares):
             self._remote_shares.forget(message.topic_id, message.group_id)
             self.share_partitions.forget(message.group_id, message.topic_id, message.partitions)

@@ -21,7 +21,7 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from broker.metrics.exposition import ANSWER_S, BrokerCollector
 from broker.metrics.queries import queries_json
 from broker.metrics.snapshot import Snapshot, take_snapshot
-from broker.metrics.sources import all_samples
+from broker.metrics.sources import all_samples, learn_ends
 from broker.metrics.sources import queries as query_samples
 from broker.metrics.traffic import Traffic
 from broker.network.listener import CannotBind, bind
@@ -82,7 +82,8 @@ class Application:
         return [queries_json(queries.found, samples)]
 
     def _take_snapshot(self) -> Future[Snapshot]:
-        return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic))
+        prepare = None if self._broker.crew is None else lambda: learn_ends(self._broker)
+        return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic), prepare)
 
     def _asked_if_ready(self) -> Future[bool]:
         """Of the loop, which is thereby known to turn. RuntimeError: it is closed."""

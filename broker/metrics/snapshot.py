@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from broker.deferred import Deferred
 from broker.metrics.metric import Metric, Sample, Value
 
 if TYPE_CHECKING:
@@ -23,8 +24,15 @@ Samples: TypeAlias = list[tuple[tuple[str, ...], Value]]
 Snapshot: TypeAlias = Mapping[Metric, Samples]
 
 
-def take_snapshot(loop: AbstractEventLoop, samples: Callable[[], Iterator[Sample]]) -> Future[Snapshot]:
-    """Have the loop take what `samples()` yields; for any thread. RuntimeError: the loop is closed."""
+def take_snapshot(
+    loop: AbstractEventLoop,
+    samples: Callable[[], Iterator[Sample]],
+    prepare: Callable[[], Deferred[None]] | None = None,
+) -> Future[Snapshot]:
+    """Have the loop take what `samples()` yields; for any thread. RuntimeError: the loop is closed.
+
+    `prepare()` is called on the loop, and what it gives waited for, before.
+    """
     taken: Future[Snapshot] = Future()
     snapshot: dict[Metric, Samples] = {}
 
@@ -41,5 +49,11 @@ def take_snapshot(loop: AbstractEventLoop, samples: Callable[[], Iterator[Sample
         else:
             taken.set_result(snapshot)
 
-    loop.call_soon_threadsafe(lambda: go_on(samples()))
+    def begin() -> None:
+        if prepare is None:
+            go_on(samples())
+        else:
+            prepare().add_done_callback(lambda _: go_on(samples()))
+
+    loop.call_soon_threadsafe(begin)
     return taken

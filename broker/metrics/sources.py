@@ -12,6 +12,8 @@ from enum import Enum
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from broker.cores.placement import OWNER
+from broker.deferred import Deferred
 from broker.loop_watch import LAG_BOUNDS_S
 from broker.metrics import table
 from broker.metrics.metric import Buckets, Sample
@@ -85,6 +87,10 @@ def process(broker: Broker) -> Iterator[Sample]:
     yield table.THREAD_CALLS, ("offload",), broker.offload.queued_count
     yield table.THREAD_CALLS, ("handshake",), broker.handshakes.queued_count
     yield table.WORKER_PROCESSES, (), len(broker.workers.process_ids)
+    if broker.number == OWNER:
+        crew = broker.crew
+        yield table.WORKERS_SERVING, (), 1 if crew is None else 1 + crew.serving
+        yield table.WORKER_RESTARTS, (), 0 if crew is None else crew.restarts
     yield table.BACKGROUND_TASKS, (), broker.background.queued_count
     yield table.FLUSHES, (), broker.background.flush_times.timings()
     yield table.BROKER_STATE, (), broker.state
@@ -195,15 +201,37 @@ def groups(broker: Broker) -> Iterator[Sample]:
                     offsets += 1
                     labels = (group_id, topic, str(index))
                     yield table.GROUP_OFFSET, labels, each.offset
-                    log = broker.logs.logs.get((topic, index))
-                    if log is not None and log.directory.is_online:
-                        yield table.GROUP_LAG, labels, max(0, log.high_watermark - each.offset)
+                    end = _high_watermark(broker, topic, index)
+                    if end is not None:
+                        yield table.GROUP_LAG, labels, max(0, end - each.offset)
     for kind_and_state, count in by_kind.items():
         yield table.GROUPS_OF_TYPE, kind_and_state, count
     for state, metric in table.GROUPS_BY_STATE.items():
         yield metric, (), by_kind["classic", state]
     yield table.GROUPS, (), sum(count for (kind, _), count in by_kind.items() if kind == "classic")
     yield table.OFFSETS, (), offsets
+
+
+def _high_watermark(broker: Broker, topic: str, index: int) -> int | None:
+    """Of a log that is open, as far as that is known."""
+    log = broker.logs.logs.get((topic, index))
+    if log is not None and log.directory.is_online:
+        return log.high_watermark
+    return None if broker.crew is None else broker.crew.known_ends.get((topic, index))
+
+
+def learn_ends(broker: Broker) -> Deferred[None]:
+    """Ask other workers for what `groups` has to know of their partitions."""
+    assert broker.crew is not None
+    offsets = [each.shard.offsets for each in broker.groups.loaded_logs()]
+    committed = {
+        (topic, index)
+        for each in offsets
+        for group_id in each.group_ids()
+        for topic, indexes in each.of_group(group_id).items()
+        for index in indexes
+    }
+    return broker.crew.learn_ends([place for place in committed if broker.partitions.is_elsewhere(*place)])
 
 
 def transactions(broker: Broker) -> Iterator[Sample]:

@@ -34,6 +34,8 @@ LOOP_IDLE = kafka("network", "SocketServer", "NetworkProcessorAvgIdlePercent", (
     "Part of the last 30 seconds in which the event loop's thread had nothing to compute, 0 to 1.")
 TIMERS = own("timers", (), "Deadlines that the broker has noted.")
 THREAD_CALLS = own("thread_calls", ("pool",), "Calls that wait for a thread, or are under way in one.")
+WORKERS_SERVING = own("workers_serving", (), "Of num.workers, the processes that serve clients now.")
+WORKER_RESTARTS = own("worker_restarts_total", (), "Times that one of num.workers has died and was started again.")
 WORKER_PROCESSES = own("worker_processes", (), "Processes for batches that have to be opened.")
 
 # -- partitions --------------------------------------------------------------------------------------------------------

@@ -162,10 +162,13 @@ def test_port_that_is_taken_stops_the_start(broker: Watched, tmp_path: Path) -> 
 
 
 def test_workers_tell_of_their_own_partitions(tmp_path: Path) -> None:
-    """Each on a port of its own; of the cluster only the owner."""
+    """Each on a port of its own; of the cluster, and of groups in all partitions, only the owner."""
     first = free_ports(2)
     broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
     broker.client().create_topic("t", 4)
+    for index in range(4):
+        broker.at("t", index).produce("t", batch(*[b"v"] * 3), index)
+    broker.client().commit("readers", {("t", index): 1 for index in range(4)})
     told = []
     for port in (first, first + 1):
         with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=60) as answer:
@@ -175,6 +178,9 @@ def test_workers_tell_of_their_own_partitions(tmp_path: Path) -> None:
     assert sizes[0] | sizes[1] == {"0", "1", "2", "3"}
     assert [len(each) for each in sizes] == [2, 2]
     assert ["kafka_controller_kafkacontroller" in text for text in told] == [True, False]
+    lags = re.findall(r'kafka_consumergroup_lag\{consumergroup="readers",partition="(\d)",topic="t"\} (.+)', told[0])
+    assert sorted(lags) == [(str(index), "2.0") for index in range(4)]
+    assert "pybroker_workers_serving 2.0" in told[0]
     broker.kill()
 
 
