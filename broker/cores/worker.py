@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from broker import logs
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.controller import Controller
@@ -164,8 +165,8 @@ class Worker(Broker):
         if isinstance(message, EndOffset):
             return self._end_offset(message)
         if isinstance(message, KnownEnds):
-            logs = self.logs.logs
-            found = {place: logs[place] for place in message.places if place in logs}
+            opened = self.logs.logs
+            found = {place: opened[place] for place in message.places if place in opened}
             return {place: log.high_watermark for place, log in found.items() if log.directory.is_online}
         if isinstance(message, ForgetShares):
             self._remote_shares.forget(message.topic_id, message.group_id)
