@@ -203,6 +203,24 @@ def test_a_transaction_over_both_workers(broker: WorkersBroker, version: int) ->
         assert client.latest("t", index, committed=True) == client.latest("t", index, committed=False) == 4
 
 
+def test_a_transaction_ends_although_a_worker_has_died(broker: WorkersBroker) -> None:
+    """Its records are there, and the marker follows when it is back."""
+    owner = broker.client()
+    owner.create_topic("t", 2)
+    owner.wait_for_coordinator("x")
+    broker.client(1).share_names(owner)
+    producer = "P0", int(owner.init_patiently("x").split()[2])
+    for index in (0, 1):
+        assert broker.at("t", index).write("x", producer, ("t", index), 0, version=12) == "NONE 0"
+    [process_id] = broker.worker_ids()
+    os.kill(process_id, signal.SIGKILL)
+    assert owner.end("x", producer, True, version=5).startswith("NONE")
+    assert owner.settled("x").startswith("CompleteCommit")
+    broker.forget_clients()
+    for index in (0, 1):
+        assert until(lambda index=index: broker.at("t", index).latest("t", index, committed=True)) == 2  # type: ignore[misc]
+
+
 def test_a_worker_that_dies_is_restarted_and_the_others_go_on(broker: WorkersBroker) -> None:
     """Its records are there again, its clients find it under its port, and what was decided meanwhile holds there."""
     owner = broker.client()
