@@ -15,7 +15,7 @@ until its turn has come (broker/appends.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -87,6 +87,7 @@ _ADMIN_CLIENT_ID = "__admin_client"
 
 _FIRST_VERSION_WITH_BATCHES = 3
 _FIRST_VERSION_WITH_LEADER = 10
+_NOBODY: frozenset[int] = frozenset()
 _MAGIC = 2
 _NOTHING_APPENDED = AppendResult(-1, -1, -1, -1, -1, False, False)
 
@@ -114,7 +115,7 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
     responses = []
     unflushed: list[tuple[Partition, Struct]] = []
     pending: list[Deferred[None]] = []
-    leaders: set[int] = set()
+    leaders = _NOBODY
     for topic in request.topic_data:
         name = topic.name if by_name else partitions.topic_name(topic.topic_id)
         answers = []
@@ -125,7 +126,7 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
             if partition is None:
                 answer.error_code = partitions.absence(name, data.index)
                 if answer.error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                    _tell_leader(ctx, answer, name, leaders)
+                    leaders |= _tell_leader(ctx, answer, name)
                 continue
             if not acks:
                 partitions.open_now(partition)
@@ -175,7 +176,7 @@ def _answer(
     responses: list[Struct],
     unflushed: list[tuple[Partition, Struct]],
     pending: list[Deferred[None]],
-    leaders: Collection[int] = (),
+    leaders: frozenset[int] = _NOBODY,
 ) -> Reply:
     """What the producer gets, and when; None with acks=0. Raises, or fails with, CloseConnection when that failed.
 
@@ -273,12 +274,13 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
     return ErrorCode.NONE
 
 
-def _tell_leader(ctx: RequestContext, answer: Struct, topic: str | None, leaders: set[int]) -> None:
-    """Who leads a partition that another worker has; a client need not ask for metadata then."""
+def _tell_leader(ctx: RequestContext, answer: Struct, topic: str | None) -> frozenset[int]:
+    """Who leads a partition that another worker has, also in the answer: a client need not ask for metadata then."""
     leader = leader_elsewhere(ctx.broker, topic, answer.index)
-    if leader is not None and ctx.api_version >= _FIRST_VERSION_WITH_LEADER:
-        answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
-        leaders.add(leader[0])
+    if leader is None or ctx.api_version < _FIRST_VERSION_WITH_LEADER:
+        return _NOBODY
+    answer.current_leader = LeaderIdAndEpoch(leader_id=leader[0], leader_epoch=leader[1])
+    return frozenset((leader[0],))
 
 
 def _tell_offset(answer: Struct, result: AppendResult) -> None:

@@ -97,6 +97,17 @@ def test_tools_find_what_the_other_worker_has(
     assert len([row for row in printed(java, broker, worker, "kafka-consumer-groups", "--list") if row == [topic]]) == 1
 
 
+def test_a_cordoned_directory_gets_nothing_new_from_any_worker(broker: WorkersBroker, name: str) -> None:
+    """Cordoned while both run (KIP-1066); what is made after that is served like the rest."""
+    owner = broker.client()
+    owner.set_cluster_config("cordoned.log.dirs", str(broker.directory / "more"))
+    owner.create_topic(name, PARTITIONS)
+    owner.set_cluster_config("cordoned.log.dirs", "")
+    for index in range(PARTITIONS):
+        assert (broker.directory / "logs" / f"{name}-{index}").is_dir()
+        assert broker.at(name, index).produce(name, batch(b"v"), index) == 0
+
+
 @pytest.mark.parametrize("worker", [0, 1])
 def test_partitions_of_both_change_their_log_directory(
     broker: WorkersBroker, java: JavaRunner, topic: str, worker: int, tmp_path: Path
