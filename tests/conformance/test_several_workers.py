@@ -97,12 +97,14 @@ def test_tools_find_what_the_other_worker_has(
     assert len([row for row in printed(java, broker, worker, "kafka-consumer-groups", "--list") if row == [topic]]) == 1
 
 
-def test_a_cordoned_directory_gets_nothing_new_from_any_worker(broker: WorkersBroker, name: str) -> None:
-    """Cordoned while both run (KIP-1066); what is made after that is served like the rest."""
-    owner = broker.client()
-    owner.set_cluster_config("cordoned.log.dirs", str(broker.directory / "more"))
-    owner.create_topic(name, PARTITIONS)
-    owner.set_cluster_config("cordoned.log.dirs", "")
+def test_a_cordoned_directory_gets_nothing_new_from_any_worker(
+    broker: WorkersBroker, java: JavaRunner, name: str
+) -> None:
+    """Cordoned while both run (KIP-1066), by the configuration that both have; what is made then is served as ever."""
+    alter = ("kafka-configs", "--alter", "--entity-type", "brokers", "--entity-name", "1")
+    printed(java, broker, 1, *alter, "--add-config", f"cordoned.log.dirs={broker.directory / 'more'}")
+    broker.client().create_topic(name, PARTITIONS)
+    printed(java, broker, 1, *alter, "--delete-config", "cordoned.log.dirs")
     for index in range(PARTITIONS):
         assert (broker.directory / "logs" / f"{name}-{index}").is_dir()
         assert broker.at(name, index).produce(name, batch(b"v"), index) == 0
