@@ -9,6 +9,8 @@ CONFIG ?= config/server.properties
 # at a time: a file's brokers are started once. Slow folders come first, as they are collected.
 TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
+# Compiled where there is a C compiler (setup.py), each with its types in a .pxd beside it
+COMPILED := storage/cleaner/walk.py protocol/records/fields.py
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
@@ -65,12 +67,12 @@ lock: $(BIN)/python ## resolve every dependency anew and write constraints.txt
 clean: ## remove what the verbs made (not data/)
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
-	find storage -name '*.so' -delete
+	find protocol storage -name '*.so' -delete
 
 # What is installed, newest first: a stamp for each set, renewed when the project's pins change, or what is compiled.
 # That is done with the broker (setup.py), and not again. Python's own bytecode as well: where PYTHONDONTWRITEBYTECODE is
 # set, as in many containers, each start would compile all modules, and take twice as long.
-$(VENV)/.broker: pyproject.toml setup.py constraints.txt storage/cleaner/walk.py storage/cleaner/walk.pxd | $(BIN)/python
+$(VENV)/.broker: pyproject.toml setup.py constraints.txt $(COMPILED) $(COMPILED:.py=.pxd) | $(BIN)/python
 	@echo "Installing the broker into $(VENV)"
 	@$(INSTALL) --editable .
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))

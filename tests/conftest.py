@@ -1,4 +1,4 @@
-"""No clock for properties; of the cleaner, the source and not its compiled twin."""
+"""No clock for properties; of modules that are compiled, the source and not its twin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-# The twin runs the same tests (property/test_compiled_cleaner.py), and in brokers that tests start it is what users get
+# The twins run the same tests (property/test_compiled_modules.py), and in brokers that tests start they are what users get
 if "PYBROKER_TEST_COMPILED" not in os.environ:
-    _SOURCE = Path(__file__).parents[1] / "storage/cleaner/walk.py"
-    sys.modules[f"storage.cleaner.walk_{crc32(_SOURCE.read_bytes()):08x}"] = None  # type: ignore[assignment]
+    for _source in (Path("storage/cleaner/walk.py"), Path("protocol/records/fields.py")):
+        _name = ".".join(_source.with_suffix("").parts)
+        _sum = crc32((Path(__file__).parents[1] / _source).read_bytes())
+        sys.modules[f"{_name}_{_sum:08x}"] = None  # type: ignore[assignment]

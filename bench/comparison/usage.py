@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process and those that it has started."""
+    """Processor time of a process and those that it has started, whichever of its threads did."""
     stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    children = [child for each in Path(f"/proc/{pid}/task").glob("*/children") for child in each.read_text().split()]
     own = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
     return own + sum(cpu_seconds(int(child)) for child in children)
 

@@ -266,6 +266,15 @@ def _decode_any_record(data: bytes, position: int) -> tuple[int, int, bytes | No
     return timestamp_delta, offset_delta, key, value, headers, position
 
 
+def decode_headers(data: bytes) -> Headers:
+    """The headers of a record whose other fields end where `data` begins, and which ends with it. InvalidRecord."""
+    count, position = decode_varint(data, 0)
+    headers, position = _decode_headers(data, position, len(data), count)
+    if position != len(data):
+        raise InvalidRecord(f"a record has its fields end {len(data) - position} bytes before its end")
+    return headers
+
+
 def _decode_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     length, position = decode_varint(data, position)
     if length < 0:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from protocol.records.batch import HEADER_SIZE, BatchHeader, entry_at, parse_header, verify_crc
 from protocol.records.errors import CorruptBatch
 from protocol.records.legacy import iter_entry_records, parse_message, verify_message_crc
-from protocol.records.record import iter_batch_records
 from pybroker.isolated.rows import Rows
 
 #: timestampType of format v0, which has no timestamps.
@@ -54,5 +53,5 @@ def _add_batch(rows: Rows, entry: memoryview, size: int, start: int, end: int, i
         raise CorruptBatch(f"the checksum of the batch with base offset {header.base_offset} is wrong")
     aborted = is_aborted(header, entry)  # in any case: it may have to know of each
     if not header.is_control and not aborted and header.base_offset < end:
-        rows.add(iter_batch_records(entry[:size], header), header.timestamp_type, start, end)
+        rows.add_batch(entry, header, start, end)
     return header.next_offset

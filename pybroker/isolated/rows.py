@@ -1,20 +1,37 @@
-"""From records to columns: Arrow record batches of those columns that are wanted."""
+"""From records to columns: Arrow record batches of those columns that are wanted.
+
+Records stay the bytes that they are. What is noted of each is numbers: its offset, its time, and where in these bytes
+its key and its value lie (protocol/records/fields.py). Those borders make all bytes an Arrow array, of keys, values and
+what is between them, of which Arrow then takes the keys, or the values.
+"""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from protocol.records.record import Headers, Record
+from protocol.records.batch import HEADER_SIZE, LOG_APPEND_TIME, LOG_OVERHEAD, BatchHeader
+from protocol.records.compression import DEFAULT_MAX_SIZE, Codec, decompress
+from protocol.records.errors import InvalidRecord
+from protocol.records.fields import BORDERS, HAS_HEADERS, NO_KEY, NO_VALUE, decode_fields
+from protocol.records.fields_twin import walk_fields
+from protocol.records.record import Record, decode_headers, encode_record
 from pybroker.source.columns import arrow_schema
 
-#: As many rows as Spark itself puts into a batch; bytes of keys, values and headers, since records may be large.
+#: As many rows as Spark itself puts into a batch; bytes of records, since these may be large.
 MOST_ROWS, MOST_BYTES = 10_000, 8 << 20
 
 #: Milliseconds that fit into a timestamp of microseconds.
 _MOST_MS = ((1 << 63) - 1) // 1000
+#: Within these no record's time, as far as walks know deltas, is beyond that.
+_USUAL_MS = 1 << 52
+_FIELDS = frozenset(("key", "value", "headers"))
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 class Rows:
@@ -37,69 +54,215 @@ class Rows:
         self._emit = emit
         self._most_rows = most_rows
         self._most_bytes = most_bytes
-        self._records: list[Record] = []
-        self._timestamp_types: list[int] = []
-        self._bytes = 0
+        self._with_fields = not _FIELDS.isdisjoint(columns)
         #: How many records were taken.
         self.count = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is noted yet. Arrays that were given away belong to their record batch."""
+        room, fields = self._most_rows, self._most_rows if self._with_fields else 0
+        self._parts: list[bytes] = []
+        self._bytes = self._taken = self._seen = 0
+        self._offsets, self._timestamps = array("q", bytes(8 * room)), array("q", bytes(8 * room))
+        self._borders, self._marks = array("i", bytes(4 * (BORDERS * fields + 1))), bytearray(fields)
+        #: (how many, timestampType) of rows one after the other.
+        self._types: list[tuple[int, int]] = []
+
+    def add_batch(self, batch: memoryview, header: BatchHeader, start: int, end: int) -> None:
+        """Take those records of a whole v2 batch that have offsets in [start, end). Errors: RecordsError."""
+        kind, codec, base = header.timestamp_type, header.codec, header.base_offset
+        time_ms = header.max_timestamp if kind else header.base_timestamp
+        packed = batch[HEADER_SIZE : header.batch_length + LOG_OVERHEAD]
+        if self._needs_no_records(header, len(packed)):
+            self._add_unseen(range(max(start, base), min(end, header.next_offset)), time_ms, kind)
+            return
+        data = bytes(packed) if codec == Codec.NONE else decompress(codec, packed)
+        self._add(data, header.record_count, Placed(start, end, base, time_ms, kind, bool(kind)))
 
     def add(self, records: Iterable[Record], timestamp_type: int, start: int, end: int) -> None:
-        """Take those with offsets in [start, end)."""
-        taken = [record for record in records if start <= record[0] < end]
-        self.count += len(taken)
-        position = 0
-        while position < len(taken):
-            part = taken[position : position + self._most_rows - len(self._records)]
-            position += len(part)
-            self._records += part
-            self._timestamp_types += [timestamp_type] * len(part)
-            self._bytes += _size(part)
-            if len(self._records) >= self._most_rows or self._bytes >= self._most_bytes:
-                self.flush()
+        """Take those with offsets in [start, end), of an older format: as v2 has them."""
+        for record in records:
+            if start <= record.offset < end:
+                data = encode_record(0, 0, record.key, record.value, record.headers)
+                self._add(data, 1, Placed(start, end, record.offset, record.timestamp, timestamp_type, True))
 
     def flush(self) -> None:
         """Give away what is left."""
-        if not self._records:
+        if not self._taken:
             return
-        records, types, count = self._records, self._timestamp_types, len(self._records)
-        self._records, self._timestamp_types, self._bytes = [], [], 0
-        offsets, timestamps, keys, values, headers, _ = zip(*records, strict=True)
+        count, types, offsets, timestamps = self._taken, self._types, self._offsets, self._timestamps
+        fields = Fields(self._parts, self._borders, self._marks, count, self._seen)
         made: dict[str, Callable[[], Any]] = {
-            "key": lambda: pa.array(keys, pa.binary()),
-            "value": lambda: pa.array(values, pa.binary()),
+            "key": lambda: fields.column(0, NO_KEY),
+            "value": lambda: fields.column(2, NO_VALUE),
             "topic": lambda: pa.repeat(pa.scalar(self._topic, pa.string()), count),
             "partition": lambda: pa.repeat(pa.scalar(self._partition, pa.int32()), count),
-            "offset": lambda: pa.array(offsets, pa.int64()),
-            "timestamp": lambda: timestamp_array(timestamps),
-            "timestampType": lambda: pa.array(types, pa.int32()),
-            "headers": lambda: pa.array([_headers(each) for each in headers], self._schema.field("headers").type),
+            "offset": lambda: _numbers(offsets, count, pa.int64()),
+            "timestamp": lambda: _numbers(timestamps, count, _TIMESTAMP),
+            "timestampType": lambda: pa.concat_arrays([pa.repeat(pa.scalar(kind, pa.int32()), n) for n, kind in types]),
+            "headers": lambda: pa.array(fields.headers(), self._schema.field("headers").type),
         }
         arrays = [made[name]() for name in self._columns]
+        self._begin()
         self._emit(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    # ---- inside
+
+    def _needs_no_records(self, header: BatchHeader, size: int) -> bool:
+        """Whether the header says all of a batch: its offsets have no gap, and nothing else is wanted."""
+        most = size if header.codec == Codec.NONE else DEFAULT_MAX_SIZE
+        return (
+            not self._with_fields
+            and 0 < header.record_count == header.last_offset_delta + 1 <= most
+            and ("timestamp" not in self._columns or header.timestamp_type == LOG_APPEND_TIME)
+        )
+
+    def _add_unseen(self, wanted: range, time_ms: int, kind: int) -> None:
+        """Take records that have these offsets, and one time."""
+        time_us = _microseconds(time_ms)
+        while wanted:
+            before = self._taken
+            part = wanted[: self._most_rows - before]
+            wanted = wanted[len(part) :]
+            self._taken += len(part)
+            self._offsets[before : self._taken] = array("q", part)
+            self._timestamps[before : self._taken] = array("q", [time_us]) * len(part)
+            self._took(len(part), kind, b"")
+
+    def _add(self, data: bytes, count: int, placed: Placed) -> None:
+        """Take records of `data`, `count` in all. InvalidRecord where these do not agree."""
+        position, is_usual = 0, -_USUAL_MS < placed.time_ms < _USUAL_MS
+        while count > 0:
+            begun, before, looked = position, self._taken, 0
+            if is_usual:
+                # so that no more bytes are held than there may be, but those of the last record
+                stop = begun + self._most_bytes - self._bytes if self._with_fields else len(data)
+                try:
+                    looked, self._taken, position, seen = walk_fields(
+                        *(data, begun, stop, count, placed.start, placed.end),
+                        *(placed.base_offset, placed.time_ms, placed.is_append_time),
+                        *(self._offsets, self._timestamps, self._borders, self._marks),
+                        *(before, self._bytes - begun, self._with_fields),
+                    )
+                    self._seen |= seen
+                except (IndexError, OverflowError):  # somewhere; who looks carefully says what is wrong
+                    is_usual = False
+            if not looked:
+                position = self._add_carefully(data, begun, placed)
+            count -= looked or 1
+            self._took(self._taken - before, placed.kind, data[begun:position] if self._with_fields else b"")
+        if position != len(data):
+            raise InvalidRecord(f"{len(data) - position} bytes are left after the records declared")
+
+    def _add_carefully(self, data: bytes, position: int, placed: Placed) -> int:
+        """Take one record, whatever it is like; returns where it ends."""
+        offset_delta, time_delta, end, borders, mark = decode_fields(data, position)
+        offset, row = placed.base_offset + offset_delta, self._taken
+        if placed.start <= offset < placed.end:
+            time_ms = placed.time_ms + (0 if placed.is_append_time else time_delta)
+            self._offsets[row], self._timestamps[row] = offset, _microseconds(time_ms)
+            if self._with_fields:
+                shift = self._bytes - position
+                self._borders[BORDERS * row : BORDERS * (row + 1)] = array("i", [shift + each for each in borders])
+                self._marks[row] = mark
+                self._seen |= mark
+            self._taken += 1
+        return end
+
+    def _took(self, taken: int, kind: int, part: bytes) -> None:
+        """Note what rows have in common, and the bytes in which they are; give them away if they are enough."""
+        if taken:
+            self.count += taken
+            self._types.append((taken, kind))
+            self._parts.append(part)
+            self._bytes += len(part)
+        if self._taken == self._most_rows or self._bytes >= self._most_bytes:
+            self.flush()
+
+
+class Placed(NamedTuple):
+    """What records have in common: which offsets are wanted, [start, end), and the batch's own numbers.
+
+    `time_ms` is that of all records, `is_append_time`, or to which their deltas are added; `kind`: timestampType.
+    """
+
+    start: int
+    end: int
+    base_offset: int
+    time_ms: int
+    kind: int
+    is_append_time: bool
+
+
+class Fields:
+    """Keys, values and headers of rows, by their borders in the bytes of some parts."""
+
+    def __init__(self, parts: list[bytes], borders: array[int], marks: bytearray, count: int, seen: int) -> None:
+        self._parts, self._borders, self._marks = parts, borders, marks
+        self._count = count
+        self._seen = seen
+
+    def column(self, number: int, without: int) -> pa.Array:
+        """Of each row what is between these two of its borders; null where its mark says so."""
+        places = _places(self._count)[number]
+        if self._seen & without:
+            is_null = self._has(without)
+            if pc.all(is_null).as_py():
+                return pa.nulls(self._count, pa.binary())
+            places = pc.if_else(is_null, pa.scalar(None, pa.int32()), places)
+        return self._pieces.take(places)
+
+    def headers(self) -> list[list[dict[str, object]] | None]:
+        """Null where there are none, as in Spark's Kafka source; names that are no UTF-8 as Java decodes them."""
+        if not self._seen & HAS_HEADERS:
+            return [None] * self._count
+        found = self.column(3, 0).to_pylist()
+        marks = self._marks
+        return [
+            [{"key": _replaced(name), "value": value} for name, value in decode_headers(each)]
+            if mark & HAS_HEADERS
+            else None
+            for each, mark in zip(found, marks, strict=False)
+        ]
+
+    @cached_property
+    def _pieces(self) -> pa.Array:
+        """All bytes, cut at the borders: `BORDERS` pieces a row, the last of them what is before the next one's."""
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        pieces = BORDERS * self._count
+        self._borders[pieces] = self._borders[pieces - 1]
+        buffers = [None, pa.py_buffer(self._borders), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.binary(), pieces, buffers)
+
+    def _has(self, mark: int) -> pa.Array:
+        marks = pa.Array.from_buffers(pa.uint8(), self._count, [None, pa.py_buffer(self._marks)])
+        return pc.not_equal(pc.bit_wise_and(marks, pa.scalar(mark, pa.uint8())), pa.scalar(0, pa.uint8()))
+
+
+@lru_cache(4)
+def _places(rows: int) -> list[pa.Array]:
+    """For each border the pieces that begin at it, of so many rows."""
+    return [pa.array(range(border, BORDERS * rows, BORDERS), pa.int32()) for border in range(BORDERS)]
+
+
+def _numbers(numbers: array[int], count: int, kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(numbers)])
+
+
+def _microseconds(time_ms: int) -> int:
+    """A time that does not fit is the last that does."""
+    return max(-_MOST_MS, min(_MOST_MS, time_ms)) * 1000
 
 
 def timestamp_array(timestamps_ms: Sequence[int]) -> pa.Array:
-    """Milliseconds as Arrow has them for Spark; a time that does not fit is the last that does."""
-    fitting = [max(-_MOST_MS, min(_MOST_MS, each)) * 1000 for each in timestamps_ms]
-    return pa.array(fitting, pa.int64()).view(pa.timestamp("us", tz="UTC"))
+    """Milliseconds as Arrow has them for Spark."""
+    return pa.array(map(_microseconds, timestamps_ms), pa.int64()).view(_TIMESTAMP)
 
 
 def milliseconds(timestamps: pa.Array) -> list[int]:
     """And back."""
     return [each // 1000 for each in timestamps.cast(pa.int64()).to_pylist()]
-
-
-def _size(records: Sequence[Record]) -> int:
-    """Bytes of keys, values and headers: these are held with their records, also where no column has them."""
-    size = sum(len(record[2] or b"") + len(record[3] or b"") for record in records)
-    return size + sum(len(name) + len(value or b"") for record in records for name, value in record[4])
-
-
-def _headers(headers: Headers) -> list[dict[str, object]] | None:
-    """Null where there are none, as in Spark's Kafka source; names that are no UTF-8 as Java decodes them."""
-    if not headers:
-        return None
-    return [{"key": _replaced(name), "value": value} for name, value in headers]
 
 
 def _replaced(name: str) -> str:

@@ -1,32 +1,17 @@
-"""The functions of `walk.py`: of its compiled twin, if there is one that was made of the source that is there.
-
-The twin's name ends with the checksum of its source (setup.py gives it), so one that was made before the source was
-changed is not found: Python walks then, as where nothing was compiled.
-"""
+"""The functions of `walk.py`: of its compiled twin, if there is one that was made of the source that is there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from pkgutil import get_data
-from types import ModuleType
 from typing import Any, TypeVar, cast
-from zlib import crc32
 
+from protocol.records.twins import find_twin
 from storage.cleaner import walk
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _find_twin() -> ModuleType | None:
-    source = get_data(__package__, "walk.py") or b""
-    try:
-        return import_module(f"{walk.__name__}_{crc32(source):08x}")
-    except ImportError:
-        return None
-
-
-_TWIN = _find_twin()
+_TWIN = find_twin(walk)
 #: Whether it is compiled: then a walk is faster than what is otherwise done for many records at a time.
 IS_COMPILED = _TWIN is not None
 

@@ -7,8 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from protocol.records.record import Headers, Record
+from protocol.records.batch import BatchHeader, encode_batch, parse_header
+from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.errors import InvalidRecord
+from protocol.records.record import Headers, Record, encode_record, iter_batch_records
 from pybroker.isolated.rows import Rows, timestamp_array
 from pybroker.source.columns import COLUMNS, arrow_schema
 
@@ -55,7 +61,7 @@ def test_batches_have_at_most_so_many_rows() -> None:
 def test_batch_is_given_away_when_its_bytes_are_enough() -> None:
     """Keys count, and what was given away before does not."""
     found: list[pa.RecordBatch] = []
-    rows = Rows(("offset",), "orders", 0, found.append, most_bytes=1000)
+    rows = Rows(("value",), "orders", 0, found.append, most_bytes=1000)
     for number in range(5):
         rows.add([record(number, bytes(397))], 0, 0, 100)
     assert [part.num_rows for part in found] == [3]
@@ -66,7 +72,7 @@ def test_batch_is_given_away_when_its_bytes_are_enough() -> None:
     assert len(found) == 2
 
 
-@pytest.mark.parametrize("column", ["offset", "headers"])
+@pytest.mark.parametrize("column", ["key", "headers"])
 def test_bytes_of_headers_count_also_where_they_are_not_wanted(column: str) -> None:
     found: list[pa.RecordBatch] = []
     rows = Rows((column,), "orders", 0, found.append, most_bytes=1000)
@@ -76,22 +82,103 @@ def test_bytes_of_headers_count_also_where_they_are_not_wanted(column: str) -> N
     assert [part.num_rows for part in found] == [3]
 
 
-def test_work_grows_no_faster_than_the_records() -> None:
-    """A batch may have a million: what is left of them is neither copied nor weighed again for each part."""
+def test_bytes_that_no_column_has_are_not_held() -> None:
+    found: list[pa.RecordBatch] = []
+    rows = Rows(("offset", "timestamp"), "orders", 0, found.append, most_bytes=1000)
+    rows.add([record(number, bytes(5000)) for number in range(5)], 0, 0, 100)
+    assert not found
 
-    class Value(bytes):
-        weighed = 0
+    rows.flush()
+    assert [part.num_rows for part in found] == [5]
 
-        def __len__(self) -> int:
-            Value.weighed += 1
-            return super().__len__()
 
-    def weighed(count: int) -> int:
-        Value.weighed = 0
-        batches([record(number, Value(b"value")) for number in range(count)], most_rows=10)
-        return Value.weighed
+values = st.none() | st.binary(max_size=20) | st.integers(100, 20_000).map(bytes)
+drawn_records = st.tuples(
+    st.integers(0, 1 << 44),
+    values,
+    values,
+    st.lists(st.tuples(st.text(max_size=3), values), max_size=2).map(tuple),
+)
 
-    assert weighed(1000) == 100 * weighed(10)
+
+@given(
+    st.lists(st.lists(drawn_records, min_size=1, max_size=12), min_size=1, max_size=4),
+    st.sampled_from(list(Codec)),
+    st.sampled_from([COLUMNS, *((name,) for name in COLUMNS), ("value", "offset")]),
+    st.integers(0, 20),
+    st.integers(5, 40),
+    st.sampled_from([1, 3, 1000]),
+    st.sampled_from([1, 500, 1 << 20]),
+)
+def test_columns_have_what_the_records_have(
+    drawn: list[list[tuple[int, Any, Any, Any]]],
+    codec: Codec,
+    columns: tuple[str, ...],
+    start: int,
+    end: int,
+    most_rows: int,
+    most_bytes: int,
+) -> None:
+    """Whatever the batches are like, and wherever it is cut."""
+    found: list[pa.RecordBatch] = []
+    rows = Rows(columns, "orders", 3, found.append, most_rows=most_rows, most_bytes=most_bytes)
+    expected, offset = [], 2
+    for each in drawn:
+        builder = BatchBuilder(offset, codec)
+        for one in each:
+            builder.append(*one)
+        batch = memoryview(builder.build())
+        header = parse_header(batch)
+        rows.add_batch(batch, header, start, end)
+        expected += [one for one in iter_batch_records(batch, header) if start <= one.offset < end]
+        offset = header.next_offset + 1  # a gap
+    rows.flush()
+
+    assert all(0 < each.num_rows <= most_rows for each in found)
+    assert rows.count == len(expected)
+    of_all = {
+        "key": [each.key for each in expected],
+        "value": [each.value for each in expected],
+        "topic": ["orders"] * len(expected),
+        "partition": [3] * len(expected),
+        "offset": [each.offset for each in expected],
+        "timestamp": timestamp_array([each.timestamp for each in expected]).to_pylist(),
+        "timestampType": [0] * len(expected),
+        "headers": [[{"key": k, "value": v} for k, v in each.headers] or None for each in expected],
+    }
+    for column in columns:
+        assert [value for each in found for value in each.column(column).to_pylist()] == of_all[column]
+
+
+@pytest.mark.parametrize("columns", [("value",), ("offset", "timestamp"), ("timestamp",)])
+@pytest.mark.parametrize(("count", "cut"), [(2, 0), (1, 1), (1, -1), (3, 0)])
+def test_records_that_are_not_what_their_header_says_are_refused(
+    columns: tuple[str, ...], count: int, cut: int
+) -> None:
+    records = encode_record(0, 0, b"key", b"value") + (bytes(cut) if cut > 0 else b"")
+    header = BatchHeader(0, 0, 0, 2, 0, 0, 9, 1000, 1000, -1, -1, -1, count)
+    batch = encode_batch(header, records[: len(records) + min(cut, 0)])
+    rows = Rows(columns, "orders", 0, lambda batch: None)
+
+    with pytest.raises(InvalidRecord):
+        rows.add_batch(memoryview(batch), parse_header(batch), 0, 100)
+
+
+def test_header_is_enough_where_it_says_all() -> None:
+    """Records are not even opened; where there are gaps among them they are."""
+    found: list[pa.RecordBatch] = []
+    rows = Rows(("offset", "timestamp"), "orders", 0, found.append, most_rows=3)
+    log_append_time = 0x08
+    header = BatchHeader(10, 0, 0, 2, 0, log_append_time, 4, 1000, 2000, -1, -1, -1, 5)
+    batch = encode_batch(header, b"no records")
+    rows.add_batch(memoryview(batch), parse_header(batch), 11, 100)
+    rows.flush()
+
+    assert [row["offset"] for part in found for row in part.to_pylist()] == [11, 12, 13, 14]
+    assert {row["timestamp"].timestamp() for part in found for row in part.to_pylist()} == {2.0}
+    with pytest.raises(InvalidRecord):
+        gaps = encode_batch(header._replace(record_count=4), b"no records")
+        rows.add_batch(memoryview(gaps), parse_header(gaps), 11, 100)
 
 
 def test_only_the_range_is_taken() -> None:

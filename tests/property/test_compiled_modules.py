@@ -1,4 +1,4 @@
-"""The cleaner's compiled twin: what its modules promise holds for both, and the interpreted one is the oracle."""
+"""Compiled twins: what their modules promise holds for both, and the interpreted ones are the oracle."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCE = "storage/cleaner/walk.py"
+SOURCES = SOURCE, "protocol/records/fields.py"
 TESTS = [
+    "tests/unit/protocol/records/test_fields.py",
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/unit/storage/cleaner").glob("test_*.py")),
     "tests/property/test_compaction_model.py",
 ]
 INSTALLED = "storage", "protocol"
-COPIED = *INSTALLED, "tests/support", "tests/unit/storage", "tests/property"
+COPIED = *INSTALLED, "tests/support", "tests/unit/storage", "tests/unit/protocol/records", "tests/property"
 IS_COMPILED = "from storage.cleaner import twin; print(twin.IS_COMPILED, twin.walk_kept.__module__)"
 
 
@@ -54,7 +56,7 @@ def wheel_of(directory: Path, **environment: str) -> tuple[str, list[str]]:
         twins = [name for name in names if name.endswith(".so")]
         for name in twins:
             opened.extract(name, directory)
-    assert {SOURCE, SOURCE.replace(".py", ".pxd")} <= set(names)
+    assert {each.replace(".py", suffix) for each in SOURCES for suffix in (".py", ".pxd")} <= set(names)
     return wheel.name, twins
 
 
@@ -68,12 +70,14 @@ if has_compiler():  # it is an option: where nothing compiles, there is nothing 
         (directory / "tests/data").symlink_to(ROOT / "tests/data")
         wheel, twins = wheel_of(directory, PYBROKER_COMPILE="1")
         assert "none-any" not in wheel
-        assert len(twins) == 1
+        assert len(twins) == len(SOURCES)
         return directory
 
-    def test_compiled_cleaner_does_what_the_interpreted_one_does(compiled: Path) -> None:
-        """Its unit tests, Apache Kafka's files among them, and the model of its histories."""
+    def test_compiled_modules_do_what_the_interpreted_ones_do(compiled: Path) -> None:
+        """Their unit tests, Apache Kafka's files among them, and the model of the cleaner's histories."""
         assert run(compiled, "-c", IS_COMPILED).startswith("True walk_")
+        fields = "from protocol.records.fields_twin import walk_fields; print(walk_fields.__module__)"
+        assert run(compiled, "-c", fields).startswith("fields_")
         run(compiled, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS, PYBROKER_TEST_COMPILED="1")
 
     def test_twin_of_another_source_is_not_used(compiled: Path, tmp_path: Path) -> None:
