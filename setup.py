@@ -1,5 +1,5 @@
-"""What is compiled when this is installed, where there is a C compiler: two modules. Why, and how they are chosen at run
-time: docs/decisions/compiled-modules.md. All else is in pyproject.toml.
+"""What is compiled when this is installed, where there is a C compiler. Why, and how it is chosen at run time:
+docs/decisions/compiled-modules.md. All else is in pyproject.toml.
 
 PYBROKER_COMPILE=0 leaves it out; with 1 an installation that cannot compile fails.
 """

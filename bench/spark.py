@@ -1,4 +1,4 @@
-"""Spark's sources beside each other: `python -m bench spark [--records 500000] [--codec none] [--cores 1 2] [--rounds 3]`.
+"""Spark's sources beside each other: `python -m bench spark [--records 500000] [--codec none] [--cores 1 2]`.
 
 The same records in both brokers, read in batches that throw the rows away (Spark's `noop`):
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
-# The twins run the same tests (property/test_compiled_modules.py), and in brokers that tests start they are what users get
+# Twins run the same tests (property/test_compiled_modules.py); in processes that tests start they are what users get
 if "PYBROKER_TEST_COMPILED" not in os.environ:
     for _source in (Path("storage/cleaner/walk.py"), Path("protocol/records/fields.py")):
         _name = ".".join(_source.with_suffix("").parts)

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process and those that it has started, whichever of its threads did."""
-    stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    children = [child for each in Path(f"/proc/{pid}/task").glob("*/children") for child in each.read_text().split()]
-    own = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
-    return own + sum(cpu_seconds(int(child)) for child in children)
+    """Processor time of a process and those that it has started, whichever of its threads did, and whether they live.
+
+    0 of one that has ended: its parent has what it took, once it was waited for.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except FileNotFoundError:
+        return 0.0
+    own = sum(map(int, stat[11:15])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(cpu_seconds(int(child)) for child in _children(pid))
+
+
+def _children(pid: int) -> Iterator[str]:
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has just ended
+            yield from thread.read_text().split()
 
 
 def machine_seconds() -> float:

@@ -1,7 +1,7 @@
 """From the ssl.* keys of a listener to what OpenSSL works with.
 
 Key stores are PEM (a file, or the text itself in ssl.keystore.key and ssl.keystore.certificate.chain), PKCS12 or JKS
-(`key_stores`).
+(security/key_stores.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from broker.authentication.key_stores import TYPES, Store, StoreRefused
 from broker.config import BrokerConfig
 from broker.config.errors import Problem
 from broker.config.values import ConfigValue, Password
+from security.key_stores import TYPES, Store, StoreRefused
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from protocol.records.varint import decode_varint, decode_varlong
 
 #: In a record's mark: it has no key, no value, some headers.
 NO_KEY, NO_VALUE, HAS_HEADERS = 1, 2, 4
-#: Numbers of a record: where its key begins and ends, where its value does, and where what is behind that, headers, ends.
+#: Numbers of a record: where its key begins and ends, where its value does, and where its headers do.
 BORDERS = 5
 #: The bytes of a record without key, value and headers.
 _LEAST = 7

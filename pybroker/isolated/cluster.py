@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
+from pybroker.isolated.access import Access
 from pybroker.isolated.connection import Connection, ConnectionFailed
 from pybroker.source.errors import BrokerFailed, UnknownPartition, UnusableOption
 
@@ -46,8 +46,8 @@ def check(code: int, about: str) -> None:
 class Cluster:
     """Connections to brokers by address, opened when they are needed.
 
-    `properties` are those of Kafka's clients: bootstrap.servers, security.protocol (PLAINTEXT or SSL), ssl.ca.location,
-    request.timeout.ms.
+    `properties` are those of Kafka's clients: bootstrap.servers, request.timeout.ms, and how one gets in (access.py).
+    Errors of all methods that ask brokers: AccessDenied, too.
     """
 
     def __init__(self, properties: Mapping[str, str], now_s: Callable[[], float] = time.monotonic) -> None:
@@ -57,7 +57,7 @@ class Cluster:
             raise UnusableOption("kafka.bootstrap.servers is not set: host:port, or several with commas between them")
         self._bootstrap = [_address(each) for each in servers]
         self.timeout_s = _milliseconds(properties, "request.timeout.ms", "30000") / 1000
-        self._tls = _tls(properties)
+        self._access = Access(properties)
         self.now_s = now_s
         self._connections: dict[tuple[str, int], Connection] = {}
         self._leaders: dict[TopicPartition, tuple[str, int]] = {}
@@ -155,7 +155,7 @@ class Cluster:
             del self._connections[address]
         if address not in self._connections:
             host, port = address
-            self._connections[address] = Connection(host, port, timeout_s=self.timeout_s, tls=self._tls)
+            self._connections[address] = Connection(host, port, timeout_s=self.timeout_s, access=self._access)
         return self._connections[address]
 
 
@@ -193,15 +193,6 @@ def _milliseconds(properties: Mapping[str, str], name: str, usual: str) -> int:
     if not text.isdigit():
         raise UnusableOption(f"kafka.{name}: {text!r} is no number of milliseconds")
     return int(text)
-
-
-def _tls(properties: Mapping[str, str]) -> ssl.SSLContext | None:
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    if protocol == "PLAINTEXT":
-        return None
-    if protocol != "SSL":
-        raise UnusableOption(f"kafka.security.protocol: {protocol} is not served here, only PLAINTEXT and SSL")
-    return ssl.create_default_context(cafile=properties.get("ssl.ca.location"))
 
 
 def as_isolation_level(properties: Mapping[str, Any]) -> int:

@@ -1,20 +1,22 @@
-"""One connection to a broker: a request, then its answer."""
+"""One connection to a broker: requests, and their answers in the same order."""
 
 from __future__ import annotations
 
 import socket
-import ssl
-from typing import Any
+from typing import Any, NamedTuple
 
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import SIZE_BYTES, frame, frame_size
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.schema import Api, Struct
-from pybroker.source.errors import BrokerFailed
+from pybroker.isolated.access import OPEN, Access
+from pybroker.source.errors import AccessDenied, BrokerFailed
 
 #: The largest answer that is read: a Fetch asks for less, and an oversized first batch comes on top.
 _MOST_BYTES = 1 << 30
+#: Bytes for which there is room at once: all of what a Fetch asks for, mostly.
+_ROOM = 9 << 20
 _CLIENT_ID = "pybroker-reader"
 
 
@@ -22,24 +24,41 @@ class ConnectionFailed(BrokerFailed):
     """No connection, or one that has broken: another try, or another broker, may help."""
 
 
+class Asked(NamedTuple):
+    """A request that was sent."""
+
+    api: Api
+    version: int
+    correlation_id: int
+
+
 class Connection:
     """A socket, and the versions that the broker at its other end serves. Errors: ConnectionFailed, BrokerFailed."""
 
-    def __init__(self, host: str, port: int, *, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, host: str, port: int, *, timeout_s: float, access: Access = OPEN) -> None:
+        """Errors: AccessDenied, too."""
         self.address = f"{host}:{port}"
         self.is_broken = False
+        self._access = access
         self._correlation_id = 0
         try:
-            plain = socket.create_connection((host, port), timeout_s)
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket = plain if tls is None else tls.wrap_socket(plain, server_hostname=host)
+            self._socket = socket.create_connection((host, port), timeout_s)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise ConnectionFailed(f"{self.address}: {error}") from None
         try:
+            self._socket = self._secured(host)
             self._versions = self._ask_versions()
+            access.log_in(self.call, self.address)
         except BaseException:
             self.close()
             raise
+
+    def _secured(self, host: str) -> socket.socket:
+        try:
+            return self._access.secured(self._socket, host, self.address)
+        except OSError as error:
+            raise ConnectionFailed(f"{self.address}: {error}") from None
 
     def close(self) -> None:
         """Hang up."""
@@ -55,29 +74,46 @@ class Connection:
 
     def call(self, api: Api, most: int, **fields: Any) -> tuple[Struct, int]:
         """Send a request in the newest version up to `most`; its answer, and the version."""
+        asked = self.ask(api, most, **fields)
+        return self.answer(asked), asked.version
+
+    def ask(self, api: Api, most: int, **fields: Any) -> Asked:
+        """Send a request, as `call` does, and do not wait."""
         version = self.version(api, most)
-        return self._exchange(api, version, api.request(**fields)), version
+        return self._ask(api, version, api.request(**fields))
+
+    def answer(self, asked: Asked) -> Struct:
+        """What the broker says to the request that was sent before all others without an answer."""
+        api, version, correlation_id = asked
+        try:
+            body = self._receive()
+            answered, position = decode_response_header(api, version, body)
+            if answered != correlation_id:
+                raise ProtocolError(f"answer {answered} where {correlation_id} was due")
+            answer, _ = api.response.decode(version, body, position)
+        except (OSError, ProtocolError) as error:
+            raise self._failed(error) from None
+        return answer
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
-        answer = self._exchange(API_VERSIONS, 0, API_VERSIONS.request())
+        answer = self.answer(self._ask(API_VERSIONS, 0, API_VERSIONS.request()))
         if answer.error_code:
             raise BrokerFailed(f"{self.address}: {ErrorCode(answer.error_code).text}")
         return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
-    def _exchange(self, api: Api, version: int, request: Struct) -> Struct:
+    def _ask(self, api: Api, version: int, request: Struct) -> Asked:
         self._correlation_id += 1
         header = encode_request_header(api, version, self._correlation_id, _CLIENT_ID)
         try:
             self._socket.sendall(frame(header, api.request.encode(version, request)))
-            body = self._receive()
-            correlation_id, position = decode_response_header(api, version, body)
-            if correlation_id != self._correlation_id:
-                raise ProtocolError(f"answer {correlation_id} where {self._correlation_id} was due")
-            answer, _ = api.response.decode(version, body, position)
-        except (OSError, ProtocolError) as error:
-            self.is_broken = True
-            raise ConnectionFailed(f"{self.address}: {error}") from None
-        return answer
+        except OSError as error:
+            raise self._failed(error) from None
+        return Asked(api, version, self._correlation_id)
+
+    def _failed(self, error: OSError | ProtocolError) -> BrokerFailed | AccessDenied:
+        self.is_broken = True
+        denied = self._access.failed(error, self.address) if isinstance(error, OSError) else None
+        return denied or ConnectionFailed(f"{self.address}: {error}")
 
     def _receive(self) -> memoryview:
         head = self._exactly(SIZE_BYTES)
@@ -86,10 +122,13 @@ class Connection:
         return memoryview(self._exactly(size))
 
     def _exactly(self, size: int) -> bytearray:
-        received = bytearray()
-        while len(received) < size:
-            piece = self._socket.recv(min(size - len(received), 1 << 20))
-            if not piece:
+        """So many bytes. Memory for them is taken as they come: a size that is a lie costs none."""
+        received, begun = bytearray(min(size, _ROOM)), 0
+        while begun < size:
+            if begun == len(received):
+                received += bytes(min(size - begun, len(received)))
+            count = self._socket.recv_into(memoryview(received)[begun:])
+            if not count:
                 raise ConnectionResetError("the broker has closed the connection")
-            received += piece
+            begun += count
         return received

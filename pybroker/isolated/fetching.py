@@ -1,4 +1,8 @@
-"""A range of one partition's records, by Fetch requests to its leader."""
+"""A range of one partition's records, by Fetch requests to its leader.
+
+While an answer's records are opened, the next request is on its way: what a broker, the wire and this process do, they
+do at the same time.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,13 @@ from typing import NamedTuple
 
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
-from protocol.records.batch import entry_at
-from protocol.records.errors import RecordsError
+from protocol.records.batch import entry_at, parse_header
+from protocol.records.buffer import Buffer
+from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.schema import Struct
 from pybroker.isolated.aborted import FetchedAborted
 from pybroker.isolated.cluster import Cluster, TopicPartition, check
-from pybroker.isolated.connection import Connection
+from pybroker.isolated.connection import Asked, Connection
 from pybroker.isolated.entries import IsAborted, add_entry, nothing_aborted
 from pybroker.isolated.rows import Rows
 from pybroker.source.errors import DamagedLog, DataLoss
@@ -52,9 +57,10 @@ def fetch_range(
     DataLoss, where the log begins behind the start, or nothing comes where the range says that something is;
     DamagedLog, BrokerFailed.
     """
+    fetches = _Fetches(wanted, isolation)
     offset, deadline = wanted.start, cluster.now_s() + cluster.timeout_s
     while offset < wanted.end:
-        data = cluster.at_leader(wanted.place, partial(_fetch, wanted=wanted, offset=offset, isolation=isolation))
+        data = cluster.at_leader(wanted.place, partial(fetches.fetch, offset=offset))
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if earliest is None:
                 raise DataLoss(f"{wanted.name}: offset {offset} is wanted, and is not there any more, or not yet")
@@ -74,28 +80,68 @@ def fetch_range(
             return
 
 
-def _fetch(connection: Connection, wanted: Range, offset: int, isolation: int) -> Struct:
-    topic, partition = wanted.place
-    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
-    answer, _ = connection.call(
-        FETCH,
-        _FETCH_VERSION,
-        replica_id=-1,
-        max_wait_ms=_WAIT_MS,
-        min_bytes=1,
-        max_bytes=_FETCH_BYTES,
-        isolation_level=isolation,
-        session_id=0,
-        session_epoch=_NO_SESSION,
-        topics=[FetchTopic(topic=topic, partitions=[asked])],
-        forgotten_topics_data=[],
-        rack_id="",
-    )
-    check(answer.error_code, wanted.name)
-    data: Struct = answer.responses[0].partitions[0]
-    if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
-        check(data.error_code, wanted.name)
-    return data
+class _Fetches:
+    """Requests for a range, of which one may be sent before its turn."""
+
+    def __init__(self, wanted: Range, isolation: int) -> None:
+        self._wanted = wanted
+        self._isolation = isolation
+        #: The connection, the request, and its offset.
+        self._ahead: tuple[Connection, Asked, int] | None = None
+
+    def fetch(self, connection: Connection, offset: int) -> Struct:
+        """What a partition has from an offset on; then the next offset is asked for, where that can be told.
+
+        Errors: those of connections, Retriable, BrokerFailed.
+        """
+        answer = self._answer(connection, offset)
+        check(answer.error_code, self._wanted.name)
+        data: Struct = answer.responses[0].partitions[0]
+        if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            check(data.error_code, self._wanted.name)
+            behind = _behind(data.records)
+            if offset < behind < self._wanted.end:
+                self._ahead = connection, self._ask(connection, behind), behind
+        return data
+
+    def _answer(self, connection: Connection, offset: int) -> Struct:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] is connection:
+            answer = connection.answer(ahead[1])
+            if ahead[2] == offset:
+                return answer
+        return connection.answer(self._ask(connection, offset))
+
+    def _ask(self, connection: Connection, offset: int) -> Asked:
+        topic, partition = self._wanted.place
+        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
+        return connection.ask(
+            FETCH,
+            _FETCH_VERSION,
+            replica_id=-1,
+            max_wait_ms=_WAIT_MS,
+            min_bytes=1,
+            max_bytes=_FETCH_BYTES,
+            isolation_level=self._isolation,
+            session_id=0,
+            session_epoch=_NO_SESSION,
+            topics=[FetchTopic(topic=topic, partitions=[asked])],
+            forgotten_topics_data=[],
+            rack_id="",
+        )
+
+
+def _behind(records: Buffer | None) -> int:
+    """The offset after the last whole batch, as its header says; -1 where there is none, or one of an older format."""
+    view, position, behind = memoryview(records or b""), 0, -1
+    try:
+        while (entry := entry_at(view, position)) is not None:
+            _, size, magic = entry
+            behind = parse_header(view, position).next_offset if magic == 2 else -1
+            position += size
+    except CorruptBatch:  # who opens it tells
+        return -1
+    return behind
 
 
 def _take(data: Struct, wanted: Range, offset: int, rows: Rows, isolation: int) -> int:

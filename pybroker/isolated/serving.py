@@ -31,6 +31,7 @@ _DOERS = {
     "plan_log": ("log_requests", "plan"),
     "log_ends": ("log_requests", "ends"),
     "read_log": ("log_requests", "read"),
+    "reach_broker": ("topic_requests", "reach"),
     "plan_topics": ("topic_requests", "plan"),
     "topic_ends": ("topic_requests", "ends"),
     "read_topic": ("topic_requests", "read"),

@@ -19,6 +19,12 @@ _LIST_OFFSETS_VERSION = 6
 _NO_OFFSET = -1
 
 
+def reach(exchange: Exchange) -> None:
+    """Whether a broker lets one in. Wanted: `properties`. Errors: AccessDenied, BrokerFailed, UnusableOption."""
+    with kept_cluster(exchange.wanted["properties"]) as cluster:
+        cluster.anywhere(lambda connection: None)
+
+
 def plan(exchange: Exchange) -> list[dict[str, Any]]:
     """Each partition with `earliest` and `latest`, and the offsets at which reading starts and ends.
 

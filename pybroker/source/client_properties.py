@@ -10,12 +10,25 @@ PREFIX = "kafka."
 
 #: Those that count, for the source or for the sink: both may be given the same.
 HONOURED = (
-    *("bootstrap.servers", "security.protocol", "ssl.ca.location", "request.timeout.ms"),
-    *("isolation.level", "compression.type"),
+    *("bootstrap.servers", "request.timeout.ms", "isolation.level", "compression.type"),
+    *("security.protocol", "sasl.mechanism", "sasl.jaas.config", "sasl.oauthbearer.token.endpoint.url"),
+    *("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type", "ssl.truststore.certificates"),
+    *("ssl.keystore.location", "ssl.keystore.password", "ssl.keystore.type", "ssl.keystore.key"),
+    *("ssl.keystore.certificate.chain", "ssl.key.password", "ssl.endpoint.identification.algorithm"),
+    "ssl.ca.location",
 )
 
-#: What the sink does in any case. It may be asked for, and nothing else in its place.
-_ALWAYS = {"acks": ("all", "-1"), "enable.idempotence": ("true",)}
+_BEARER = "org.apache.kafka.common.security.oauthbearer"
+#: What is done in any case. It may be asked for, and nothing else in its place.
+_ALWAYS = {
+    "acks": ("all", "-1"),
+    "enable.idempotence": ("true",),
+    # the one that reads tokens of a file
+    "sasl.login.callback.handler.class": (
+        f"{_BEARER}.oauthbearerlogincallbackhandler",
+        f"{_BEARER}.secured.oauthbearerlogincallbackhandler",
+    ),
+}
 
 #: How much Java's clients buffer and ask for, how long they wait, how often they try, what they are called: no row
 #: depends on it, so these are passed over. Nothing may be in here by which one is known or trusts, or finds records.

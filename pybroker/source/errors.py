@@ -31,13 +31,20 @@ class BrokerFailed(SourceError):
     """The broker cannot be reached, or has answered with an error."""
 
 
+class AccessDenied(SourceError):
+    """The broker does not let one in, or is not who it should be: credentials, certificates."""
+
+
 class ReaderDied(SourceError):
     """The process that reads has ended without an answer."""
 
 
 _BY_NAME = {
     each.__name__: each
-    for each in (SourceError, UnusableOption, UnknownPartition, DataLoss, NoSuchTime, DamagedLog, BrokerFailed)
+    for each in (
+        *(SourceError, UnusableOption, UnknownPartition, DataLoss, NoSuchTime, DamagedLog, BrokerFailed),
+        AccessDenied,
+    )
 }
 
 

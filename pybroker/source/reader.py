@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -15,6 +17,8 @@ from pybroker.source.errors import ReaderDied, from_json
 from pybroker.source.frames import ANSWER, BATCH, ERROR, REQUEST, CutOff, read_frame, write_frame, write_json
 
 _STOP_S = 10
+#: The most that Linux lets anybody have.
+_PIPE_BYTES = 1 << 20
 
 
 class Reader:
@@ -114,6 +118,7 @@ class Reader:
             # isolated: what it imports is never the user's, whatever PYTHONPATH and the current folder say
             command = [sys.executable, "-I", "-m", "pybroker.isolated"]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+            _widen(self._process)
         assert self._process.stdin is not None
         try:
             write_json(self._process.stdin, REQUEST, {"do": do, **arguments})
@@ -145,6 +150,13 @@ class Reader:
         self.close()
         code = None if process is None else process.returncode
         return ReaderDied(f"the reader's process has ended (exit code {code}) without an answer; stderr has its reason")
+
+
+def _widen(process: subprocess.Popen[bytes]) -> None:
+    """Let pipes hold more: with Linux's usual 64 KiB both sides would wait for each other at every piece."""
+    for pipe in (process.stdin, process.stdout):
+        with suppress(OSError, AttributeError):  # who has many of them may not; other systems have no such call
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 _shared: dict[int, Reader] = {}

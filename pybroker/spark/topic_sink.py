@@ -11,8 +11,11 @@ from pyspark.sql.types import StructType
 
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import UnusableOption
-from pybroker.source.reader import shared_reader
+from pybroker.source.reader import Reader, shared_reader
 from pybroker.source.sink_options import SinkOptions, read_sink_options
+
+#: The protocol of those who let everybody in.
+_OPEN = "PLAINTEXT"
 
 
 @dataclass
@@ -26,11 +29,14 @@ class _Sink:
     """What writers of batches and of streams have in common."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
-        """Errors: UnusableOption."""
+        """Errors: UnusableOption; those of a broker that asks who one is, before any task begins."""
         if overwrite:
             raise UnusableOption("a topic cannot be overwritten: mode('append') adds to it")
         self._columns = tuple(schema.fieldNames())
         self._options: SinkOptions = read_sink_options(options, self._columns)
+        if self._options.properties.get("security.protocol", _OPEN).upper() != _OPEN:
+            with Reader() as reader:
+                reader.ask("reach_broker", properties=dict(self._options.properties))
 
     def write(self, iterator: Iterator[Any]) -> Written:
         """Send a task's rows; they are acknowledged when this returns."""

@@ -67,7 +67,7 @@ class BrokerDouble:
     def installed(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerDouble]:
         """In the place of connections; time goes on by pauses alone."""
 
-        def connect(host: str, port: int, *, timeout_s: float, tls: object) -> ConnectionDouble:
+        def connect(host: str, port: int, *, timeout_s: float, access: object) -> ConnectionDouble:
             if host in self.down:
                 raise ConnectionFailed(f"{host}:{port}: refused")
             return ConnectionDouble(self, host)
@@ -176,18 +176,27 @@ class ConnectionDouble:
     def __init__(self, broker: BrokerDouble, host: str) -> None:
         self._broker = broker
         self._host = host
+        self._asked: deque[tuple[Api, dict[str, Any]]] = deque()
         self.is_broken = False
         self.is_closed = False
 
     def call(self, api: Api, most: int, **fields: Any) -> tuple[Struct, int]:
-        broker = self._broker
-        broker.calls.append((api, self._host, fields))
-        failures = broker.failures.get(api)
+        return self.answer(self.ask(api, most, **fields)), most
+
+    def ask(self, api: Api, most: int, **fields: Any) -> tuple[Api, dict[str, Any]]:
+        self._broker.calls.append((api, self._host, fields))
+        self._asked.append((api, fields))
+        return api, fields
+
+    def answer(self, asked: tuple[Api, dict[str, Any]]) -> Struct:
+        assert self._asked.popleft() == asked, "answers come in the order of requests"
+        api, fields = asked
+        failures = self._broker.failures.get(api)
         failure = failures.popleft() if failures else ErrorCode.NONE
         if not isinstance(failure, ErrorCode):
             self.is_broken = True
             raise failure(f"{self._host}: broken")
-        return broker.answer(api, fields, failure), most
+        return self._broker.answer(api, fields, failure)
 
     def close(self) -> None:
         self.is_closed = True

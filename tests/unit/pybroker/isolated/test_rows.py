@@ -176,8 +176,8 @@ def test_header_is_enough_where_it_says_all() -> None:
 
     assert [row["offset"] for part in found for row in part.to_pylist()] == [11, 12, 13, 14]
     assert {row["timestamp"].timestamp() for part in found for row in part.to_pylist()} == {2.0}
+    gaps = encode_batch(header._replace(record_count=4), b"no records")
     with pytest.raises(InvalidRecord):
-        gaps = encode_batch(header._replace(record_count=4), b"no records")
         rows.add_batch(memoryview(gaps), parse_header(gaps), 11, 100)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.config.errors import Problem
 from security import java_keystore
 from security.java_keystore import KeystoreError, WrongPassword
 
@@ -24,10 +23,11 @@ _WITH_KEY = "a store with a private key and its certificate (keytool -list: Priv
 
 
 class StoreRefused(Exception):
-    """Why a store can not be used: key, value, what is wrong, what would be right."""
+    """Why a store can not be used: key, value (None: it is not to be shown), what is wrong, what would be right."""
 
     def __init__(self, key: str, value: str | None, reason: str, allowed: str) -> None:
-        super().__init__(str(Problem(key, value, reason, allowed)))
+        what = key if value is None else f"{key}={value}"
+        super().__init__(f"{what}: {reason}; allowed: {allowed}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

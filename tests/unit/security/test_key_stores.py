@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.authentication.key_stores import Store, StoreRefused
 from broker.authentication.tls_context import TlsError, TlsSettings
 from broker.config import load
+from security.key_stores import Store, StoreRefused
 
 STORES = Path(__file__).resolve().parents[3] / "data" / "keystores"
 PASSWORD, KEY_PASSWORD = "store-password", "key-password"

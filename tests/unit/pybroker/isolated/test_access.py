@@ -1,0 +1,122 @@
+"""TLS and SASL by options: what is missing or wrong is named before any broker is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.isolated.access import Access
+from pybroker.source.errors import UnusableOption
+from tests.support.certificates import PASSWORD, Authority
+
+PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="hidden";'
+BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+STORES = Path(__file__).resolve().parents[3] / "data" / "keystores"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"security.protocol": "TLS"}, "kafka.security.protocol: TLS is none of PLAINTEXT, SSL"),
+        ({}, "kafka.sasl.mechanism: it is not set"),
+        ({"sasl.mechanism": "GSSAPI"}, "kafka.sasl.mechanism: GSSAPI is not served"),
+        ({"sasl.mechanism": "PLAIN"}, "kafka.sasl.jaas.config is not set: ...PlainLoginModule"),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN[:-1]}, "not terminated by semi-colon"),
+        ({"sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": PLAIN}, "is not for SCRAM-SHA-256, which has ScramLo"),
+        ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": PLAIN.replace("password", "pass")}, 'password="..." is miss'),
+        ({"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config": f"{BEARER};"}, 'token="..." is missing'),
+        (
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": f"{BEARER};",
+                "sasl.oauthbearer.token.endpoint.url": "https://issuer/token",
+            },
+            "kafka.sasl.oauthbearer.token.endpoint.url: https://issuer/token is not file:",
+        ),
+        (
+            {
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.jaas.config": f"{BEARER};",
+                "sasl.oauthbearer.token.endpoint.url": "file:///no/such/file",
+            },
+            "/no/such/file: No such file",
+        ),
+    ],
+)
+def test_options_that_say_too_little_are_named(properties: dict[str, str], said: str) -> None:
+    with pytest.raises(UnusableOption) as refused:
+        Access({"security.protocol": "SASL_PLAINTEXT", **properties})
+    assert said in str(refused.value)
+    assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"ssl.truststore.location": "/no/such/file"}, "kafka.ssl.truststore.location: /no/such/file: No such file"),
+        ({"ssl.truststore.type": "XYZ", "ssl.truststore.location": __file__}, "kafka.ssl.truststore.type: XYZ is none"),
+        ({"ssl.truststore.certificates": "none"}, "kafka.ssl.truststore.certificates: these are no certificates"),
+        ({"ssl.ca.location": __file__}, "kafka.ssl.ca.location: these are no certificates"),
+        (
+            {"ssl.keystore.location": __file__, "ssl.keystore.type": "PEM"},
+            "kafka.ssl.keystore.location: no certificate",
+        ),
+        (
+            {"ssl.truststore.location": str(STORES / "trusted.jks"), "ssl.truststore.password": "hidden"},
+            "kafka.ssl.truststore.password: its password is wrong",
+        ),
+        (
+            {"ssl.keystore.location": str(STORES / "server.p12"), "ssl.keystore.password": "hidden"},
+            "kafka.ssl.keystore.location=",
+        ),
+    ],
+)
+def test_stores_that_cannot_be_read_are_named(properties: dict[str, str], said: str) -> None:
+    with pytest.raises(UnusableOption) as refused:
+        Access({"security.protocol": "SSL", **properties})
+    assert said in str(refused.value)
+    assert "hidden" not in str(refused.value)
+
+
+def test_stores_of_all_kinds_are_read(authority: Authority) -> None:
+    client = authority.issue("client")
+    pem = client.read_text()
+    for properties in (
+        {"ssl.truststore.location": str(authority.path), "ssl.keystore.location": str(client)},
+        {"ssl.truststore.location": str(client.with_suffix(".p12")), "ssl.truststore.password": PASSWORD},
+        {"ssl.keystore.location": str(client.with_suffix(".p12")), "ssl.keystore.password": PASSWORD},
+        {"ssl.keystore.key": pem[: pem.index("-----BEGIN CERT")], "ssl.keystore.certificate.chain": pem},
+        {"ssl.truststore.certificates": authority.path.read_text()},
+        {"ssl.endpoint.identification.algorithm": ""},
+    ):
+        Access({"security.protocol": "SSL", **properties})
+
+
+def test_token_of_a_file_is_read_each_time(tmp_path: Path) -> None:
+    """Somebody renews it."""
+    path = tmp_path / "a token"
+    path.write_text("first\n")
+    access = Access(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f"{BEARER};",
+            "sasl.oauthbearer.token.endpoint.url": path.as_uri(),
+        }
+    )
+    path.write_text("second\n")
+    sent = []
+
+    def call(api: object, version: int, **fields: object) -> tuple[object, int]:
+        sent.append(fields.get("auth_bytes"))
+        answer = type("Answer", (), {"error_code": 0, "auth_bytes": b""})
+        return answer, version
+
+    access.log_in(call, "one:9092")  # type: ignore[arg-type]
+    assert sent == [None, b"n,,\1auth=Bearer second\1\1"]
