@@ -164,12 +164,12 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("--columns", default="", help="which are read, with commas between them, instead of all")
     parser.add_argument("--alone", action="store_true", help="without Apache Kafka")
     options = parser.parse_args(argv)
-    lines = []
+    lines: list[str] = []
     with tempfile.TemporaryDirectory(prefix="spark-") as scratch:
         brokers: dict[str, RunningBroker] = {}
         try:
-            for kind in BOTH[:1] if options.alone else BOTH:
-                brokers[kind.kind] = kind(Path(scratch) / kind.kind)
+            for start in BOTH[:1] if options.alone else BOTH:
+                brokers[start.kind] = start(Path(scratch) / start.kind)
             sizes = {
                 kind: fill(broker, options.records, options.size, options.partitions, options.codec)
                 for kind, broker in brokers.items()

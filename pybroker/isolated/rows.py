@@ -140,10 +140,22 @@ class Rows:
                 stop = begun + self._most_bytes - self._bytes if self._with_fields else len(data)
                 try:
                     looked, self._taken, position, seen = walk_fields(
-                        *(data, begun, stop, count, placed.start, placed.end),
-                        *(placed.base_offset, placed.time_ms, placed.is_append_time),
-                        *(self._offsets, self._timestamps, self._borders, self._marks),
-                        *(before, self._bytes - begun, self._with_fields),
+                        data,
+                        begun,
+                        stop,
+                        count,
+                        placed.start,
+                        placed.end,
+                        placed.base_offset,
+                        placed.time_ms,
+                        placed.is_append_time,
+                        self._offsets,
+                        self._timestamps,
+                        self._borders,
+                        self._marks,
+                        before,
+                        self._bytes - begun,
+                        self._with_fields,
                     )
                     self._seen |= seen
                 except (IndexError, OverflowError):  # somewhere; who looks carefully says what is wrong

@@ -154,7 +154,7 @@ class Reader:
 
 def _widen(process: subprocess.Popen[bytes]) -> None:
     """Let pipes hold more: with Linux's usual 64 KiB both sides would wait for each other at every piece."""
-    for pipe in (process.stdin, process.stdout):
+    for pipe in filter(None, (process.stdin, process.stdout)):
         with suppress(OSError, AttributeError):  # who has many of them may not; other systems have no such call
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
