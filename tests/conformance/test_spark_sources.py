@@ -245,6 +245,48 @@ def test_rows_are_written(
     assert sorted(map(repr, copied)) == sorted(repr([row["key"], row["value"]]) for row in written.collect())
 
 
+def test_credentials_are_those_of_sparks_kafka_source(
+    session: SparkSession, start_broker: Callable[..., RunningBroker]
+) -> None:
+    """The same options read the same rows; wrong ones end a query, or a writing one, before any task begins."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    asking = start_broker(
+        "ours",
+        {
+            "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.plaintext.plain.sasl.jaas.config": f'{module} user_alice="secret";',
+            "connection.failed.authentication.delay.ms": "10",
+        },
+    )
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    told = {"bootstrap.servers": asking.bootstrap, "sasl.username": "alice", "sasl.password": "secret"}
+    producer = Producer({**login, **told})
+    for number in range(5):
+        producer.produce("secret-lines", str(number))
+    assert producer.flush(60) == 0
+    options = {f"kafka.{name}": value for name, value in login.items()}
+    options["kafka.sasl.jaas.config"] = f'{module} username="alice" password="secret";'
+
+    rows = opened(session.read, "pybroker", asking, subscribe="secret-lines", **options)
+    assert len(sorted_rows(rows)) == 5
+    assert sorted_rows(rows) == sorted_rows(opened(session.read, "kafka", asking, subscribe="secret-lines", **options))
+    servers = {"kafka.bootstrap.servers": asking.bootstrap}
+    rows.select("value").write.format("pybroker").mode("append").options(
+        topic="secret-lines", **servers, **options
+    ).save()
+    assert rows.count() == 10
+
+    options["kafka.sasl.jaas.config"] = f'{module} username="alice" password="hidden";'
+    refused = r"kafka\.sasl\.jaas\.config: .* does not accept alice with this password by PLAIN"
+    with pytest.raises(PySparkException, match=refused) as failed:
+        opened(session.read, "pybroker", asking, subscribe="secret-lines", **options).count()
+    assert "hidden" not in str(failed.value)
+    writing = session.range(1).selectExpr("CAST(id AS STRING) AS value").write.format("pybroker").mode("append")
+    with pytest.raises(PySparkException, match=refused):
+        writing.options(topic="secret-lines", **servers, **options).save()
+
+
 def test_option_that_there_is_not_is_named(session: SparkSession, broker: RunningBroker) -> None:
     with pytest.raises(PySparkException, match="there is no option 'startingoffset'"):
         opened(session.read, "pybroker", broker, subscribe=TOPIC, startingOffset="earliest").collect()

@@ -12,6 +12,7 @@ from protocol.messages.fetch import FETCH
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.control import build_end_transaction_marker
+from pybroker.isolated import fetching
 from pybroker.isolated.connection import ConnectionFailed
 from pybroker.source.bounds import EARLIEST, LATEST, OFFSET, Bound, Bounds, at_offset, at_time
 from pybroker.source.errors import BrokerFailed, DamagedLog, DataLoss, NoSuchTime, UnusableOption
@@ -71,6 +72,35 @@ def test_range_is_exact_over_gaps_and_answers_that_are_cut_off(
 
 def test_fetch_is_tried_again_where_that_may_help(broker: BrokerDouble) -> None:
     broker.fail(FETCH, ErrorCode.NOT_LEADER_OR_FOLLOWER, ConnectionFailed, ErrorCode.NONE)
+
+    assert read(10, 40) == THERE
+
+
+def test_what_follows_is_asked_for_once_and_before_records_are_opened(
+    broker: BrokerDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.fetch_bytes = 1
+    asked_when_opened = []
+    add_entry = fetching.add_entry
+
+    def add(*arguments: Any) -> int:
+        asked_when_opened.append(len(broker.asked(FETCH)))
+        return add_entry(*arguments)
+
+    monkeypatch.setattr(fetching, "add_entry", add)
+    batches = len(broker.partitions[0].batches)
+
+    assert read(10, 40) == THERE
+    assert len(broker.asked(FETCH)) == batches
+    assert asked_when_opened == [*range(2, batches + 1), batches]
+
+
+@pytest.mark.parametrize("failure", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ConnectionFailed])
+def test_answer_that_was_asked_for_ahead_may_fail(
+    broker: BrokerDouble, failure: ErrorCode | type[ConnectionFailed]
+) -> None:
+    broker.fetch_bytes = 1
+    broker.fail(FETCH, ErrorCode.NONE, failure)
 
     assert read(10, 40) == THERE
 
