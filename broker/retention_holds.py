@@ -8,13 +8,14 @@ once, and once more when it has; again only when the reader was out of its reach
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
 from broker.config import BrokerConfig
-from storage.checkpoints import TopicPartition
+from storage.checkpoints import PARTITION_METADATA, TopicPartition
 from storage.log.partition import PartitionLog
 from storage.log.retention import expired_segments, released_segments
 from storage.segment.segment import Segment
@@ -27,6 +28,8 @@ _MARGIN = 10
 _ROUNDS = 2
 #: And when no more than this part of what may be held is left.
 _HELD_MARGIN = 5
+#: A time, in ms, that is later than any.
+_LATER = 1 << 63
 
 
 class Reader(Protocol):
@@ -34,7 +37,9 @@ class Reader(Protocol):
 
     `positions` are the offsets that are read next, of all partitions that are known to be read: the lowest of each
     where it stands for many. `is_complete` is False while there may be others of which nothing is known: then all
-    records count as unread. `name_of` is who is furthest behind in a partition, for the log.
+    records count as unread. `name_of` is who is furthest behind in a partition, for the log. `awaited_by` are those who
+    read a partition's topic and not the partition, and since when (ms): one that was made after that they have yet to
+    find, and read from its beginning.
     """
 
     @property
@@ -43,6 +48,8 @@ class Reader(Protocol):
     def positions(self) -> Mapping[TopicPartition, int]: ...
 
     def name_of(self, place: TopicPartition) -> str: ...
+
+    def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]: ...
 
 
 class _Level(IntEnum):
@@ -91,6 +98,12 @@ class RetentionHolds:
         """The lowest offset that is read next, and by whom."""
         place = partition_log.topic, partition_log.partition
         found = [(offset, reader) for reader in self._readers if (offset := reader.positions().get(place)) is not None]
+        awaited = [each for reader in self._readers for each in reader.awaited_by(place)]
+        if awaited:
+            made_ms = _made_ms(partition_log)
+            for name, begun_ms in awaited:
+                if begun_ms <= made_ms:
+                    return 0, name
         if not found:
             return None
         offset, reader = min(found, key=lambda each: each[0])
@@ -169,6 +182,14 @@ class RetentionHolds:
             full = ", beyond which the oldest will go" if level is _Level.NEARLY_FULL else ""
             told = (name, where, held_bytes, limit, full)
             self._log.warning("Retention of %s waits: %s; %d bytes are held, of %d at most%s", *told)
+
+
+def _made_ms(partition_log: PartitionLog) -> int:
+    """When a partition was made, as far as its directory says: one that was brought here later counts as later."""
+    try:
+        return os.stat(f"{partition_log.path}/{PARTITION_METADATA}").st_mtime_ns // 1_000_000
+    except OSError:
+        return _LATER
 
 
 def _start_without(partition_log: PartitionLog, segments: list[Segment]) -> int:

@@ -4,6 +4,10 @@ Spark's files are read, never written: `offsets/N` says where batch N ends, a li
 there once that batch is done. `sources/I/0` says where Spark's own Kafka source I began; the source `pybroker` has no
 such file. What counts is where the newest batch ended that is done: a batch that is not is done again from there. All
 of it is read in a thread, each file whole and up to a limit; what is no regular file is not opened for long.
+
+Partitions that a topic gets later are read by a query that subscribes to it, and not by one that was assigned others.
+Spark does not write down which it is. One that knows a topic's partitions from the first to any other may be either; a
+pipeline's checkpoint says it, and the partitions that were there when the query was begun tell the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from storage.checkpoints import TopicPartition
 
@@ -41,6 +45,7 @@ class QueryProgress:
     `batch` is the newest that is done, `running` one that was planned and is not; None: there is none. `positions` are
     the offsets that are read next, of sources that are topics. `unknown` are partitions that the first batch is
     planned for, from which offset on is nowhere written. `is_known`: it is certain that there are no others.
+    `begun_ms` is when the query was begun; None: it reads the partitions that it was assigned, and never others.
     """
 
     batch: int | None = None
@@ -49,6 +54,16 @@ class QueryProgress:
     unknown: frozenset[TopicPartition] = frozenset()
     is_known: bool = True
     committed_ms: int | None = None
+    begun_ms: int | None = None
+
+    def followed(self) -> Mapping[str, int]:
+        """Topics of which it reads partitions that are made later, too, and how many it knows of each."""
+        if self.begun_ms is None:
+            return {}
+        known: dict[str, set[int]] = {}
+        for topic, partition in (*self.positions, *self.unknown):
+            known.setdefault(topic, set()).add(partition)
+        return {topic: len(found) for topic, found in known.items() if max(found) == len(found) - 1}
 
 
 def is_checkpoint(path: str) -> bool:
@@ -64,11 +79,32 @@ def read_checkpoint(path: str, last: QueryProgress | None = None) -> QueryProgre
     done, planned = _newest(f"{path}/commits"), _newest(f"{path}/offsets")
     running = planned if planned is not None and (done is None or planned > done) else None
     if done is None:
-        return _first_batch(path, running, _begun(path))
+        return replace(_first_batch(path, running, _begun(path)), begun_ms=_begun_ms(path))
     written = os.stat(f"{path}/commits/{done}").st_mtime_ns // 1_000_000
     if last is not None and (last.batch, last.running, last.committed_ms) == (done, running, written):
         return last
-    return QueryProgress(done, running, _merged(_ends_of(path, done)), committed_ms=written)
+    positions = _merged(_ends_of(path, done))
+    return QueryProgress(done, running, positions, committed_ms=written, begun_ms=_begun_ms(path))
+
+
+def _begun_ms(path: str) -> int | None:
+    """When the query was begun: the file that says its id was written before anything was asked of the broker."""
+    if _is_assigned(path):
+        return None
+    try:
+        return os.stat(f"{path}/metadata").st_mtime_ns // 1_000_000
+    except FileNotFoundError:
+        return 0
+
+
+def _is_assigned(path: str) -> bool:
+    """Whether a pipeline's checkpoint is of a source that names its partitions: "NAME {'topic': [partition]}"."""
+    try:
+        found = json.loads(_read(f"{path}/pybroker.json"))
+    except (OSError, ValueError, RecursionError, UnreadableCheckpoint):
+        return False
+    source = found.get("source") if isinstance(found, dict) else None
+    return isinstance(source, str) and source.partition(" ")[2].startswith("{")
 
 
 def _first_batch(path: str, running: int | None, begun: Mapping[int, Positions]) -> QueryProgress:

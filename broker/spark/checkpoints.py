@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from broker.spark.checkpoint import QueryProgress, UnreadableCheckpoint, is_checkpoint, read_checkpoint
 from storage.checkpoints import TopicPartition
@@ -28,18 +29,27 @@ class Query:
     progress: QueryProgress
 
 
+class Follower(NamedTuple):
+    """A query that subscribes to a topic, of which it knows so many partitions since it was begun at `begun_ms`."""
+
+    name: str
+    begun_ms: int
+    partitions: int
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What one look has found.
 
     `positions` has for each partition the lowest offset of a query that is read next, and `behind` the name of that
-    query. `problems` say by path what could not be read; `is_known` is False where that may be queries of which
+    query. `followers` has for each topic the queries that read partitions which it gets later. `problems` say by path what could not be read; `is_known` is False where that may be queries of which
     nothing is known at all.
     """
 
     queries: Sequence[Query] = ()
     positions: Mapping[TopicPartition, int] = field(default_factory=dict)
     behind: Mapping[TopicPartition, str] = field(default_factory=dict)
+    followers: Mapping[str, Sequence[Follower]] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
     is_known: bool = True
 
@@ -86,7 +96,11 @@ class Checkpoints:
             queries.append(Query(shown.encode(errors="backslashreplace").decode(), path, progress))
         positions: dict[TopicPartition, int] = {}
         behind: dict[TopicPartition, str] = {}
+        followers: dict[str, list[Follower]] = {}
         for query in queries:
+            for topic, partitions in query.progress.followed().items():
+                follower = Follower(query.name, query.progress.begun_ms or 0, partitions)
+                followers.setdefault(topic, []).append(follower)
             for place, offset in _needed(query.progress):
                 if offset < positions.get(place, offset + 1):
                     positions[place], behind[place] = offset, query.name
@@ -95,7 +109,7 @@ class Checkpoints:
             and all(path in self._seen for path in self._paths)
             and all(query.progress.is_known for query in queries)
         )
-        return Found(queries, positions, behind, self._problems, is_known)
+        return Found(queries, positions, behind, followers, self._problems, is_known)
 
 
 def _needed(progress: QueryProgress) -> Iterator[tuple[TopicPartition, int]]:

@@ -71,6 +71,11 @@ class SparkQueries:
         """The query that is furthest behind in a partition."""
         return f"the query {self.found.behind[place]}" if self.found is not None else "a query"
 
+    def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]:
+        """The queries that read a partition's topic and do not know of the partition yet, and when they were begun."""
+        followers = self.found.followers.get(place[0], ()) if self.found is not None else ()
+        return [(f"the query {each.name}", each.begun_ms) for each in followers if place[1] >= each.partitions]
+
     # -- looking -------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:

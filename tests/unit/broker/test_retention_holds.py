@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from broker.partition import Partition
 from protocol.records.builder import BatchBuilder
+from storage.checkpoints import PARTITION_METADATA
 from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 
@@ -20,15 +22,19 @@ PLACE = ("t", 0)
 class Archive:
     """A reader, at an offset that the test moves."""
 
-    def __init__(self, offset: int | None = 0) -> None:
+    def __init__(self, offset: int | None = 0, since_ms: int | None = None) -> None:
         self.is_complete = True
         self.offset = offset
+        self.since_ms = since_ms
 
     def positions(self) -> Mapping[tuple[str, int], int]:
         return {PLACE: self.offset} if self.offset is not None else {}
 
     def name_of(self, place: tuple[str, int]) -> str:
         return "the archive"
+
+    def awaited_by(self, place: tuple[str, int]) -> Sequence[tuple[str, int]]:
+        return [] if self.since_ms is None else [("the archive", self.since_ms)]
 
 
 class Stage:
@@ -142,6 +148,30 @@ def test_the_one_that_is_furthest_behind_counts(tmp_path: Path, caplog: pytest.L
     stage.after(12 * HOUR)
 
     assert stage.start == 3
+
+
+def test_partition_that_was_made_while_a_reader_was_away_is_held(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All of it, beside others that have read it."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
+    stage.broker.background.holds.add(Archive(None, since_ms=0))
+    stage.reader.offset = 10
+    told = stage.after(12 * HOUR)
+    assert (stage.start, stage.held_bytes) == (0, 10 * stage.size)
+    assert "the archive has read it up to offset 0; " in told[-1]
+
+
+def test_partition_that_was_there_before_is_not_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A reader that subscribes would know of it: this one was assigned others."""
+    stage = Stage(tmp_path, caplog, retention_hold_max_bytes=100_000)
+    made = Path(stage.partition.log.path) / PARTITION_METADATA
+    made.touch()
+    os.utime(made, (1_000, 1_000))
+    stage.broker.background.holds.add(Archive(None, since_ms=1_000_001))
+    stage.reader.offset = 4
+    stage.after(12 * HOUR)
+    assert stage.start == 4
 
 
 def test_deleted_topic_is_forgotten(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -38,7 +39,8 @@ def test_recorded_checkpoints_are_read(name: str, progress: QueryProgress) -> No
 
     assert is_checkpoint(str(RECORDED / name))
     assert (found.committed_ms is not None) == (progress.batch is not None)
-    assert replace(found, committed_ms=None) == progress
+    assert found.begun_ms is not None
+    assert replace(found, committed_ms=None, begun_ms=None) == progress
 
 
 def test_what_has_not_changed_is_not_read_again(archive: Path) -> None:
@@ -53,6 +55,29 @@ def test_what_has_not_changed_is_not_read_again(archive: Path) -> None:
 
     (archive / "commits" / "2").write_text("v1\n{}")
     assert read_checkpoint(str(archive), before).positions[("orders", 0)] == 11
+
+
+def test_query_follows_topics_of_which_it_knows_the_first_partitions(archive: Path) -> None:
+    """As one that subscribes does; others were assigned. A pipeline says so itself."""
+    os.utime(archive / "metadata", (1_000, 1_000))
+    before = read_checkpoint(str(archive))
+    assert (before.followed(), before.begun_ms) == ({"orders": 2, "clicks": 1}, 1_000_000)
+
+    (archive / "offsets" / "1").write_text('v1\n{}\n{"orders":{"0":1,"2":1},"clicks":{"1":4},"pages":{"1":1,"0":1}}')
+    assert read_checkpoint(str(archive)).followed() == {"pages": 2}
+    (archive / "pybroker.json").write_text(json.dumps({"source": "access ['pages']"}))
+    assert read_checkpoint(str(archive)).followed() == {"pages": 2}
+    (archive / "pybroker.json").write_text(json.dumps({"source": "access {'pages': [0, 1]}"}))
+    assert read_checkpoint(str(archive)).followed() == {}
+    (archive / "pybroker.json").write_text("{")
+    (archive / "metadata").unlink()
+    assert read_checkpoint(str(archive)).begun_ms == 0
+
+
+def test_first_batch_follows_what_it_is_planned_for() -> None:
+    """Where no batch is done yet."""
+    assert read_checkpoint(str(RECORDED / "first-batch")).followed() == {"orders": 2}
+    assert read_checkpoint(str(RECORDED / "first-batch-without-a-jar")).followed() == {"orders": 2}
 
 
 def test_other_sources_say_nothing_of_topics(archive: Path) -> None:
