@@ -42,8 +42,8 @@ class Found:
     """What one look has found.
 
     `positions` has for each partition the lowest offset of a query that is read next, and `behind` the name of that
-    query. `followers` has for each topic the queries that read partitions which it gets later. `problems` say by path what could not be read; `is_known` is False where that may be queries of which
-    nothing is known at all.
+    query. `followers` has for each topic the queries that read partitions which it gets later. `problems` say by path
+    what could not be read; `is_known` is False where that may be queries of which nothing is known at all.
     """
 
     queries: Sequence[Query] = ()

@@ -1,0 +1,224 @@
+"""The example through kills: of Spark's driver, of the broker, of both; repeated, its counts are those of the file."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from pybroker.pipeline.cluster import Cluster
+from pybroker.pipeline.spec import Kafka
+from tests.support.brokers import OurBroker
+from tests.support.scale import scaled
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log" / "pipeline.yaml"
+LINES = min(scaled(100_000), 1_000_000)
+#: Of each kind.
+KILLS = min(scaled(1), 5)
+BATCHES = 3 * KILLS + 5
+#: Each so many lines one that cannot be parsed.
+BROKEN = 1000
+BEGIN = datetime(2026, 11, 21, 14, 36, 40, tzinfo=UTC)
+LINES_A_SECOND = 2000
+#: The example's, behind which a window is over.
+WATERMARK = timedelta(seconds=10)
+TOPIC = "nginx-access"
+#: One: of several, lines of one may come too late for windows that are over for another.
+PARTITIONS = 1
+PAGES = ("/", "/docs/start.html", "/style.css", "/missing")
+
+
+def when(number: int) -> datetime:
+    return BEGIN + timedelta(seconds=number // LINES_A_SECOND)
+
+
+def request(number: int) -> tuple[str, int, int]:
+    """Path, status and bytes of a line."""
+    path = PAGES[number * 7 % 11 % len(PAGES)]
+    return path, 404 if path == "/missing" else 200, number % 5000
+
+
+def line(number: int) -> str:
+    """A line with its number, so that each can be told from the others."""
+    if number % BROKEN == 0:
+        return f"broken {number}"
+    path, status, size = request(number)
+    return (
+        f"127.0.0.1 - - [{when(number):%d/%b/%Y:%H:%M:%S} +0000] "
+        f'"GET {path}?n={number % 9} HTTP/1.1" {status} {size} "-" "client/{number}"'
+    )
+
+
+PARSED = [number for number in range(LINES) if number % BROKEN]
+
+
+class Example:
+    """The broker, and the example's pipeline on what is in it: each a process that may be killed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.lake = directory / "lake"
+        self.broker = OurBroker(directory / "broker", {"num.partitions": str(PARTITIONS)})
+        self._directory = directory
+        self._spec = directory / "pipeline.yaml"
+        batch = f"max_per_trigger: {LINES // BATCHES}"
+        self._spec.write_text(EXAMPLE.read_text().replace("max_per_trigger: 250000", batch))
+        assert batch in self._spec.read_text()
+        self._driver: subprocess.Popen[bytes] | None = None
+
+    def ship(self) -> None:
+        """Bring the lines into the topic, by the example's own way; the broker is killed in the middle of it."""
+        log = self._directory / "access.log"
+        log.write_text("".join(f"{line(number)}\n" for number in range(LINES)))
+        command = [sys.executable, "-m", "pybroker", "produce", "--topic", TOPIC, str(log), "--follow"]
+        command += ["--bootstrap-server", self.broker.bootstrap, "--from-beginning"]
+        shipping = subprocess.Popen([*command, "--position", str(self._directory / "position.json")])
+        self._wait_for_lines(LINES // 3)
+        self.broker.kill()
+        self.broker.start()
+        self._wait_for_lines(LINES)
+        shipping.terminate()
+        assert shipping.wait(60) == 0
+
+    def _wait_for_lines(self, count: int) -> None:
+        cluster = Cluster(Kafka(self.broker.bootstrap))
+        places = [(TOPIC, partition) for partition in range(PARTITIONS)]
+        while len(cluster.partitions().get(TOPIC, ())) != PARTITIONS or sum(self._ends(cluster, places)) < count:
+            time.sleep(0.01)
+        assert count < LINES or sum(self._ends(cluster, places)) == LINES
+
+    @staticmethod
+    def _ends(cluster: Cluster, places: list[tuple[str, int]]) -> list[int]:
+        return list(cluster.ends(places, committed=True).values())
+
+    def kill(self, kind: str, dice: random.Random) -> None:
+        """Kill driver, broker or both, in the batch after the next, or one that follows it."""
+        until = self._planned() + dice.randint(1, 2)
+        self._run()
+        while self._planned() < until or not (self.lake / "checkpoints" / "pages" / "commits" / "0").exists():
+            assert self._ended() != 0, "all was done before the last kill"
+            self._run()
+            time.sleep(0.01)
+        time.sleep(dice.uniform(0, 0.5))
+        if kind != "broker":
+            self.kill_driver()
+        if kind != "driver":
+            self.broker.kill()
+            self.broker.start()
+
+    def finish(self) -> None:
+        """Run it to its end; who has missed the broker too long is told to go on."""
+        self._run()
+        assert self._driver is not None
+        if self._driver.wait(600) != 0:
+            self._run()
+            assert self._driver.wait(600) == 0, self.output
+
+    @property
+    def output(self) -> str:
+        return (self._directory / "output.txt").read_text()
+
+    def kill_driver(self) -> None:
+        """Python and its JVM."""
+        if self._driver is not None:
+            if self._driver.poll() is None:
+                os.killpg(self._driver.pid, signal.SIGKILL)
+            self._driver.wait()
+            self._driver = None
+
+    def _ended(self) -> int | None:
+        return None if self._driver is None else self._driver.poll()
+
+    def _run(self) -> None:
+        """Start the driver, unless it runs."""
+        if self._driver is not None and self._driver.poll() is None:
+            return
+        environ = {**os.environ, "BOOTSTRAP": self.broker.bootstrap, "LAKE": str(self.lake)}
+        command = [sys.executable, "-m", "pybroker", "pipeline", "run", str(self._spec)]
+        with (self._directory / "output.txt").open("ab") as output:
+            self._driver = subprocess.Popen(command, env=environ, stdout=output, stderr=output, start_new_session=True)
+
+    def _planned(self) -> int:
+        """The newest batch of the archive that was begun."""
+        folder = self.lake / "checkpoints" / "requests" / "offsets"
+        return max((int(each.name) for each in folder.glob("[0-9]*")), default=-1)
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Iterator[Example]:
+    """With nothing in it yet."""
+    one = Example(tmp_path)
+    yield one
+    one.kill_driver()
+    one.broker.kill()
+
+
+def test_counts_are_those_of_the_file(example: Example, spark: SparkSession) -> None:
+    """Rows exactly once; letters and windows, which a topic may have twice, all of them and with the same content."""
+    dice = random.Random(11)
+    example.ship()
+    kinds = ["driver", "broker", "both"] * KILLS
+    for kind in kinds:
+        example.kill(kind, dice)
+    example.finish()
+
+    rows = spark.read.parquet(str(example.lake / "requests")).select("user_agent", "path", "status", "bytes")
+    found = [(int(row[0].removeprefix("client/")), *row[1:]) for row in rows.toLocalIterator()]
+    different = set(found) ^ {(number, *request(number)) for number in PARSED}
+    assert (len(found), sorted(different)[:10]) == (len(PARSED), [])
+
+    letters = records(spark, example, f"{TOPIC}-unparsed").selectExpr(
+        "CAST(value AS STRING) AS value", "CAST(element_at(headers, -1).value AS STRING) AS offset",
+        "CAST(element_at(headers, -2).value AS STRING) AS partition",
+    )  # fmt: skip
+    assert sorted(row.value for row in letters.distinct().collect()) == sorted(
+        line(number) for number in range(0, LINES, BROKEN)
+    )
+
+    assert windows(spark, example) == expected_windows()
+
+    table = spark.read.format("jdbc").options(url=f"jdbc:derby:{example.lake}/tables", dbtable="pages").load()
+    pages: Counter[str] = Counter(request(number)[0] for number in PARSED)
+    assert {row.page: row.requests for row in table.collect()} == pages
+
+
+def records(spark: SparkSession, example: Example, topic: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": example.broker.bootstrap, "subscribe": topic, "includeHeaders": "true"}
+    return spark.read.format("kafka").options(**options).load()
+
+
+def windows(spark: SparkSession, example: Example) -> dict[Any, Any]:
+    """Requests and bytes by begin, status and path, of the topic's records without those that are there twice."""
+    schema = "window_start TIMESTAMP, status INT, path STRING, requests BIGINT, bytes BIGINT"
+    row = f.from_json(f.col("value").cast("string"), schema).alias("row")
+    rows = records(spark, example, f"{TOPIC}-per-minute").select(row).select(
+        f.unix_seconds("row.window_start").alias("begin"), "row.*"
+    ).distinct().collect()  # fmt: skip
+    counted = {(row.begin, row.status, row.path): (row.requests, row.bytes) for row in rows}
+    assert len(counted) == len(rows)
+    return counted
+
+
+def expected_windows() -> dict[Any, Any]:
+    """Of windows that are over."""
+    last = when(PARSED[-1]) - WATERMARK
+    requests: Counter[Any] = Counter()
+    sizes: Counter[Any] = Counter()
+    for number in PARSED:
+        begin = when(number).replace(second=0)
+        if begin + timedelta(minutes=1) <= last:
+            path, status, size = request(number)
+            requests[int(begin.timestamp()), status, path] += 1
+            sizes[int(begin.timestamp()), status, path] += size
+    return {key: (count, sizes[key]) for key, count in requests.items()}
