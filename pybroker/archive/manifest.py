@@ -15,6 +15,8 @@ from pybroker.archive.errors import DamagedArchive
 from pybroker.source.bounds import TopicPartition
 
 FORMAT, VERSION = "pybroker-archive", 1
+#: What the files are to their readers.
+PARQUET, DELTA = "parquet", "delta"
 _MODULUS = 1 << 64
 
 
@@ -59,13 +61,17 @@ class ArchivedFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """All of an archive. `run` is the one that wrote this; `replaced` are files that it has put others in place of."""
+    """All of an archive. `run` is the one that wrote this; `replaced` are files that it has put others in place of.
+
+    `table` is "delta" where the files are a Delta table as well, whose log is beside them (delta.py).
+    """
 
     isolation: str = "read_committed"
     run: str = ""
     ranges: tuple[ArchivedRange, ...] = ()
     files: tuple[ArchivedFile, ...] = ()
     replaced: tuple[str, ...] = ()
+    table: str = PARQUET
 
     def ends(self) -> dict[TopicPartition, int]:
         """Where the archive of each partition ends: the first offset that it does not cover."""
@@ -120,6 +126,7 @@ def encode(manifest: Manifest) -> bytes:
         "format": FORMAT,
         "version": VERSION,
         "isolation": manifest.isolation,
+        **({} if manifest.table == PARQUET else {"table": manifest.table}),
         "run": manifest.run,
         "ranges": ranges,
         "files": [each._asdict() for each in manifest.files],
@@ -136,6 +143,7 @@ def decode(data: bytes, name: str) -> Manifest:
             raise DamagedArchive(f"{name}: format {told['format']!r}, version {told['version']!r} is not known here")
         manifest = Manifest(
             isolation=told["isolation"],
+            table=told.get("table", PARQUET),
             run=told["run"],
             ranges=tuple(ArchivedRange(**{**each, "checksum": int(each["checksum"], 16)}) for each in told["ranges"]),
             files=tuple(ArchivedFile(**each) for each in told["files"]),
@@ -149,6 +157,8 @@ def decode(data: bytes, name: str) -> Manifest:
 
 def _check(manifest: Manifest, name: str) -> None:
     """Errors: DamagedArchive for ranges that overlap or end before they start, and for paths that lead elsewhere."""
+    if manifest.table not in (PARQUET, DELTA):
+        raise DamagedArchive(f"{name}: a table of {manifest.table!r} is not known here")
     last: ArchivedRange | None = None
     for each in sorted(manifest.ranges):
         if not 0 <= each.start <= each.end or not 0 <= each.records <= each.end - each.start:

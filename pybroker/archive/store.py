@@ -5,23 +5,27 @@
     _pybroker/runs/RUN/                             what a run writes, until it counts
     _pybroker/restores/                             how far restores are (journal.py)
     _pybroker/lock                                  held by whoever writes, shared by those who read
+    _delta_log/                                     of an archive that is a Delta table as well (delta.py)
 
 A run writes its files below runs/RUN; they are forced to the disk, then the manifest names them, which is when they
 count; then they move to where the manifest says, and what they replace goes. Whoever opens the archive next finishes
-that: the directory of the manifest's run is moved, those of other runs, which were never finished, are removed.
+that: the directory of the manifest's run is moved, those of other runs, which were never finished, are removed. Of a
+Delta table what is replaced goes last, when the table's log says so.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
+from pybroker.archive.delta import DeltaLog
 from pybroker.archive.errors import ArchiveError, DamagedArchive
 from pybroker.archive.files import Files, Lock
-from pybroker.archive.manifest import ArchivedFile, ArchivedRange, Manifest, decode, encode
+from pybroker.archive.manifest import DELTA, ArchivedFile, ArchivedRange, Manifest, decode, encode
 
 INNER = "_pybroker"
 #: What Spark would take for a pattern.
@@ -48,6 +52,7 @@ class Archive:
         self.root = root
         self._inner = root / INNER
         self._files = Files() if files is None else files
+        self._delta = DeltaLog(root, self._files)
         if _PATTERN & set(str(root)):
             raise ArchiveError(f"{root}: none of * ? [ ] {{ }} \\ may be in an archive's path")
         if self._files.read(self._path) is None:
@@ -56,6 +61,8 @@ class Archive:
         try:
             self.manifest = self._read()
             self._finish()
+            if writing:
+                self._bring_up_table()
         except BaseException:
             self._lock.close()
             raise
@@ -84,6 +91,15 @@ class Archive:
                 f"{self.root} was begun with {self.manifest.isolation}, and cannot go on with {isolation}"
             )
         self._put(replace(self.manifest, isolation=isolation))
+
+    def set_table(self, table: str) -> None:
+        """Say what the files are to their readers. Errors: ArchiveError for a Delta table that is to be none."""
+        if self.manifest.table == table:
+            return
+        if self.manifest.table == DELTA:
+            raise ArchiveError(f"{self.root} is a Delta table, and stays one")
+        self._put(replace(self.manifest, table=table))
+        self._bring_up_table()
 
     def begin(self) -> Run:
         """A new run."""
@@ -125,6 +141,14 @@ class Archive:
         """Files of the archive that are not there."""
         there = {path.as_posix() for path in self._files.parquet(self.root)}
         return [each.path for each in self.manifest.files if each.path not in there]
+
+    def table_problems(self) -> list[str]:
+        """What a Delta table's log says otherwise than the manifest. Errors: DamagedArchive."""
+        if self.manifest.table != DELTA:
+            return []
+        come, gone = self._delta.difference(self.manifest.files)
+        problems = [f"{each.path} is not in the Delta table" for each in come]
+        return problems + [f"{path} is in the Delta table, and not in the manifest" for path in gone]
 
     # ---- inside
 
@@ -187,12 +211,22 @@ class Archive:
         """Move what the manifest's run has written, and remove what it replaces and what never counted."""
         for name in self._unfinished():
             if name == self.manifest.run:
-                for replaced in self.manifest.replaced:
-                    self._files.remove(self.root / replaced)
+                if self.manifest.table != DELTA:  # else a reader would see rows twice
+                    self._remove_replaced()
                 self._move(self._run_folder(name) / "rows")
+                self._bring_up_table()
+                self._remove_replaced()
                 self._files.remove_tree(self._run_folder(name))
             else:
                 self._discard(name)
+
+    def _remove_replaced(self) -> None:
+        for replaced in self.manifest.replaced:
+            self._files.remove(self.root / replaced)
+
+    def _bring_up_table(self) -> None:
+        if self.manifest.table == DELTA:
+            self._delta.bring_up(self.manifest.files, time.time_ns() // 1_000_000)
 
     def _move(self, rows: Path) -> None:
         folders = set()

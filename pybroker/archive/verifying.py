@@ -58,6 +58,7 @@ def verify(archive: Archive, session: Callable[[], SparkSession], source: Input 
     if missing:
         return Verified(problems=[f"{path} is not there" for path in missing])
     problems = [f"{path} is not in the manifest: nothing counts that is in it" for path in archive.strangers()]
+    problems += archive.table_problems()
     ranges = archive.manifest.ranges
     if not ranges:
         return Verified(problems=problems)

@@ -42,6 +42,8 @@ def _run(options: argparse.Namespace, tell: Tell) -> int:
     is_right = True
     try:
         with Archive(options.archive.absolute(), writing=writing, making=bool(options.topics)) as archive:
+            if options.format is not None:
+                archive.set_table(options.format)
             if options.topics:
                 told |= _archive(options, archive, spark, tell)
             if options.compact:
@@ -153,6 +155,11 @@ def command_line() -> OneLineParser:
     parser.add_argument(
         "--step-offsets", type=positive, default=10_000_000, metavar="N", help="so many a commit, about (%(default)s)"
     )
+    parser.add_argument(
+        "--format",
+        choices=("parquet", "delta"),
+        help="delta: a Delta table as well, from now on; else an archive stays what it is, at first parquet",
+    )
     parser.add_argument("--compact", action="store_true", help="make large files of small ones")
     parser.add_argument("--target-file-mib", type=positive, default=128, metavar="N", help="how large (%(default)s)")
     parser.add_argument(
@@ -177,6 +184,8 @@ def _check(parser: OneLineParser, options: argparse.Namespace) -> None:
         parser.error("--topics needs a log: --bootstrap-server or --directory")
     if not (options.topics or options.compact or options.verify):
         parser.error("there is nothing to do: --topics, --compact, --verify, or several of them")
+    if options.format is not None and not (options.topics or options.compact):
+        parser.error("--format is for --topics or --compact")
     if options.include_active and not options.directory:
         parser.error("--include-active is for --directory")
     if options.property and not options.bootstrap_server:

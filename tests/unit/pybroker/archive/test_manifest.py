@@ -19,6 +19,7 @@ MANIFEST = Manifest("read_committed", "run-1", (ArchivedRange("orders", 0, 0, 7,
 def test_manifest_comes_back_as_it_was() -> None:
     assert decode(encode(MANIFEST), "here") == MANIFEST
     assert decode(encode(Manifest()), "here") == Manifest()
+    assert decode(encode(Manifest(table="delta")), "here") == Manifest(table="delta")
 
 
 def test_runs_add_up() -> None:
@@ -66,6 +67,7 @@ def test_ranges_with_a_gap_between_them_or_of_others_stay_apart() -> None:
         (lambda told: told["ranges"].append({**told["ranges"][0], "start": 6, "end": 12}), "overlap"),
         (lambda told: told["files"][0].update(path="topic=a/../../x"), "no file of an archive"),
         (lambda told: told.update(replaced=["/etc/passwd"]), "no file of an archive"),
+        (lambda told: told.update(table="iceberg"), "a table of 'iceberg' is not known"),
     ],
 )
 def test_manifest_that_is_none_is_refused(change: Callable[[dict[str, Any]], object], said: str) -> None:

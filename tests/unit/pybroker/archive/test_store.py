@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,10 +25,14 @@ LOG: list[Row] = [("orders", partition, offset) for partition in (0, 1) for offs
 ENDS = [LogEnds("orders", partition, 0, 12, 12) for partition in (0, 1)]
 
 
-def archive_once(root: Path, files: Files, ends: list[LogEnds] = ENDS, step_offsets: int = 14) -> None:
+def archive_once(
+    root: Path, files: Files, ends: list[LogEnds] = ENDS, step_offsets: int = 14, table: str | None = None
+) -> None:
     """As the command does."""
     step = files.count if isinstance(files, DyingFiles) else lambda name: None
     with Archive(root, writing=True, files=files) as archive:
+        if table is not None:
+            archive.set_table(table)
         plan = wanted_ranges(ends, archive.manifest.ends(), skip_lost=False)
         archive_ranges(archive, plan.ranges, writing(LOG, step), count_rows, step_offsets=step_offsets)
 
@@ -52,11 +57,23 @@ def visible(root: Path) -> list[Row]:
     return sorted(row for path in root.glob("topic=*/date=*/*.parquet") for row in read_rows(path))
 
 
+def in_table(root: Path) -> list[Row]:
+    """What a reader of the Delta table sees, all of whose files have to be there; nothing where there is no table."""
+    there: set[str] = set()
+    for version in sorted((root / "_delta_log").glob("*.json")):
+        for action in map(json.loads, version.read_text().splitlines()):
+            there |= {action["add"]["path"]} if "add" in action else set()
+            there -= {action["remove"]["path"]} if "remove" in action else set()
+    return sorted(row for path in there for row in read_rows(root / path))
+
+
 def check(root: Path, rows: list[Row] = LOG) -> None:
     """That the archive has these rows, each once, in its files and by its manifest, and nothing else."""
     with Archive(root, writing=False) as archive:
         assert sorted(row for path in archive.paths() for row in read_rows(Path(path))) == sorted(rows)
-        assert archive.strangers() == archive.missing() == []
+        assert archive.strangers() == archive.missing() == archive.table_problems() == []
+        if archive.manifest.table == "delta":
+            assert in_table(root) == sorted(rows)
         for each in archive.manifest.ranges:
             offsets = [row[2] for row in rows if row[:2] == each.place and each.start <= row[2] < each.end]
             assert (each.records, each.checksum) == (len(offsets), sum(offset**2 for offset in offsets))
@@ -73,7 +90,7 @@ def at_each_call(act: Callable[[Path, Files], object], prepared: Callable[[], Pa
         root, files = prepared(), DyingFiles(die_at)
         with suppress(Died):
             act(root, files)
-        rows = visible(root) if root.exists() else []
+        rows = in_table(root) if (root / "_delta_log").exists() else visible(root) if root.exists() else []
         assert len(rows) == len(set(rows)), f"rows are seen twice after {files.calls}"
         again = DyingFiles(die_at // 2)  # and once more on the way back
         with suppress(Died):
@@ -84,26 +101,32 @@ def at_each_call(act: Callable[[Path, Files], object], prepared: Callable[[], Pa
             return die_at - 1
 
 
-def test_archiving_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """Two turns, with a process that ends at each call, twice."""
+@pytest.mark.parametrize(("table", "step"), [("parquet", 14), ("delta", 1000)])
+def test_archiving_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path, table: str, step: int) -> None:
+    """Two turns, or one of a Delta table, with a process that ends at each call, twice."""
     roots = iter(range(10_000))
 
-    calls = at_each_call(archive_once, lambda: tmp_path / f"lake-{next(roots)}")
+    calls = at_each_call(
+        lambda root, files: archive_once(root, files, ENDS, step, table), lambda: tmp_path / f"lake-{next(roots)}"
+    )
 
     assert calls > 30
 
 
-def test_compaction_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", ["parquet", "delta"])
+def test_compaction_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path, table: str) -> None:
     roots = iter(range(10_000))
 
     def archived() -> Path:
         root = tmp_path / f"lake-{next(roots)}"
-        archive_once(root, Files(), ENDS, 10)
+        archive_once(root, Files(), ENDS, 10, table)
         assert len(list(root.rglob("*.parquet"))) > 6
         return root
 
     def both(root: Path, files: Files) -> None:
         compact_once(root, files)
+        if table == "delta":
+            assert len(in_table(root)) == len(LOG)
         assert len(list(root.glob("topic=*/date=*/*.parquet"))) == 3
 
     assert at_each_call(both, archived) > 20
@@ -191,6 +214,57 @@ def test_folder_that_is_no_archive_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="may be in an archive's path"):
         Archive(tmp_path / "a*", writing=True)
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_archive_becomes_a_delta_table(tmp_path: Path) -> None:
+    """With all that it has, and stays one; a version for each run, of which a compaction changes no data."""
+    root = tmp_path / "lake"
+    archive_once(root, Files(), [each._replace(settled=6) for each in ENDS], 1000)
+    with Archive(root, writing=True) as archive:
+        assert archive.table_problems() == []
+        archive.set_table("delta")
+        with pytest.raises(ArchiveError, match="is a Delta table, and stays one"):
+            archive.set_table("parquet")
+    assert len(in_table(root)) == len([row for row in LOG if row[2] < 6])
+    archive_once(root, Files(), ENDS, 1000)
+    compact_once(root, Files())
+    check(root)
+
+    versions = sorted((root / "_delta_log").iterdir())
+    assert [each.name for each in versions] == [f"{number:020}.json" for number in range(3)]
+    actions = [[json.loads(line) for line in each.read_text().splitlines()] for each in versions]
+    assert [{kind for each in version for kind in each} for version in actions] == [
+        {"commitInfo", "protocol", "metaData", "add"},
+        {"commitInfo", "add"},
+        {"commitInfo", "add", "remove"},
+    ]
+    changes = [{each["add"]["dataChange"] for each in version if "add" in each} for version in actions]
+    assert changes == [{True}, {True}, {False}]
+    added = next(each["add"] for each in actions[0] if "add" in each)
+    assert added["partitionValues"] == {"topic": "orders", "date": added["path"].split("/")[1].removeprefix("date=")}
+
+
+def test_delta_log_that_is_damaged_is_told(tmp_path: Path) -> None:
+    """And made anew once it is removed; files that others have put there are told of, too."""
+    root = tmp_path / "lake"
+    archive_once(root, Files(), ENDS, 1000, "delta")
+    first, second = sorted((root / "_delta_log").iterdir())
+    whole = second.read_text()
+    second.write_text('{"add": {"path": "topic=orders/date=2026-01-01/theirs.parquet"}}\n')
+    with Archive(root, writing=False) as archive:
+        problems = archive.table_problems()
+    assert problems[-1] == "topic=orders/date=2026-01-01/theirs.parquet is in the Delta table, and not in the manifest"
+    assert len(problems) == whole.count('"add"') + 1
+    second.write_text("{")
+    with pytest.raises(DamagedArchive, match=r"0001\.json is damaged"):
+        Archive(root, writing=True)
+    first.unlink()
+    with pytest.raises(DamagedArchive, match="_delta_log is without version 0: remove it, and it is made anew"):
+        Archive(root, writing=True)
+    second.unlink()
+    with Archive(root, writing=True):
+        pass
+    check(root)
 
 
 def test_archive_keeps_its_isolation_level(tmp_path: Path) -> None:
