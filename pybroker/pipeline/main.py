@@ -20,6 +20,7 @@ from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.jars import JarsUnavailableError
 from pybroker.pipeline.java import JavaNotFoundError
+from pybroker.pipeline.registry import RegistryError
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         return act(options)
     except SpecError as error:
         return _refuse(f"{options.spec}: {error}", 2)
-    except (PipelineError, CheckpointError, JavaNotFoundError, JarsUnavailableError) as error:
+    except (PipelineError, CheckpointError, JavaNotFoundError, JarsUnavailableError, RegistryError) as error:
         return _refuse(str(error), 1)
 
 

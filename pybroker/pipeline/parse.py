@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType, _parse_datatype_string
 
+from pybroker.pipeline.avro import decoded
 from pybroker.pipeline.spec import EventTime, Parse, SpecError
 
 _RECORD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
@@ -32,6 +33,8 @@ def parsed(records: DataFrame, parse: Parse) -> DataFrame:
             return _with_columns(carried, {"value": f.col("_value")}, f.lit(None).cast("string"))
         case "regex":
             return _regex(carried, text, parse.pattern or "", parse.schema)
+        case "avro":
+            return _avro(carried, parse)
         case "json" | "csv":
             return _structured(carried, text, parse)
 
@@ -64,6 +67,14 @@ def _structured(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
         f"no {parse.format.upper()} of this schema",
     )
     columns = {one.name: f.col(f"_row.`{one.name}`") for one in fields}
+    return _with_columns(records.withColumn("_row", row), columns, error).drop("_row")
+
+
+def _avro(records: DataFrame, parse: Parse) -> DataFrame:
+    """Parse Avro's binary encoding: a value of another schema is an error."""
+    names, row, problem = decoded(f.col("_value"), parse)
+    error = f.when(f.col("_row").isNull(), f.coalesce(problem, f.lit("no Avro of this schema")))
+    columns = {name: f.col(f"_row.`{name}`") for name in names}
     return _with_columns(records.withColumn("_row", row), columns, error).drop("_row")
 
 

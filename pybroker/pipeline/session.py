@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pybroker.pipeline.jars import Artifact, cache_directory, resolve
+from pybroker.pipeline.jars import Artifact, JarsUnavailableError, cache_directory, resolve
 from pybroker.pipeline.java import Java, find_java
 from pybroker.pipeline.spec import Pipeline
 
@@ -34,6 +34,30 @@ CONNECTOR = (
         sha256="f77a5060d6936a9144023584232f9de3f2248f1abfe156e9d31795f18770674f",
     ),
 )
+
+# Delta Lake for this Spark: what it needs besides is in PySpark
+DELTA = (
+    Artifact(
+        *("io.delta", "delta-spark_4.2_2.13", "4.4.0"),
+        sha256="27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+    ),
+    Artifact(
+        *("io.delta", "delta-storage", "4.4.0"),
+        sha256="c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    ),
+)
+
+# The newest that is published: that of 4.2 is not, and Spark 4.2 has all that it calls
+AVRO = (
+    Artifact(
+        *("org.apache.spark", "spark-avro_2.13", "4.1.1"),
+        sha256="6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d",
+    ),
+)
+
+_EXTENSIONS = "spark.sql.extensions"
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+_DELTA_CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -72,6 +96,31 @@ def _connector() -> list[Path]:
     return resolve("spark-kafka-4.2.0", CONNECTOR)
 
 
+def format_jars(pipeline: Pipeline) -> list[Path]:
+    """Return the jars of formats that Spark knows only by them, brought first where they are not in the cache.
+
+    Errors: JarsUnavailableError, with the format.
+    """
+    needed = [("delta", "delta-4.4.0", DELTA)] if pipeline.uses_delta() else []
+    needed += [("avro", "spark-avro-4.1.1", AVRO)] if pipeline.parses_avro() else []
+    jars: list[Path] = []
+    for name, directory, artifacts in needed:
+        try:
+            jars += resolve(directory, artifacts)
+        except JarsUnavailableError as error:
+            raise JarsUnavailableError(f"format {name}: {error}") from error
+    return jars
+
+
+def format_settings(pipeline: Pipeline) -> dict[str, str]:
+    """Return the properties of Spark that the formats need, besides those that the specification has."""
+    if not pipeline.uses_delta():
+        return {}
+    others = pipeline.spark.conf.get(_EXTENSIONS)
+    extensions = _DELTA_EXTENSION if others is None else f"{others},{_DELTA_EXTENSION}"
+    return {_EXTENSIONS: extensions, **({} if _DELTA_CATALOG[0] in pipeline.spark.conf else dict([_DELTA_CATALOG]))}
+
+
 def sink_jars(pipeline: Pipeline) -> list[Path]:
     """Return the jars that the pipeline's sinks need besides Spark's, brought first where they are not in the cache.
 
@@ -85,11 +134,11 @@ def sink_jars(pipeline: Pipeline) -> list[Path]:
 
 
 def all_jars(pipeline: Pipeline) -> list[Path]:
-    """Return the connector's jars and those of the pipeline's sinks, brought first where they are not in the cache.
+    """Return the connector's jars, and those of its formats and sinks, brought first where they are not there.
 
     Errors: JarsUnavailableError.
     """
-    return list(dict.fromkeys([*_connector(), *sink_jars(pipeline)]))
+    return list(dict.fromkeys([*_connector(), *format_jars(pipeline), *sink_jars(pipeline)]))
 
 
 def java_home(java: Java) -> Path:
@@ -120,6 +169,7 @@ def open_session(pipeline: Pipeline) -> SparkSession:
         "spark.driver.memory": pipeline.spark.memory,
         "spark.jars": ",".join(map(str, all_jars(pipeline))),
         **pipeline.spark.conf,
+        **format_settings(pipeline),
     }
     return start_session(pipeline.name, pipeline.spark.master, settings)
 

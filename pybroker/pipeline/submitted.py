@@ -18,7 +18,9 @@ from pyspark.sql import SparkSession
 from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.preflight import check_folders
+from pybroker.pipeline.registry import RegistryError
 from pybroker.pipeline.running import Run
+from pybroker.pipeline.session import format_settings
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 
 #: Which the jars are for.
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         failure = _run(pipeline, options.metrics, once=options.once)
     except SpecError as error:
         return _refuse(f"{options.spec}: {error}", 2)
-    except CheckpointError as error:
+    except (CheckpointError, RegistryError) as error:
         return _refuse(str(error), 1)
     except OSError as error:
         return _refuse(f"{error.filename or options.spec}: {error.strerror or error}", 1)
@@ -66,7 +68,8 @@ def _session(pipeline: Pipeline) -> SparkSession:
     SparkContext._ensure_initialized()  # with the properties of spark-submit, which SparkConf then knows
     submitted = SparkConf()
     builder = SparkSession.builder
-    for key, value in {**_DEFAULTS, "spark.app.name": pipeline.name, **pipeline.spark.conf}.items():
+    given = {**_DEFAULTS, "spark.app.name": pipeline.name, **pipeline.spark.conf, **format_settings(pipeline)}
+    for key, value in given.items():
         if not submitted.contains(key):
             builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -17,7 +17,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from pybroker.pipeline.session import open_session
-from pybroker.pipeline.spec import Kafka, Pipeline, Spark
+from pybroker.pipeline.spec import Kafka, Parse, Pipeline, Sink, Source, Spark, Stream
 from tests.support.brokers import BROKERS, RunningBroker
 from tests.support.jars import kafka_classpath, kafka_jars
 from tests.support.java import JavaRunner, compile_java
@@ -100,12 +100,14 @@ def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session, set up as the pipeline's command does.
+    """One session, set up as the pipeline's command does, with the jars of all formats.
 
     The loggers that PySpark makes for what fails give every handler its JSON, pytest's too, which other tests read.
     """
     PySparkLogger.addHandler = logging.Logger.addHandler  # type: ignore[method-assign, assignment]
     conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
-    session = open_session(Pipeline(1, "tests", Kafka(""), {}, {}, "", spark=Spark(conf=conf)))
+    sources = {"avro": Source(["t"], parse=Parse("avro", schema="{}"))}
+    streams = {"delta": Stream("avro", Sink("delta", path="p"))}
+    session = open_session(Pipeline(1, "tests", Kafka(""), sources, streams, "", spark=Spark(conf=conf)))
     yield session
     session.stop()

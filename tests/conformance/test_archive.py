@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +23,7 @@ from pybroker.archive.compacting import compact
 from pybroker.archive.errors import ArchiveError, LogChanged, UnusableTarget
 from pybroker.archive.inputs import BrokerInput, DirectoryInput, Input
 from pybroker.archive.jobs import rewrite_files, write_ranges
-from pybroker.archive.manifest import ArchivedRange
+from pybroker.archive.manifest import ArchivedRange, decode
 from pybroker.archive.parquet import count_rows
 from pybroker.archive.planning import wanted_ranges
 from pybroker.archive.restoring import Restored, Target, restore
@@ -28,10 +33,14 @@ from pybroker.source.errors import SourceError
 from pybroker.spark import register
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.scale import scaled
 
 EPOCH_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 PARTITIONS = 2
+COUNT = min(scaled(20_000), 500_000)
+KILLS = min(scaled(1), 10)
+DICE = random.Random(13)
 FIELDS = ["key", "value", "partition", "offset", "timestamp", "timestampType", "headers"]
 
 
@@ -111,6 +120,10 @@ class Lake:
         with Archive(self.root, writing=True) as archive:
             return compact(archive, rewrite_files(self._session, archive), count_rows)
 
+    def ranges(self) -> list[ArchivedRange]:
+        with Archive(self.root, writing=False) as archive:
+            return list(archive.manifest.ranges)
+
     def verify(self, source: Input | None = None) -> tuple[bool, list[str]]:
         """Whether all is right, and what the log says of each range."""
         with Archive(self.root, writing=False) as archive:
@@ -153,6 +166,29 @@ def test_all_that_a_record_has_goes_into_the_archive_and_back(
     assert [(each.written, each.found, each.kept_below) for each in results] == [(10, 20, 30)] * 2
     assert stored(broker, f"{name}-back") == stored(broker, name)
     assert [each.written for each in lake.restore(f"{name}-back")] == [0, 0]
+
+
+def test_delta_table_is_the_archive(
+    broker: RunningBroker, client: DataClient, lake: Lake, name: str, spark: SparkSession
+) -> None:
+    """Read by Delta Lake: all that a record has, after runs and a compaction."""
+
+    def rows() -> list[dict[str, Any]]:
+        table = spark.read.format("delta").load(str(lake.root))
+        found = table.drop("topic", "date").toArrow().to_pylist()
+        return sorted(found, key=lambda row: (row["partition"], row["offset"]))
+
+    fill(broker, name, 20)
+    lake.archive()
+    with Archive(lake.root, writing=True) as archive:
+        archive.set_table("delta")
+    assert rows() == stored(broker, name)
+    fill(broker, name, 20, seed=8)
+    lake.archive()
+    assert rows() == stored(broker, name)
+    lake.compact()
+    assert rows() == archived(lake.root) == stored(broker, name)
+    assert lake.verify() == (True, [SAME] * 2)
 
 
 def test_directory_gives_the_same_archive(
@@ -239,3 +275,71 @@ def test_topic_that_is_not_ours_is_refused(broker: RunningBroker, client: DataCl
         lake.restore(f"{name}-narrow")
     with pytest.raises(SourceError, match="there is no topic"):
         lake.restore(f"{name}-nowhere")
+
+
+#: Both commands, one after the other.
+COMMANDS = """
+import sys
+from pybroker.cli import archive, restore
+lake, topic, bootstrap = sys.argv[1:]
+spark = ["--bootstrap-server", bootstrap, "--master", "local[2]", "--memory", "512m"]
+archived = archive.main([lake, "--topics", topic, "--step-offsets", "2000", "--format", "delta", *spark])
+sys.exit(archived or restore.main([lake, topic, "--into", topic + "-back", *spark]))
+"""
+
+
+class Commands:
+    """A process that archives a topic and restores it, with its JVM, and what it has done so far."""
+
+    def __init__(self, lake: Lake, broker: RunningBroker, client: DataClient) -> None:
+        self._lake = lake
+        self._client = client
+        self._arguments = [str(lake.root), lake.topic, broker.bootstrap]
+
+    def kill_after(self, done: Callable[[], int], more: int, wait_s: float = 0) -> None:
+        """Start it, and kill it so long after `done` has become more by so much."""
+        before = done()
+        process = self._start()
+        while done() <= before + more:
+            assert process.poll() is None, "it ended before it was killed"
+        time.sleep(wait_s)
+        assert process.poll() is None, "it ended before it was killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+    def finish(self) -> None:
+        """Repeat it, to its end."""
+        assert self._start().wait(600) == 0
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", COMMANDS, *self._arguments], start_new_session=True)
+
+    def archived(self) -> int:
+        """How many records the manifest has."""
+        try:
+            manifest = decode((self._lake.root / "_pybroker" / "manifest.json").read_bytes(), "")
+        except FileNotFoundError:
+            return 0
+        return sum(each.records for each in manifest.ranges)
+
+    def restored(self) -> int:
+        return sum(self._client.bounds(f"{self._lake.topic}-back", partition)[1] for partition in range(PARTITIONS))
+
+
+def test_drivers_that_are_killed_lose_and_double_nothing(
+    broker: RunningBroker, client: DataClient, lake: Lake, name: str
+) -> None:
+    """Python and JVM at once, in the archive and in the restore, again and again; and then to the end."""
+    fill(broker, name, COUNT)
+    commands = Commands(lake, broker, client)
+    for number in range(KILLS):
+        commands.kill_after(commands.archived, DICE.randrange(COUNT // 2 // KILLS), DICE.uniform(0, 0.2))
+        rows = archived(lake.root)
+        assert len({(row["partition"], row["offset"]) for row in rows}) == len(rows), f"doubled by kill {number}"
+    for _ in range(KILLS):
+        commands.kill_after(commands.restored, DICE.randrange(COUNT // 2 // KILLS))
+    commands.finish()
+
+    assert archived(lake.root) == stored(broker, name)
+    assert stored(broker, f"{name}-back") == stored(broker, name)
+    assert lake.verify() == (True, [SAME] * len(lake.ranges()))

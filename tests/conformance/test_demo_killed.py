@@ -27,7 +27,8 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log" / "pip
 LINES = min(scaled(100_000), 1_000_000)
 #: Of each kind.
 KILLS = min(scaled(1), 5)
-BATCHES = 3 * KILLS + 5
+#: A kill takes two, about.
+BATCHES = 9 * KILLS
 #: Each so many lines one that cannot be parsed.
 BROKEN = 1000
 BEGIN = datetime(2026, 11, 21, 14, 36, 40, tzinfo=UTC)
@@ -103,8 +104,8 @@ class Example:
         return list(cluster.ends(places, committed=True).values())
 
     def kill(self, kind: str, dice: random.Random) -> None:
-        """Kill driver, broker or both, in the batch after the next, or one that follows it."""
-        until = self._planned() + dice.randint(1, 2)
+        """Kill driver, broker or both, some time after the next batch was begun."""
+        until = self._planned() + 1
         self._run()
         while self._planned() < until or not (self.lake / "checkpoints" / "pages" / "commits" / "0").exists():
             assert self._ended() != 0, "all was done before the last kill"

@@ -167,6 +167,40 @@ def test_windows_duplicates_joins_and_databases(
 
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+def test_delta_table_has_each_row_once(
+    spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
+) -> None:
+    """Also when a batch is done again whose commit was lost; beside a table that is written anew with each batch."""
+    to = {stream: {"format": "delta", "path": f"{tmp_path}/{stream}"} for stream in ("copy", "totals")}
+    pipeline = loaded(
+        tmp_path,
+        document(
+            kafka={"bootstrap": reference.bootstrap},
+            checkpoint_root=f"{tmp_path}/state",
+            sources={"e": {"topics": [name], "parse": {"format": "json", "schema": "id INT"}}},
+            streams={
+                "copy": {"from": "e", "sql": "SELECT id, id % 2 AS odd FROM e", "sink": to["copy"]},
+                "totals": {
+                    "from": "e",
+                    "sql": "SELECT id % 2 AS odd, count(*) AS n FROM e GROUP BY odd",
+                    "mode": "complete",
+                    "sink": to["totals"],
+                },
+            },
+        ),
+    )
+    for ids in (range(10), range(10, 15)):
+        produce(reference, name, *(b'{"id": %d}' % number for number in ids))
+        run(spark, pipeline)
+    max((tmp_path / "state" / "copy" / "commits").glob("[0-9]*"), key=lambda each: int(each.name)).unlink()
+    run(spark, pipeline)
+
+    tables = {stream: spark.read.format("delta").load(sink["path"]) for stream, sink in to.items()}
+    assert sorted(row.id for row in tables["copy"].collect()) == list(range(15))
+    assert {row.odd: row.n for row in tables["totals"].collect()} == {0: 8, 1: 7}
+
+
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_starting_positions(spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path) -> None:
     """By offset, by time, and of single partitions."""
     producer = Producer({"bootstrap.servers": reference.bootstrap})

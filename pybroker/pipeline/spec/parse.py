@@ -10,14 +10,15 @@ from pybroker.pipeline.spec.presets import PRESETS
 from pybroker.pipeline.values import SpecError, key
 
 _NEEDS_SCHEMA = ("json", "csv")
+_OF_AVRO = ("schema_file", "framing", "registry", "subject")
 
 
 @dataclass(frozen=True, slots=True)
 class Parse:
     """How a record's value becomes columns."""
 
-    format: Literal["text", "raw", "json", "csv", "regex"] = key(
-        "`text` and `raw`: one column `value`, a string or bytes; `json` and `csv`: the fields of `schema`; "
+    format: Literal["text", "raw", "json", "csv", "regex", "avro"] = key(
+        "`text` and `raw`: one column `value`, a string or bytes; `json`, `csv` and `avro`: the fields of `schema`; "
         "`regex`: the named groups of `pattern`",
         "text",
         example="json",
@@ -29,15 +30,38 @@ class Parse:
         "of regex: Java's, with named groups, found anywhere in the value", None, example="(?<level>[A-Z]+) (?<text>.*)"
     )
     schema: str | None = key(
-        "of json and csv: the fields, in Spark's DDL; of regex: types of groups that are no strings",
+        "of json and csv: the fields, in Spark's DDL; of regex: types of groups that are no strings; "
+        "of avro: a record's schema, in Avro's JSON",
         None,
         example="id BIGINT, name STRING",
+    )
+    schema_file: str | None = key("of avro: a file with the schema", None, example="./event.avsc")
+    framing: Literal["plain", "confluent"] | None = key(
+        "of avro: `confluent` when a zero byte and a schema's id of four bytes come first, usual with registry; "
+        "else `plain`",
+        None,
+    )
+    registry: str | None = key(
+        "of avro: a Confluent schema registry; each value is read by the schema of its id",
+        None,
+        example="http://127.0.0.1:8081",
+    )
+    subject: str | None = key(
+        "of registry: whose versions the ids are of. The columns are the newest's, unless a schema is given",
+        None,
+        example="events-value",
     )
     options: dict[str, str] = key("of json and csv: Spark's own, such as sep, header or timestampFormat", {})
 
     def __post_init__(self) -> None:
+        if self.format != "avro":
+            for name in _OF_AVRO:
+                if getattr(self, name) is not None:
+                    raise SpecError(name, f"format {self.format} takes none")
         if self.preset is not None:
             self._check_preset(self.preset)
+        elif self.format == "avro":
+            self._check_avro()
         elif self.format in _NEEDS_SCHEMA and self.schema is None:
             raise SpecError("schema", f"format {self.format} needs it")
         elif self.format == "regex" and self.pattern is None:
@@ -52,7 +76,21 @@ class Parse:
         if self.preset is None:
             return self
         preset = PRESETS[self.preset]
-        return Parse(preset.format, None, preset.pattern, preset.schema, self.options)
+        return Parse(preset.format, None, preset.pattern, preset.schema, options=self.options)
+
+    def _check_avro(self) -> None:
+        if self.schema is not None and self.schema_file is not None:
+            raise SpecError("schema_file", "there is a schema already")
+        if self.pattern is not None:
+            raise SpecError("pattern", "format avro takes none")
+        if self.registry is None and self.schema is None and self.schema_file is None:
+            raise SpecError("schema", "format avro needs schema, schema_file or registry")
+        if (self.registry is None) != (self.subject is None):
+            raise SpecError("subject" if self.subject is None else "registry", "registry and subject need each other")
+        if self.registry is not None and not self.registry.startswith(("http://", "https://")):
+            raise SpecError("registry", f"{self.registry!r} is no address such as http://127.0.0.1:8081")
+        if self.registry is not None and self.framing == "plain":
+            raise SpecError("framing", "without a schema's id in a value the registry is of no use")
 
     def _check_preset(self, preset: str) -> None:
         if self.format not in (wanted := PRESETS[preset].format, "text"):

@@ -101,6 +101,16 @@ class Pipeline:
         for name, stream in self.streams.items():
             self._check_stream(f"streams.{name}", stream)
 
+    def uses_delta(self) -> bool:
+        """Tell whether anything is read or written as Delta Lake has it."""
+        return any(one.sink.format == "delta" for one in self.streams.values()) or any(
+            one.format == "delta" for one in self.tables.values()
+        )
+
+    def parses_avro(self) -> bool:
+        """Tell whether any source's values are Avro."""
+        return any(source.parse.format == "avro" for source in self.sources.values())
+
     def _check_stream(self, path: str, stream: Stream) -> None:
         if stream.source not in self.sources:
             raise SpecError(f"{path}.from", f"no source {stream.source!r}; there are: {', '.join(self.sources)}")

@@ -9,11 +9,13 @@ from pybroker.pipeline.values import SpecError, key, near
 # The formats that are known by name, what each cannot do without, and the modes that it can do besides append
 NEEDED: dict[str, tuple[str, ...]] = {
     "parquet": ("path",),
+    "delta": ("path",),
     "kafka": ("topic",),
     "jdbc": ("url", "table"),
     "console": (),
 }
 MODES = {
+    "delta": ("complete",),
     "kafka": ("update", "complete"),
     "jdbc": ("complete",),
     "console": ("update", "complete"),
@@ -27,7 +29,7 @@ class Sink:
     """Where rows go."""
 
     format: str = key(
-        "parquet, kafka, jdbc, console; or another that `options` and `packages` bring", example="parquet"
+        "parquet, delta, kafka, jdbc, console; or another that `options` and `packages` bring", example="parquet"
     )
     path: str | None = key("of files: their folder", None, example="./lake/events")
     partition_by: list[str] = key("of files: columns whose values become folders", [], example=["date"])

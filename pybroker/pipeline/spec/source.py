@@ -102,7 +102,7 @@ class Source:
 class Table:
     """Files that stand still, as a table that streams join with; each batch sees them as they are then."""
 
-    format: str = key("one of Spark's: parquet, csv, json, text", example="csv")
+    format: str = key("one of Spark's: parquet, csv, json, text; or delta", example="csv")
     path: str = key("a file or folder", example="./pages.csv")
     schema: str | None = key(
         "in Spark's DDL; without one, Spark looks into the files", None, example="path STRING, title STRING"

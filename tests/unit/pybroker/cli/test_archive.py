@@ -29,6 +29,8 @@ SERVER = ["--bootstrap-server", "localhost:9092"]
         (["lake", "--topics", "orders", *SERVER, "--property", "sasl.mechanism=PLAIN"], "no option 'sasl.mechanism'"),
         (["lake", "--topics", "orders", *SERVER, "--property", "isolation.level=x"], "--isolation-level says that"),
         (["lake", "--compact", "--property", "security.protocol=SSL"], "--property is for --bootstrap-server"),
+        (["lake", "--verify", "--format", "delta"], "--format is for --topics or --compact"),
+        (["lake", "--compact", "--format", "iceberg"], "invalid choice: 'iceberg'"),
         (["lake", "--compact", "--target-file-mib", "x"], "'x' is no number"),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pybroker.pipeline import session
-from pybroker.pipeline.jars import Artifact
+from pybroker.pipeline.jars import Artifact, JarsUnavailableError
 from pybroker.pipeline.java import Java
 from tests.support.specifications import document, loaded
 
@@ -62,3 +62,40 @@ def test_packages_of_sinks_are_brought_once(tmp_path: Path, monkeypatch: pytest.
         ("org.y-y-2", [Artifact("org.y", "y", "2")], True),
     ]
     assert jars == [Path("org.x-x-1.jar"), Path("shared.jar"), Path("org.y-y-2.jar"), Path("shared.jar")]
+
+
+def test_formats_bring_their_jars_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Delta Lake of a sink or a table, Avro of a source; where they are not to be had the format is told in a line."""
+    asked = []
+
+    def resolve(name: str, artifacts: tuple[Artifact, ...]) -> list[Path]:
+        asked.append(name)
+        return [Path(each.file_name) for each in artifacts]
+
+    monkeypatch.setattr(session, "resolve", resolve)
+    delta = {"q": {"from": "s", "sink": {"format": "delta", "path": "p"}}}
+    avro = {"s": {"topics": ["t"], "parse": {"format": "avro", "schema": "{}"}}}
+    plain = loaded(tmp_path, document())
+    both = loaded(tmp_path, document(streams=delta, sources=avro))
+    table = loaded(tmp_path, document(tables={"pages": {"format": "delta", "path": "p"}}))
+
+    assert (session.format_jars(plain), session.format_settings(plain)) == ([], {})
+    assert {each.name for each in session.format_jars(both)} == {
+        *("delta-spark_4.2_2.13-4.4.0.jar", "delta-storage-4.4.0.jar", "spark-avro_2.13-4.1.1.jar"),
+    }
+    assert asked == ["delta-4.4.0", "spark-avro-4.1.1"]
+    assert session.format_settings(table) == session.format_settings(both)
+    assert set(session.format_settings(both)) == {"spark.sql.extensions", "spark.sql.catalog.spark_catalog"}
+
+    own = {"conf": {"spark.sql.extensions": "org.x.Y", "spark.sql.catalog.spark_catalog": "org.x.Z"}}
+    with_own = loaded(tmp_path, document(streams=delta, spark=own))
+    assert session.format_settings(with_own) == {
+        "spark.sql.extensions": "org.x.Y,io.delta.sql.DeltaSparkSessionExtension"
+    }
+
+    def missing(name: str, artifacts: tuple[Artifact, ...]) -> list[Path]:
+        raise JarsUnavailableError("cannot bring them")
+
+    monkeypatch.setattr(session, "resolve", missing)
+    with pytest.raises(JarsUnavailableError, match="format avro: cannot bring them"):
+        session.format_jars(loaded(tmp_path, document(sources=avro)))

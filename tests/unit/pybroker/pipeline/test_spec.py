@@ -72,7 +72,7 @@ def test_example_is_right() -> None:
         ({"streams": {"q": {"from": "s", "sink": {"format": "kafka"}}}}, "streams.q.sink.topic: format kafka needs it"),
         (
             {"streams": {"q": {"from": "s", "sink": {"format": "parqet"}}}},
-            "streams.q.sink.format: 'parqet' is not one of: parquet, kafka, jdbc, console, "
+            "streams.q.sink.format: 'parqet' is not one of: parquet, delta, kafka, jdbc, console, "
             "and has no options or packages; did you mean parquet?",
         ),
         (
@@ -105,6 +105,11 @@ def test_mistake_is_told_with_its_path(tmp_path: Path, changes: dict[str, Any], 
     [
         ({"trigger": "sometimes"}, "streams.q.trigger: 'sometimes' is neither once nor an interval"),
         ({"mode": "update"}, "streams.q.mode: format parquet cannot update: use append"),
+        (
+            {"mode": "update", "sink": {"format": "delta", "path": "p"}},
+            "streams.q.mode: format delta cannot update: use append",
+        ),
+        ({"sink": {"format": "delta"}}, "streams.q.sink.path: format delta needs it"),
         ({"deduplicate": ["id"]}, "streams.q.deduplicate: needs an event_time in the source 's'"),
         ({"window": {"on": "t"}}, "streams.q.window.every: give either every or gap"),
         ({"window": {"on": "t", "every": "1m", "gap": "1m"}}, "streams.q.window.every: give either every or gap"),
@@ -200,6 +205,20 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
             {"topics": ["t"], "parse": {"preset": "nginx_json", "schema": "a INT"}},
             "parse.schema: the preset nginx_json",
         ),
+        *(
+            ({"topics": ["t"], "parse": {"format": "avro", **parse}}, f"parse.{message}")
+            for parse, message in (
+                ({}, "schema: format avro needs schema, schema_file or registry"),
+                ({"schema": "{}", "schema_file": "f"}, "schema_file: there is a schema already"),
+                ({"schema": "{}", "pattern": "x"}, "pattern: format avro takes none"),
+                ({"registry": "http://r"}, "subject: registry and subject need each other"),
+                ({"schema": "{}", "subject": "s"}, "registry: registry and subject need each other"),
+                ({"registry": "r:8081", "subject": "s"}, "registry: 'r:8081' is no address such as http://"),
+                ({"registry": "http://r", "subject": "s", "framing": "plain"}, "framing: without a schema's id"),
+                ({"schema": "{}", "framing": "x"}, "framing: 'x' is not one of: plain, confluent"),
+            )
+        ),
+        ({"topics": ["t"], "parse": {"schema_file": "f"}}, "parse.schema_file: format text takes none"),
         ({"topics": ["t"], "event_time": {"column": "a", "watermark": "late"}}, "event_time.watermark: 'late' is not"),
     ],
 )

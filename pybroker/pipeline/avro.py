@@ -1,0 +1,111 @@
+"""Avro's binary encoding as columns: of one schema, or of the schema whose id a value begins with.
+
+A value is decoded as the one element of an array, by a byte before and one behind it: one that is too short or too long
+is then no array of one element, where Spark would give a row of nulls, or of what else there is.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.avro.functions import from_avro
+
+from pybroker.pipeline.registry import schemas_of
+from pybroker.pipeline.spec import Parse, SpecError
+
+#: A block of one element, as Avro writes its count, and the end of the blocks.
+_BEFORE, _BEHIND = b"\x02", b"\x00"
+#: Confluent's wire format: a zero byte, the id as four bytes, then the value.
+_MAGIC, _HEAD_BYTES = b"\x00", 5
+_NO_HEAD = "no Confluent wire format"
+
+
+def decoded(value: Column, parse: Parse) -> tuple[list[str], Column, Column]:
+    """Return the fields' names, a row of them, null where there is none, and what is wrong before a value, if anything.
+
+    Errors: SpecError; RegistryError.
+    """
+    if parse.registry is None:
+        return _by_one_schema(value, parse)
+    schemas = schemas_of(parse.registry, parse.subject or "")
+    reader = _given(parse) or next(reversed(schemas.values()))
+    names = _fields(reader, _path(parse, "registry"))
+    by_id = _id(value)
+    row = f.when(f.lit(False), None)
+    for number, schema in schemas.items():
+        _fields(schema, "parse.registry")
+        row = row.when(by_id == number, _decoded(_behind_head(value), schema, reader))
+    unknown = f.concat(f.lit("no schema of the id "), by_id.cast("string"), f.lit(f" in {parse.subject}"))
+    return names, row, f.when(_unframed(value), _NO_HEAD).when(~by_id.isin(*schemas), unknown)
+
+
+def _by_one_schema(value: Column, parse: Parse) -> tuple[list[str], Column, Column]:
+    schema = _given(parse) or ""
+    names = _fields(schema, _path(parse, "schema"))
+    if parse.framing == "confluent":
+        row = f.when(~_unframed(value), _decoded(_behind_head(value), schema, schema))
+        return names, row, f.when(_unframed(value), _NO_HEAD)
+    return names, _decoded(value, schema, schema), f.lit(None).cast("string")
+
+
+def _decoded(value: Column, writer: str, reader: str) -> Column:
+    """A value of the schema `writer` as a row of the schema `reader`; null where it is none."""
+    array = f.concat(f.lit(_BEFORE), value, f.lit(_BEHIND))
+    options = {"mode": "PERMISSIVE", "avroSchema": _array_of(reader)}
+    rows = from_avro(array, _array_of(writer), options)
+    return f.when(f.size(rows) == 1, rows[0])
+
+
+def _array_of(schema: str) -> str:
+    return json.dumps({"type": "array", "items": json.loads(schema)})
+
+
+def _id(value: Column) -> Column:
+    return f.conv(f.hex(f.substring(value, 2, 4)), 16, 10).cast("bigint")
+
+
+def _behind_head(value: Column) -> Column:
+    return f.substring(value, _HEAD_BYTES + 1, 1 << 30)
+
+
+def _unframed(value: Column) -> Column:
+    head = f.substring(value, 1, 1)
+    return f.coalesce((f.octet_length(value) < _HEAD_BYTES) | (head != f.lit(_MAGIC)), f.lit(True))
+
+
+def _given(parse: Parse) -> str | None:
+    """The schema of the specification, or of the file that it names."""
+    if parse.schema_file is None:
+        return parse.schema
+    try:
+        return Path(parse.schema_file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError("parse.schema_file", f"{parse.schema_file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SpecError("parse.schema_file", f"{parse.schema_file} is no text in UTF-8") from error
+
+
+def _path(parse: Parse, otherwise: str) -> str:
+    name = "schema_file" if parse.schema_file is not None else "schema" if parse.schema is not None else otherwise
+    return f"parse.{name}"
+
+
+def _fields(schema: str, path: str) -> list[str]:
+    """The names of a record's fields. Errors: SpecError for what is no record's schema."""
+    try:
+        found = json.loads(schema)
+    except ValueError as error:
+        raise SpecError(path, f"is no JSON: {error}") from error
+    if not isinstance(found, dict) or found.get("type") != "record":
+        raise SpecError(path, "is not the schema of a record")
+    spark = SparkSession.active()
+    assert spark._jvm is not None
+    try:
+        parsed = spark._jvm.org.apache.avro.Schema.Parser().parse(schema)
+        return [field.name() for field in parsed.getFields()]
+    except Py4JJavaError as error:
+        raise SpecError(path, str(error.java_exception.getMessage()).partition("\n")[0]) from error

@@ -1,0 +1,137 @@
+"""The data pipeline's Avro, on Spark: by a schema, behind Confluent's head, and by the ids of a registry."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from pybroker.pipeline.parse import parsed
+from pybroker.pipeline.registry import RegistryError
+from pybroker.pipeline.spec import Parse, SpecError
+from tests.support.brokers import HOST, free_port
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "int"}, {"name": "who", "type": "string"}],
+}
+NEWER = {**ORDER, "fields": [*ORDER["fields"], {"name": "paid", "type": ["null", "boolean"], "default": None}]}
+OTHER = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "string"}]}
+
+#: id 1, who ann; and of the newer schema: id -1, who bob, paid.
+ANN, BOB = b"\x02\x06ann", b"\x01\x06bob\x02\x01"
+NO_AVRO, NO_HEAD = "no Avro of this schema", "no Confluent wire format"
+
+
+def headed(number: int, value: bytes) -> bytes:
+    return b"\0" + number.to_bytes(4, "big") + value
+
+
+def records(spark: SparkSession, *values: bytes | None) -> DataFrame:
+    """Rows as Spark's Kafka source gives them."""
+    rows = [(value, offset) for offset, value in enumerate(values)]
+    return spark.createDataFrame(rows, "value BINARY, offset BIGINT").selectExpr(
+        "value", "'t' AS topic", "0 AS partition", "offset", "current_timestamp() AS timestamp", "value AS key",
+        "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
+    )  # fmt: skip
+
+
+def test_value_of_the_schema_is_columns(spark: SparkSession) -> None:
+    """What is cut off, goes on, is of another schema or null has an error instead."""
+    rows = parsed(
+        records(spark, ANN, ANN[:-1], ANN + b"more", b"{}", b"", None), Parse("avro", schema=json.dumps(ORDER))
+    )
+
+    assert rows.columns[:2] == ["id", "who"]
+    assert rows.select("id", "who", "_error").collect() == [Row(1, "ann", None), *[Row(None, None, NO_AVRO)] * 5]
+
+
+def test_head_is_left_out(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever the id is; the schema is in a file."""
+    (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
+    parse = Parse("avro", schema_file=str(tmp_path / "order.avsc"), framing="confluent")
+
+    rows = parsed(records(spark, headed(77, ANN), ANN, b"\0\0", headed(77, b"x"), None), parse)
+
+    assert [tuple(row) for row in rows.select("id", "_error").collect()] == [
+        *((1, None), (None, NO_HEAD), (None, NO_HEAD), (None, NO_AVRO), (None, NO_HEAD)),
+    ]
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    """A registry with a subject of two versions, and one whose versions do not go together; its address."""
+    versions = {"orders": {1: (7, ORDER), 2: (300, NEWER)}, "strange": {1: (7, ORDER), 2: (8, OTHER)}}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            _, _, subject, _, *version = self.path.split("/")
+            found = versions.get(subject)
+            if found is None:
+                self.send_error(404)
+                return
+            number, schema = found[int(version[0])] if version else (0, {})
+            told = {"id": number, "schema": json.dumps(schema)} if version else list(found)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(told).encode())
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing."""
+
+    server = HTTPServer((HOST, 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://{HOST}:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_each_value_is_read_by_the_schema_of_its_id(spark: SparkSession, registry: str) -> None:
+    """The columns are the newest version's; an id that is none of the subject's is an error."""
+    values = (headed(7, ANN), headed(300, BOB), headed(300, ANN), headed(8, ANN), ANN, None)
+
+    rows = parsed(records(spark, *values), Parse("avro", registry=registry, subject="orders"))
+
+    assert rows.select("id", "who", "paid", "_error").collect() == [
+        Row(1, "ann", None, None),
+        Row(-1, "bob", True, None),
+        Row(None, None, None, NO_AVRO),
+        Row(None, None, None, "no schema of the id 8 in orders"),
+        Row(None, None, None, NO_HEAD),
+        Row(None, None, None, NO_HEAD),
+    ]
+    older = parsed(
+        records(spark, *values[:2]), Parse("avro", schema=json.dumps(ORDER), registry=registry, subject="orders")
+    )
+    assert older.columns[:3] == ["id", "who", "_topic"]
+    assert older.select("id", "who").collect() == [Row(1, "ann"), Row(-1, "bob")]
+
+
+def test_schema_that_cannot_be_had_is_told(spark: SparkSession, registry: str, tmp_path: Path) -> None:
+    """With the key, in a line, before anything is read; a registry that is away or does not know the subject, too."""
+    for parse, path, problem in (
+        (Parse("avro", schema="{"), "parse.schema", "is no JSON"),
+        (Parse("avro", schema='"string"'), "parse.schema", "is not the schema of a record"),
+        (
+            Parse("avro", schema='{"type": "record", "name": "n", "fields": [{"name": "a", "type": "x"}]}'),
+            "parse.schema",
+            "x",
+        ),
+        (Parse("avro", schema_file=f"{tmp_path}/none"), "parse.schema_file", "No such file"),
+    ):
+        with pytest.raises(SpecError) as refused:
+            parsed(records(spark), parse)
+        assert refused.value.path == path
+        assert problem in refused.value.problem
+        assert "\n" not in refused.value.problem
+    for address, problem in ((registry, "404"), (f"http://{HOST}:{free_port()}", "refused")):
+        with pytest.raises(RegistryError, match=problem):
+            parsed(records(spark), Parse("avro", registry=address, subject="nothing"))

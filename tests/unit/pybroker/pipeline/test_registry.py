@@ -1,0 +1,64 @@
+"""A schema registry's answers, and those that are none; without a port."""
+
+from __future__ import annotations
+
+import io
+import json
+from urllib.error import URLError
+from urllib.request import Request
+
+import pytest
+
+from pybroker.pipeline import registry
+from pybroker.pipeline.registry import RegistryError, schemas_of
+
+FIRST = {"id": 7, "version": 1, "schema": '{"type": "record"}'}
+SECOND = {"id": 3, "version": 2, "schema": '"string"', "schemaType": "AVRO"}
+
+
+class Registry:
+    """What it answers, by path; what it was asked with."""
+
+    def __init__(self, **answers: object) -> None:
+        versions = [FIRST, SECOND]
+        self.answers: dict[str, object] = {"": [1, 2], **{f"/{each['version']}": each for each in versions}, **answers}
+        self.asked: list[Request] = []
+
+    def open(self, request: Request, timeout: float) -> io.BytesIO:
+        self.asked.append(request)
+        answer = self.answers[request.full_url.partition("/versions")[2]]
+        if isinstance(answer, Exception):
+            raise answer
+        return io.BytesIO(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
+
+
+def test_versions_of_a_subject_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest last; a login of the address goes along, and is not shown."""
+    one = Registry()
+    monkeypatch.setattr(registry, "urlopen", one.open)
+
+    assert list(schemas_of("http://ann:p%40ss@r:8081/", "a/b").items()) == [(7, FIRST["schema"]), (3, '"string"')]
+    assert one.asked[0].full_url == "http://r:8081/subjects/a%2Fb/versions"
+    assert one.asked[0].get_header("Authorization") == "Basic YW5uOnBAc3M="
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({"": URLError(ConnectionRefusedError(111, "Connection refused"))}, "versions: .*Connection refused"),
+        ({"": b"<html>"}, "http://r/subjects/s/versions: Expecting value"),
+        ({"": []}, "there are no versions of s"),
+        ({"": {"error_code": 40401}}, "there are no versions of s"),
+        ({"/2": {"id": 1}}, "version 2 of s has no id and schema"),
+        ({"/2": {**SECOND, "schemaType": "PROTOBUF"}}, "version 2 of s is PROTOBUF, not Avro"),
+        ({"/2": {**SECOND, "references": [{"name": "x"}]}}, "version 2 of s refers to other subjects"),
+    ],
+)
+def test_answer_that_is_none_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, object], message: str
+) -> None:
+    monkeypatch.setattr(registry, "urlopen", Registry(**answers).open)
+
+    with pytest.raises(RegistryError, match=message) as refused:
+        schemas_of("http://r", "s")
+    assert "\n" not in str(refused.value)
