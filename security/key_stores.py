@@ -6,6 +6,7 @@ that a keytool of the last years has made without -storetype.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,15 +20,22 @@ TYPES = ("JKS", "PKCS12", "PEM")
 """All that are served, in the words of ssl.keystore.type and ssl.truststore.type."""
 
 _READ = "a store of JKS or PKCS12"
+#: How a PFX begins (RFC 7292), whatever comes then: a sequence of a length in one of its forms, and the version, 3.
+_PKCS12 = re.compile(rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83...|\x84....)\x02\x01\x03", re.DOTALL)
 _WITH_KEY = "a store with a private key and its certificate (keytool -list: PrivateKeyEntry)"
 
 
 class StoreRefused(Exception):
-    """Why a store can not be used: key, value (None: it is not to be shown), what is wrong, what would be right."""
+    """Why a store can not be used: key (without a listener's prefix), value (None: it is not to be shown), what is wrong,
+    what would be right."""
 
     def __init__(self, key: str, value: str | None, reason: str, allowed: str) -> None:
         what = key if value is None else f"{key}={value}"
         super().__init__(f"{what}: {reason}; allowed: {allowed}")
+        self.key = key
+        self.value = value
+        self.reason = reason
+        self.allowed = allowed
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,10 +88,13 @@ class Store:
             key, None, f"its password is wrong: {what} {self.path} is not opened by it", "the right one"
         )
 
+    def _no_password(self) -> StoreRefused:
+        reason = f"it is not set, and {self.path} is not opened without"
+        return StoreRefused(f"{self.kind}.password", None, reason, "the store's password")
+
     def _jks_identity(self, key_password: str | None) -> tuple[bytes, bytes]:
         if self.password is None:
-            reason = f"it is not set, and {self.path} is not opened without"
-            raise StoreRefused(f"{self.kind}.password", None, reason, "the store's password")
+            raise self._no_password()
         entry = next((each for each in self._jks_entries() if each.protected_key and each.certificates), None)
         if entry is None:
             raise self._refused("it has no private key with its certificate", _WITH_KEY)
@@ -115,7 +126,11 @@ class Store:
         try:
             return load_pkcs12(self.data, self.password.encode() if self.password is not None else None)
         except ValueError:
-            raise self._refused("it is no store, or its password is wrong") from None
+            if not _PKCS12.match(self.data):
+                raise self._refused("it is no store") from None
+            if self.password is None:
+                raise self._no_password() from None
+            raise self._wrong_password(f"{self.kind}.password", "the store") from None
         except (TypeError, UnsupportedAlgorithm) as error:
             raise self._refused(f"it cannot be read: {error}") from None
 

@@ -23,6 +23,8 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 _TLS_1_3_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 #: Stands among suites in Java, and says that renegotiation is safe: here there is none.
 _NO_SUITE = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
+_SUITES = "cipher suites by Java's names"
+_LOCATION = "ssl.keystore.location"
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 KEYS = (
@@ -45,14 +47,20 @@ KEYS = (
 class TlsError(Exception):
     """Why a listener cannot speak TLS as it is configured."""
 
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(str(problem))
+        self.problem = problem
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Identity:
-    """A private key and its certificates, in PEM."""
+    """A private key and its certificates, in PEM, and where both are from: the key of the configuration, its value."""
 
     key: bytes
     chain: bytes
     password: str | None
+    origin: str
+    path: str | None
 
 
 class TlsSettings:
@@ -61,10 +69,11 @@ class TlsSettings:
     def __init__(self, config: BrokerConfig, listener_name: str, security_protocol: str) -> None:
         self._values: Mapping[str, ConfigValue] = {key: config.get_for_listener(listener_name, key) for key in KEYS}
         self._prefix = f"listener.name.{listener_name.lower()}."
+        given = config.originals()
+        self._own = frozenset(key for key in KEYS if self._prefix + key in given)
         # As in Kafka: clients who say who they are by SASL are asked for a certificate only where that is said of
         # their listener.
-        own_auth = f"{self._prefix}ssl.client.auth" in config.originals()
-        self._asks = not security_protocol.startswith("SASL_") or own_auth
+        self._asks = not security_protocol.startswith("SASL_") or "ssl.client.auth" in self._own
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -73,20 +82,42 @@ class TlsSettings:
 
     def context(self) -> ssl.SSLContext:
         """A context for new connections. Raises TlsError."""
+        context, others = self._made()
+        if others:
+            log.warning(
+                "%sssl.cipher.suites: TLS 1.3 is offered with %s, too; only ssl.enabled.protocols keeps them out",
+                self._prefix,
+                ", ".join(sorted(others)),
+            )
+        return context
+
+    def problem(self) -> Problem | None:
+        """What `context` would raise; None where nothing is wrong."""
+        try:
+            self._made()
+        except TlsError as error:
+            return error.problem
+        return None
+
+    def _made(self) -> tuple[ssl.SSLContext, frozenset[str]]:
+        """A context, and the suites of TLS 1.3 that it has though nobody asked for them."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+        self._choose_versions(context)
+        others = self._choose_ciphers(context)
         try:
-            self._choose_versions(context)
-            self._choose_ciphers(context)
-            _load(context, self._identity())
-            self._trust(context)
-        except (ssl.SSLError, ValueError, TypeError) as error:
-            raise TlsError(f"{self._prefix}ssl.*: {error}") from None
+            identity = self._identity()
+            trusted = self._trusted()
         except StoreRefused as error:
-            raise TlsError(str(error)) from None
+            raise self._error(error.key, error.value, error.reason, error.allowed) from None
         except OSError as error:
-            raise TlsError(f"{error.filename}: {error.strerror}") from None
-        return context
+            raise self._error(_LOCATION, None, f"it cannot be read: {error.strerror or error}") from None
+        self._load(context, identity)
+        self._trust(context, trusted)
+        return context, others
+
+    def _error(self, key: str, value: str | None, reason: str, allowed: str = "") -> TlsError:
+        return TlsError(Problem(f"{self._prefix}{key}" if key in self._own else key, value, reason, allowed))
 
     def _text(self, key: str) -> str | None:
         value = self._values[key]
@@ -95,81 +126,119 @@ class TlsSettings:
         assert value is None or isinstance(value, str)
         return value
 
+    def _read(self, key: str, path: str) -> bytes:
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise self._error(key, path, reason, "a file that can be read") from None
+
     def _choose_versions(self, context: ssl.SSLContext) -> None:
         names = self._values["ssl.enabled.protocols"]
         assert isinstance(names, tuple)
         versions = [_VERSIONS[name] for name in names if name in _VERSIONS]
         if not versions:
-            raise TlsError(f"ssl.enabled.protocols={','.join(names)}: {' and '.join(_VERSIONS)} are served")
+            reason = "no such version is served"
+            raise self._error("ssl.enabled.protocols", ",".join(names), reason, ", ".join(_VERSIONS))
         context.minimum_version, context.maximum_version = min(versions), max(versions)
 
-    def _choose_ciphers(self, context: ssl.SSLContext) -> None:
-        """Only these are offered, and no version that has none of them."""
-        names = self._values["ssl.cipher.suites"]
+    def _choose_ciphers(self, context: ssl.SSLContext) -> frozenset[str]:
+        """Only these are offered, and no version that has none of them; but for those that come along."""
+        key = "ssl.cipher.suites"
+        names = self._values[key]
         assert isinstance(names, tuple)
         suites = [name for name in names if name != _NO_SUITE]
         if not suites:
-            return
+            return frozenset()
         older = [suite for suite in suites if "_WITH_" in suite]
         newer = frozenset(suites).difference(older)
         if unknown := newer - _TLS_1_3_SUITES:
-            raise TlsError(f"ssl.cipher.suites: {','.join(sorted(unknown))} is not known")
+            raise self._error(key, ",".join(names), f"{','.join(sorted(unknown))} is not known", _SUITES)
         if older:
-            context.set_ciphers(":".join(map(openssl_name, older)))
+            try:
+                context.set_ciphers(":".join(map(openssl_name, older)))
+            except ssl.SSLError:
+                raise self._error(key, ",".join(names), "OpenSSL has none of these ciphers", _SUITES) from None
         else:
             context.minimum_version = ssl.TLSVersion.TLSv1_3
         if not newer:
             context.maximum_version = ssl.TLSVersion.TLSv1_2
         if context.minimum_version > context.maximum_version:
-            raise TlsError("ssl.cipher.suites has none for the versions in ssl.enabled.protocols")
-        others = _TLS_1_3_SUITES - newer
-        if others and context.maximum_version == ssl.TLSVersion.TLSv1_3:
-            log.warning(
-                "%sssl.cipher.suites: TLS 1.3 is offered with %s, too; only ssl.enabled.protocols keeps them out",
-                self._prefix,
-                ", ".join(sorted(others)),
-            )
+            raise self._error(key, ",".join(names), "there is none for the versions in ssl.enabled.protocols", _SUITES)
+        return _TLS_1_3_SUITES - newer if context.maximum_version == ssl.TLSVersion.TLSv1_3 else frozenset()
 
     def _identity(self) -> _Identity:
         key, chain = self._text("ssl.keystore.key"), self._text("ssl.keystore.certificate.chain")
         key_password = self._text("ssl.key.password")
         if key is not None and chain is not None:
-            return _Identity(key.encode(), chain.encode(), key_password)
+            return _Identity(key.encode(), chain.encode(), key_password, "ssl.keystore.key", None)
         location = self._text("ssl.keystore.location")
         if location is None:
-            raise TlsError(f"{self._prefix}ssl.keystore.location is not set: a server needs a certificate")
+            allowed = "a file with the private key and its certificates"
+            raise self._error(_LOCATION, None, "it is not set: a server needs a certificate", allowed)
         if self._store_type("ssl.keystore") == "PEM":
-            data = _read(location)
-            return _Identity(data, data, key_password)
-        return _Identity(*self._store("ssl.keystore", location).identity(key_password), None)
+            data = self._read(_LOCATION, location)
+            return _Identity(data, data, key_password, _LOCATION, location)
+        return _Identity(*self._store("ssl.keystore", location).identity(key_password), None, _LOCATION, location)
 
     def _store_type(self, kind: str) -> str:
         """JKS, PKCS12 or PEM, which may be in small letters, as in Java."""
         given = str(self._values[f"{kind}.type"])
         if given.upper() not in TYPES:
-            raise TlsError(str(Problem(f"{kind}.type", given, "no such stores are read", ", ".join(TYPES))))
+            raise self._error(f"{kind}.type", given, "no such stores are read", ", ".join(TYPES))
         return given.upper()
 
     def _store(self, kind: str, location: str) -> Store:
-        return Store(kind, location, _read(location), self._text(f"{kind}.password"))
+        return Store(kind, location, self._read(f"{kind}.location", location), self._text(f"{kind}.password"))
 
-    def _trust(self, context: ssl.SSLContext) -> None:
-        if not self._asks:
-            return
-        verify = _VERIFY[str(self._values["ssl.client.auth"])]
-        if verify == ssl.CERT_NONE:
-            return
+    def _load(self, context: ssl.SSLContext, identity: _Identity) -> None:
+        try:
+            _load(context, identity)
+        except (ssl.SSLError, ValueError, TypeError) as error:
+            where = "the private key" if identity.path is None else f"the private key in {identity.path}"
+            if b"ENCRYPTED" not in identity.key:
+                reason = f"its private key and certificates cannot be used: {_reason(error)}"
+                raise self._error(identity.origin, identity.path, reason, "both, in PEM, of one another") from None
+            if identity.password is None:
+                reason = f"it is not set, and {where} is encrypted"
+                raise self._error("ssl.key.password", None, reason, "the key's password") from None
+            if _opens(identity.key, identity.password):
+                reason = f"its certificates cannot be used: {_reason(error)}"
+                raise self._error(identity.origin, identity.path, reason, "those of its private key") from None
+            reason = f"its password is wrong: {where} is not opened by it"
+            raise self._error("ssl.key.password", None, reason, "the right one") from None
+
+    def _trusted(self) -> tuple[str, str | None, str] | None:
+        """Key of the configuration, its value, and certificates in PEM; None where the system's are trusted.
+
+        Read also where nobody asks for clients' certificates: what cannot be read is a mistake all the same, as in
+        Kafka.
+        """
         certificates = self._text("ssl.truststore.certificates")
-        location = self._text("ssl.truststore.location")
-        if certificates is None and location is not None:
-            if self._store_type("ssl.truststore") == "PEM":
-                certificates = _read(location).decode()
-            else:
-                certificates = self._store("ssl.truststore", location).trusted()
-        if certificates is None:
+        if certificates is not None:
+            return "ssl.truststore.certificates", None, certificates
+        key = "ssl.truststore.location"
+        location = self._text(key)
+        if location is None:
+            return None
+        if self._store_type("ssl.truststore") == "PEM":
+            return key, location, self._read(key, location).decode(errors="replace")
+        return key, location, self._store("ssl.truststore", location).trusted()
+
+    def _trust(self, context: ssl.SSLContext, trusted: tuple[str, str | None, str] | None) -> None:
+        if trusted is not None:
+            key, value, certificates = trusted
+            try:
+                context.load_verify_locations(cadata=certificates)
+            except (ssl.SSLError, ValueError, TypeError) as error:
+                reason = f"its certificates cannot be used: {_reason(error)}"
+                raise self._error(key, value, reason, "certificates") from None
+        verify = _VERIFY[str(self._values["ssl.client.auth"])]
+        if not self._asks or verify == ssl.CERT_NONE:
+            return
+        if trusted is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-        else:
-            context.load_verify_locations(cadata=certificates)
         context.verify_mode = verify
 
 
@@ -184,9 +253,21 @@ def openssl_name(suite: str) -> str:
     return "-".join(parts).replace("_", "-")
 
 
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+def _reason(error: Exception) -> str:
+    """In OpenSSL's words, without the place in its source."""
+    return (error.reason if isinstance(error, ssl.SSLError) else "") or str(error)
+
+
+def _opens(key: bytes, password: str) -> bool:
+    """Whether an encrypted private key in PEM is opened by a password."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        load_pem_private_key(key, password.encode())
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return False
+    return True
 
 
 def _load(context: ssl.SSLContext, identity: _Identity) -> None:

@@ -51,7 +51,8 @@ def load(
 
     Raises ConfigError with every problem found (see errors.py), OSError when the file can not be read. Unknown keys
     become warnings of the result, or problems if `strict`. Warnings and notices are for the log, once there is one.
-    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, authorizers, consoles.
+    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, stores of keys that are not opened
+    by their passwords, authorizers, consoles.
     """
     warnings: list[str] = []
     notices: list[str] = []
@@ -98,6 +99,8 @@ def load(
             notices.append(
                 f"login modules that no sasl.jaas.config gives are those of {config.jaas_file.path} (KAFKA_OPTS)"
             )
+    if to_serve:
+        warnings += (str(_with_origin(each, settings)) for each in _security_warnings(config))
     config.warnings, config.notices = tuple(warnings), tuple(notices)
     if to_serve and (unserved := [_with_origin(each, settings) for each in _security_problems(config)]):
         refused = ConfigError(*unserved)
@@ -125,6 +128,17 @@ def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
         from .sasl import sasl_problems  # most have none
 
         yield from sasl_problems(config)
+    if any(listener.security_protocol.endswith("SSL") for listener in config.listeners):
+        from .tls import tls_problems  # most have none
+
+        yield from tls_problems(config)
+
+
+def _security_warnings(config: BrokerConfig) -> Iterator[Problem]:
+    if any(listener.security_protocol.startswith("SASL_") for listener in config.listeners):
+        from .sasl import sasl_warnings
+
+        yield from sasl_warnings(config)
 
 
 def _read_file(path: str | os.PathLike[str], warnings: list[str]) -> Settings:

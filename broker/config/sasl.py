@@ -23,7 +23,9 @@ from .values import Password
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 MECHANISMS = (PLAIN, *BY_SASL_NAME, OAUTHBEARER)
 """All that are served."""
+_KERBEROS = "GSSAPI"
 
+_MECHANISMS = "sasl.enabled.mechanisms"
 _JAAS = "sasl.jaas.config"
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _CALLBACK_HANDLER = "sasl.server.callback.handler.class"
@@ -41,8 +43,7 @@ _SCHEMES = ("https", "http", "file")
 
 def enabled_mechanisms(config: BrokerConfig, listener_name: str) -> tuple[str, ...]:
     """The mechanisms of a listener that are served, in the order in which clients are told of them."""
-    names = config.get_for_listener(listener_name, "sasl.enabled.mechanisms")
-    assert isinstance(names, tuple)
+    names = _configured(config, listener_name)
     return tuple(name for name in dict.fromkeys(names) if name in MECHANISMS)
 
 
@@ -97,14 +98,41 @@ def sasl_problems(config: BrokerConfig) -> Iterator[Problem]:
             yield from _problems_of(config, listener.name)
 
 
+def sasl_warnings(config: BrokerConfig) -> Iterator[Problem]:
+    """Mechanisms that are left out, where there are others by which clients can come in."""
+    for listener in config.listeners:
+        if not listener.security_protocol.startswith("SASL_"):
+            continue
+        names, served = _configured(config, listener.name), enabled_mechanisms(config, listener.name)
+        if _KERBEROS in names and served:
+            reason = (
+                f"{_KERBEROS} (Kerberos) IS NOT SERVED: listener {listener.name} offers {', '.join(served)} alone, and"
+                " who logs in by Kerberos stays outside"
+            )
+            yield Problem(_own_key(config, listener.name, _MECHANISMS), ",".join(names), reason)
+
+
+def _configured(config: BrokerConfig, listener_name: str) -> tuple[str, ...]:
+    names = config.get_for_listener(listener_name, _MECHANISMS)
+    assert isinstance(names, tuple)
+    return names
+
+
+def _own_key(config: BrokerConfig, listener_name: str, key: str) -> str:
+    """The key that says what counts for a listener."""
+    own = f"listener.name.{listener_name.lower()}.{key}"
+    return own if own in config.originals() else key
+
+
 def _problems_of(config: BrokerConfig, listener_name: str) -> Iterator[Problem]:
     prefix = f"listener.name.{listener_name.lower()}."
-    names = config.get_for_listener(listener_name, "sasl.enabled.mechanisms")
-    assert isinstance(names, tuple)
+    names = _configured(config, listener_name)
     for name in names:
+        if name == _KERBEROS and enabled_mechanisms(config, listener_name):
+            continue  # see sasl_warnings
         if name not in MECHANISMS:
             reason = f"mechanism {name} of listener {listener_name} is not served"
-            yield Problem("sasl.enabled.mechanisms", ",".join(names), reason, ", ".join(MECHANISMS))
+            yield Problem(_own_key(config, listener_name, _MECHANISMS), ",".join(names), reason, ", ".join(MECHANISMS))
             continue
         key = f"{prefix}{name.lower()}.{_JAAS}"
         try:

@@ -1,8 +1,7 @@
-"""Delegation tokens and quotas, as both brokers serve them: every refusal in its turn, and what the tools print."""
+"""Delegation tokens, as both brokers serve them: every refusal in its turn. Tools: `test_security_tools.py`."""
 
 from __future__ import annotations
 
-import re
 import time
 from base64 import b64encode
 from collections import Counter
@@ -25,9 +24,7 @@ from protocol.schema import Api, Struct
 from security.acl import Operation, ResourceType
 from security.scram_credential import ScramMechanism
 from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
-from tests.support.java import JavaRunner, Program
 from tests.support.sasl import log_in_plain, scram_final
-from tests.support.tools import normalised
 from tests.support.wire import WireClient
 
 MECHANISM = ScramMechanism.SCRAM_SHA_256
@@ -259,88 +256,3 @@ def test_tokens_have_the_same_fate(both: list[Secured]) -> None:
     """Who gets one and for how long, who is refused and by which error where several are due."""
     ours, kafka = (tokens(each).told for each in both)
     assert {what: (ours[what], kafka[what]) for what in kafka if ours[what] != kafka[what]} == {}
-
-
-TOKEN_TOOL = "org.apache.kafka.tools.DelegationTokenCommand"
-CONFIGS_TOOL = "kafka.admin.ConfigCommand"
-_VARYING = (
-    (re.compile(r"[A-Za-z0-9+/]{86}=="), "<hmac>"),
-    (re.compile(r"(?<=tokenId : )[\w-]{22}|[\w-]{22}(?=\s+<hmac>)"), "<id>"),
-    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), "<time>"),
-    (re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \S+ \d{4}"), "<time>"),
-)
-
-
-def printed(secured: Secured, program: Program, port: int) -> tuple[int | None, str, str]:
-    """Exit code, output and errors of a tool that has ended, without what is another in each run."""
-    texts = [normalised(text, f"{HOST}:{port}") for text in (program.stdout, program.stderr)]
-    for pattern, replacement in _VARYING:
-        texts = [pattern.sub(replacement, text) for text in texts]
-    return program.exit_code, texts[0], texts[1]
-
-
-def test_the_tool_for_tokens_prints_the_same(both: list[Secured], java: JavaRunner, tmp_path: Path) -> None:
-    """Made, told, renewed and ended by dave, who has none else."""
-    login = tmp_path / "dave.properties"
-    login.write_text(
-        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        f'sasl.jaas.config={MODULE} required username="dave" password="secret";\n'
-    )
-
-    def story(secured: Secured) -> list[tuple[int | None, str, str]]:
-        told = []
-
-        def run(*arguments: str) -> str:
-            where = ("--bootstrap-server", secured.broker.bootstrap, "--command-config", str(login))
-            program = java.run(TOKEN_TOOL, *where, *arguments)
-            told.append(printed(secured, program, secured.broker.port))
-            return program.stdout
-
-        made = run("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:carol")
-        hmac = next(part for part in made.split() if part.endswith("=="))
-        dave = secured.by("dave")
-        wait_for(lambda: len(ids(dave)) == 1)
-        run("--describe", "--owner-principal", "User:dave")
-        run("--renew", "--renew-time-period", "-1", "--hmac", hmac)
-        run("--renew", "--renew-time-period", "-1", "--hmac", b64encode(b"of none").decode())
-        run("--expire", "--expiry-time-period", "-1", "--hmac", hmac)
-        return told
-
-    ours, kafka = map(story, both)
-    assert ours == kafka
-
-
-def test_the_tool_for_quotas_prints_the_same(both: list[Secured], java: JavaRunner) -> None:
-    """Of users, clients, both, any, and addresses; what is no quota is refused."""
-    users, clients, ips = (("--entity-type", kind) for kind in ("users", "clients", "ips"))
-    alice, anyone = ("--entity-name", "alice"), ("--entity-default",)
-    steps = [
-        (*users, *alice, "--alter", "--add-config", "producer_byte_rate=1024,consumer_byte_rate=2048.5"),
-        (*users, *alice, *clients, "--entity-name", "c 1", "--alter", "--add-config", "request_percentage=12.5"),
-        (*users, *anyone, "--alter", "--add-config", "controller_mutation_rate=3"),
-        (*clients, *anyone, "--alter", "--add-config", "producer_byte_rate=77"),
-        (*ips, "--entity-name", "127.0.0.9", "--alter", "--add-config", "connection_creation_rate=5"),
-        (*ips, "--entity-name", "127.0.0.9", "--alter", "--add-config", "producer_byte_rate=5"),
-        (*users, *alice, "--alter", "--add-config", "producer_byte_rate=-1"),
-        (*users, *alice, "--alter", "--add-config", "no_quota=1"),
-        (*users, "--describe"),
-        (*users, *alice, "--describe"),
-        (*users, *alice, *clients, "--describe"),
-        (*clients, "--describe"),
-        (*ips, "--describe"),
-        (*users, *alice, "--alter", "--delete-config", "producer_byte_rate"),
-        (*users, *alice, "--alter", "--delete-config", "producer_byte_rate"),
-        (*users, *alice, "--describe"),
-    ]
-
-    def story(secured: Secured) -> list[tuple[int | None, str, str]]:
-        told = []
-        for step in steps:
-            program = java.run(CONFIGS_TOOL, "--bootstrap-server", f"{HOST}:{secured.open_port}", *step)
-            told.append(printed(secured, program, secured.open_port))
-            if "--alter" in step:
-                time.sleep(0.2)  # Apache Kafka answers before its broker has heard of it
-        return told
-
-    ours, kafka = map(story, both)
-    assert ours == kafka

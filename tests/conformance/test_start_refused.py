@@ -18,6 +18,7 @@ from storage.checkpoints import read_meta_properties
 from storage.fs import LOCAL
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.certificates import PASSWORD, Authority
 from tests.support.launch import Ended, obey_permissions, picture, run_broker
 from tests.support.wire import WireClient
 
@@ -102,6 +103,22 @@ def test_mechanism_that_is_not_served_is_a_bad_value(tmp_path: Path) -> None:
     assert "WARN broker.main: server.properties:4: listener: unknown key, did you mean listeners?" in warning
     told = "server.properties:3: sasl.enabled.mechanisms=GSSAPI: mechanism GSSAPI of listener SASL_PLAINTEXT is not"
     assert problem.startswith(told)
+
+
+def test_password_that_does_not_open_its_store_is_a_bad_value(tmp_path: Path) -> None:
+    """Of the broker's own store, and of that of clients' certificates though nobody asks for them, as in Kafka."""
+    store = Authority(tmp_path).issue("server").with_suffix(".p12")
+    before = sorted(os.listdir(tmp_path))
+    text = (
+        "listeners=SSL://127.0.0.1:0\nsecurity.inter.broker.protocol=SSL\n"
+        f"ssl.keystore.location={store}\nssl.keystore.password=wrong\n"
+    )
+    right = text.replace("=wrong", f"={PASSWORD}") + f"ssl.truststore.location={store}\nssl.truststore.password=wrong\n"
+    for properties_text, place in ((text, "4: ssl.keystore"), (right, "6: ssl.truststore")):
+        ended = run_broker(tmp_path, properties_text)
+        told = f"server.properties:{place}.password: its password is wrong: the store {store} is not opened by it"
+        assert Ended(2, "", f"{told}; allowed: the right one\n") == ended
+        assert sorted(os.listdir(tmp_path)) == sorted([*before, "server.properties"])
 
 
 # -- what else is in the way -----------------------------------------------------------------------------------------

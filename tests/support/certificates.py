@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
     PrivateFormat,
+    load_pem_private_key,
 )
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509.oid import NameOID
@@ -69,3 +70,10 @@ class Authority:
             .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
             .sign(self._key, SHA256())
         )
+
+
+def encrypted(pem: bytes, password: str) -> bytes:
+    """Key and chain in PEM, the key so that only `password` opens it."""
+    key = load_pem_private_key(pem, None)
+    protection = BestAvailableEncryption(password.encode())
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection) + pem[pem.index(b"-----BEGIN CERTIFICATE") :]

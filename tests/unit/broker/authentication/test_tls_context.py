@@ -9,7 +9,7 @@ import pytest
 
 from broker.authentication.tls_context import TlsError, TlsSettings, openssl_name
 from broker.config import load
-from tests.support.certificates import PASSWORD, Authority
+from tests.support.certificates import PASSWORD, Authority, encrypted
 
 
 @pytest.fixture(scope="module")
@@ -104,32 +104,52 @@ def test_names_of_suites(suite: str, name: str) -> None:
     assert openssl_name(suite) == name
 
 
-def test_refused(server: Path, tmp_path: Path) -> None:
-    """In a line for people, and without a password."""
-    old = tmp_path / "old.jks"
+def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
+    """With the key whose value it is, the listener's own if that is given; in a line, and without a password."""
+    old, empty = tmp_path / "old.jks", tmp_path / "empty.pem"
     old.write_bytes(b"\xfe\xed\xfe\xed" + bytes(100))
-    empty = tmp_path / "empty.pem"
     empty.write_text("")
-    for keys, message in (
-        ({}, "ssl.keystore.location is not set"),
-        ({"keystore_location": tmp_path / "missing"}, "No such file"),
-        ({"keystore_location": old, "keystore_password": "hidden"}, "ssl.keystore.password: its password is wrong"),
-        ({"keystore_location": server.with_suffix(".p12"), "keystore_password": "hidden"}, "password is wrong"),
-        ({"keystore_location": empty, "keystore_type": "PEM"}, "ssl"),
-        ({"keystore_location": server, "keystore_type": "PEM", "enabled_protocols": "SSLv3"}, "SSLv3"),
-        ({"keystore_location": server, "keystore_type": "PEM", "cipher_suites": "TLS_NO_WITH_NO"}, "cipher"),
-        ({"keystore_location": server, "keystore_type": "PEM", "cipher_suites": "AES128-SHA"}, "AES128-SHA"),
+    other = tmp_path / "other.pem"
+    key, chain = authority.issue("other").read_text(), server.read_text()
+    other.write_text(key[: key.index("-----BEGIN CERTIFICATE")] + chain[chain.index("-----BEGIN CERTIFICATE") :])
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(encrypted(server.read_bytes(), "the-key's"))
+    store = server.with_suffix(".p12")
+    pem = {"keystore_type": "PEM", "keystore_location": server}
+    trust = pem | {"truststore_location": store}
+    for keys, name, message in (
+        ({}, "ssl.keystore.location", "is not set"),
+        ({"keystore_location": tmp_path / "missing"}, "ssl.keystore.location", "No such file"),
+        ({"keystore_location": tmp_path}, "ssl.keystore.location", "Is a directory"),
+        ({"keystore_type": "BKS", "keystore_location": store}, "ssl.keystore.type", "no such stores are read"),
+        ({"keystore_location": old, "keystore_password": "hidden"}, "ssl.keystore.password", "password is wrong"),
+        ({"keystore_location": store, "keystore_password": "hidden"}, "ssl.keystore.password", "password is wrong"),
+        ({"keystore_location": store}, "ssl.keystore.password", "it is not set"),
+        ({"keystore_location": server, "keystore_password": "hidden"}, "ssl.keystore.location", "it is no store"),
+        (pem | {"keystore_location": empty}, "ssl.keystore.location", "cannot be used"),
+        (pem | {"keystore_location": other}, "ssl.keystore.location", "cannot be used: KEY_VALUES_MISMATCH"),
+        (pem | {"keystore_location": locked, "key_password": "hidden"}, "ssl.key.password", "its password is wrong"),
+        (pem | {"keystore_location": locked}, "ssl.key.password", "it is not set"),
+        (trust | {"truststore_password": "hidden"}, "ssl.truststore.password", "its password is wrong"),
+        (trust, "ssl.truststore.password", "it is not set"),
+        (trust | {"truststore_type": "PEM"}, "ssl.truststore.location", "its certificates cannot be used"),
+        (pem | {"truststore_type": "PEM", "truststore_certificates": "x"}, "ssl.truststore.certificates", "cannot be"),
+        (pem | {"enabled_protocols": "SSLv3"}, "ssl.enabled.protocols", "no such version"),
+        (pem | {"cipher_suites": "TLS_NO_WITH_NO"}, "ssl.cipher.suites", "OpenSSL has none"),
+        (pem | {"cipher_suites": "AES128-SHA"}, "ssl.cipher.suites", "AES128-SHA is not known"),
         (
-            {
-                "keystore_location": server,
-                "keystore_type": "PEM",
-                "cipher_suites": "TLS_AES_128_GCM_SHA256",
-                "enabled_protocols": "TLSv1.2",
-            },
-            "none for the versions",
+            pem | {"cipher_suites": "TLS_AES_128_GCM_SHA256", "enabled_protocols": "TLSv1.2"},
+            "ssl.cipher.suites",
+            "there is none for the versions",
         ),
     ):
-        with pytest.raises(TlsError) as refused:
-            context(**keys)
-        assert message in str(refused.value)
-        assert "hidden" not in str(refused.value)
+        given = {f"ssl.{key.replace('_', '.')}": str(value) for key, value in keys.items()}
+        for prefix in ("", "listener.name.in."):
+            config = load(overrides={prefix + key: value for key, value in given.items()})
+            with pytest.raises(TlsError) as refused:
+                TlsSettings(config, "IN", "SSL").context()
+            assert refused.value.problem.key == (prefix + name if name in given else name)
+            assert message in refused.value.problem.reason
+            assert "hidden" not in str(refused.value)
+            assert TlsSettings(config, "IN", "SSL").problem() == refused.value.problem
+    assert context(**pem | {"keystore_location": locked, "key_password": "the-key's"})

@@ -59,6 +59,31 @@ def test_of_a_listener_before_all() -> None:
     assert plain_users(config, "IN") == {"alice": "secret"}
 
 
+@pytest.mark.parametrize("prefix", ["", "listener.name.in."])
+def test_kerberos_is_left_out_aloud_where_there_is_another_way_in(prefix: str) -> None:
+    """With its own keys, as stock images have them; who comes in by the others is served."""
+    key = f"{prefix}sasl.enabled.mechanisms"
+    kerberos = {
+        "sasl.kerberos.service.name": "kafka",
+        "listener.name.in.sasl.kerberos.service.name": "kafka",
+        "listener.name.in.gssapi.sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;",
+    }
+    config = load(overrides=LISTENER | ENTRY | kerberos | {key: "PLAIN,GSSAPI,SCRAM-SHA-256"}, to_serve=True)
+    assert enabled_mechanisms(config, "IN") == ("PLAIN", "SCRAM-SHA-256")
+    (told,) = config.warnings
+    assert told.startswith(f"--override: {key}=PLAIN,GSSAPI,SCRAM-SHA-256: GSSAPI (Kerberos) IS NOT SERVED: listener IN")
+
+
+def test_an_unknown_mechanism_is_refused_beside_others() -> None:
+    overrides = LISTENER | ENTRY | {"listener.name.in.sasl.enabled.mechanisms": "PLAIN,GSSAPI,DIGEST-MD5"}
+    with pytest.raises(ConfigError) as refused:
+        load(overrides=overrides, to_serve=True)
+    (problem,) = refused.value.problems
+    assert str(problem).startswith(
+        "--override: listener.name.in.sasl.enabled.mechanisms=PLAIN,GSSAPI,DIGEST-MD5: mechanism DIGEST-MD5 of"
+    )
+
+
 def test_values_of_a_mechanism() -> None:
     """Of the mechanism, else of the listener, else of the broker."""
     key = "connections.max.reauth.ms"
