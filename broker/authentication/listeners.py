@@ -32,6 +32,7 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
     asking = [listener for listener in listeners if listener.security_protocol.startswith("SASL_")]
     if not asking:
         return
+    from broker.authentication.login_pace import LoginPace
     from broker.authentication.sasl_authenticator import SaslAuthenticator
     from broker.authentication.sasl_listener import changing_keys, sasl_listener
     from broker.authentication.scram_key import scram_key
@@ -41,6 +42,7 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
         secret = scram_key(broker.config.metadata_log_dir)
     except OSError as error:
         raise CannotBind(f"{asking[0].name}: the key of its salts: {error}") from None
+    pace = LoginPace(broker.loop.call_soon)
     current: dict[str, SaslListener] = {}
     validators = {
         listener.name: _token_validator(broker, listener.name)
@@ -60,7 +62,8 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
             )
 
     def welcome(connection: Connection) -> None:
-        SaslAuthenticator(connection, current[connection.listener_name], broker.dispatcher, broker.timers, broker.clock)
+        listener = current[connection.listener_name]
+        SaslAuthenticator(connection, listener, broker.dispatcher, broker.timers, broker.clock, pace)
 
     refresh(broker.config)
     broker.config.subscribe(changing_keys(listener.name for listener in asking), refresh)

@@ -13,8 +13,10 @@ connection and as the same user (KIP-368); after the end of the session nothing 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
+from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Dispatcher, Waiting
 from broker.error_reply import error_reply
 from broker.log_text import log_text
@@ -28,6 +30,9 @@ from protocol.schema import Api, Chunk, Struct
 from security.exchange import Exchange, InvalidCredentials, Refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from broker.authentication.login_pace import LoginPace
     from broker.authentication.sasl_listener import SaslListener
     from broker.clock import Clock
     from broker.network.connection import Connection
@@ -56,6 +61,7 @@ class SaslAuthenticator:
         "_knows_versions",
         "_listener",
         "_mechanism",
+        "_pace",
         "_previous",
         "_raw_tokens",
         "_session_end",
@@ -66,13 +72,20 @@ class SaslAuthenticator:
     )
 
     def __init__(
-        self, connection: Connection, listener: SaslListener, dispatcher: Dispatcher, timers: Timers, clock: Clock
+        self,
+        connection: Connection,
+        listener: SaslListener,
+        dispatcher: Dispatcher,
+        timers: Timers,
+        clock: Clock,
+        pace: LoginPace,
     ) -> None:
         self._connection = connection
         self._listener = listener
         self._dispatcher = dispatcher
         self._timers = timers
         self._clock = clock
+        self._pace = pace
         self._mechanism = ""
         self._exchange: Exchange | None = None  # from the handshake to its end
         self._raw_tokens = False
@@ -100,14 +113,14 @@ class SaslAuthenticator:
         if self._failed:
             return None
         if self._exchange is not None and self._raw_tokens:
-            return self._take_raw(self._exchange, bytes(request))
+            return self._in_turn(partial(self._take_raw, self._exchange, bytes(request)))
         header = decode_request_header(request)
         if self._exchange is not None:
             if header.api_key != SASL_AUTHENTICATE.key:
                 self._refuse_state(header, request)
                 return None
             token = _decode(SASL_AUTHENTICATE, header, request).auth_bytes
-            return self._take(self._exchange, header, bytes(token))
+            return self._in_turn(partial(self._take, self._exchange, header, bytes(token)))
         if header.api_key == API_VERSIONS.key:
             if self._knows_versions:
                 raise CloseConnection("ApiVersions comes again before the SASL handshake")
@@ -174,6 +187,12 @@ class SaslAuthenticator:
             return SASL_HANDSHAKE.response(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms)
         self._exchange = new_exchange()
         return SASL_HANDSHAKE.response(mechanisms=mechanisms)
+
+    def _in_turn(self, step: Callable[[], list[Chunk] | None]) -> Answer:
+        """What a step answers, at once or when others have had theirs."""
+        answer = self._pace(step)
+        # as that of a shortcut, whose value is a frame: of those no codec is asked
+        return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer  # type: ignore[arg-type]
 
     def _take_raw(self, exchange: Exchange, token: bytes) -> list[Chunk] | None:
         try:

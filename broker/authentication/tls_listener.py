@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from security.principal_rules import PrincipalRules
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.config import BrokerConfig
+    from broker.deferred import Deferred
     from broker.network.connection import Connection
     from broker.network.listener import Listener
     from broker.network.plaintext import HangUps
@@ -37,6 +39,7 @@ class TlsListener:
         self._settings = TlsSettings(config, listener.name, listener.security_protocol)
         self._seen = self._modified()
         self._context = self._settings.context()
+        self._under_way: Deferred[ssl.SSLContext] | None = None
         self._rules = PrincipalRules(str(config.get_for_listener(listener.name, "ssl.principal.mapping.rules") or ""))
         self._names_user = listener.security_protocol == "SSL"
         prefix = f"listener.name.{listener.name.lower()}."
@@ -69,12 +72,20 @@ class TlsListener:
     def _reload(self) -> None:
         """New connections get the new certificates; where these cannot be used, the old ones stay."""
         self._seen = self._modified()
+        self._under_way = self._broker.offload(self._settings.context)  # a password's hash may take long
+        self._under_way.add_done_callback(self._on_read)
+
+    def _on_read(self, read: Deferred[ssl.SSLContext]) -> None:
+        if read is not self._under_way:  # what was read later counts
+            return
         try:
-            self._context = self._settings.context()
+            self._context = read.result()
         except TlsError as error:
             log.error("Listener %s keeps its certificates: %s", self._listener.name, error)
-            return
-        log.info("Listener %s has read its certificates anew", self._listener.name)
+        except Exception:
+            log.exception("Listener %s keeps its certificates", self._listener.name)
+        else:
+            log.info("Listener %s has read its certificates anew", self._listener.name)
 
 
 def _modified_ns(path: str) -> int:

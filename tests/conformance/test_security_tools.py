@@ -149,6 +149,8 @@ _VARYING = (
     (_HMAC, "<hmac>"),
     (re.compile(r"(?<=tokenId : )[\w-]{22}|[\w-]{22}(?=\s+<hmac>)"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d"), "<time>"),
+    # Kafka's controller says what its object for a request looks like inside
+    (re.compile(r"Request Request\(.*? needs [A-Z_]+ permission\.", re.DOTALL), "Cluster authorization failed."),
     (re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d \S+ \d{4}"), "<time>"),
 )
 

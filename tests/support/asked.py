@@ -215,7 +215,12 @@ def _resources() -> Iterator[Asked]:
             {**each, "configs": [{"name": settings[each["resource_type"]], **config, **more}]} for each in altered
         ]
         yield Asked(key, version, "", {"resources": resources, "validate_only": True})
+    defaults = {"resource_type": 4, "resource_name": ""}
+    yield Asked(32, 4, "of all brokers", {"resources": [{**defaults, "configuration_keys": ["message.max.bytes"]}]})
+    changes = {"configs": [{"name": "message.max.bytes", **config, "config_operation": 0}]}
+    yield Asked(44, 1, "of all brokers", {"resources": [{**defaults, **changes}], "validate_only": True})
     yield Asked(74, 1, "", {"resource_types": [4, 8]})
+    yield Asked(74, 1, "all", {"resource_types": [2, 4, 8, 16, 32]})
     yield Asked(74, 0, "", {})
     entity = {"entity": [{"entity_type": "client-id", "entity_name": "nobody"}]}
     yield Asked(48, 1, "", {"components": [{"entity_type": "client-id", "match_type": 0, "match": "nobody"}]})
@@ -255,11 +260,14 @@ def _cluster() -> Iterator[Asked]:
     yield Asked(31, 3, "", {"filters": [entries]})
     yield Asked(34, 2, "", {"dirs": [{"path": "/nowhere", "topics": by_name(partitions=[0])}]})
     yield Asked(35, 4, "", {"topics": [{"topic": MINE, "partitions": [0]}]})
+    yield Asked(35, 4, "all", {"topics": None})
     elected = [{"topic": name, "partitions": [0]} for name in (MINE, MISSING)]
     yield Asked(43, 2, "", {"election_type": 0, "topic_partitions": elected, "timeout_ms": 5_000})
+    yield Asked(43, 2, "all", {"election_type": 1, "topic_partitions": None, "timeout_ms": 5_000})
     moved = by_name(partitions=[{"partition_index": 0, "replicas": None}])
     yield Asked(45, 1, "", {"topics": moved, "timeout_ms": 5_000})
     yield Asked(46, 0, "", {"topics": None, "timeout_ms": 5_000})
+    yield Asked(46, 0, "by name", {"topics": by_name(partition_indexes=[0]), "timeout_ms": 5_000})
     metadata = [{"topic_name": "__cluster_metadata", "partitions": [{"partition_index": 0}]}]
     yield Asked(55, 2, "", {"topics": metadata})
     unheard_of = [{"feature": "unheard.of", "max_version_level": 1, "upgrade_type": 1}]

@@ -76,4 +76,6 @@ def encrypted(pem: bytes, password: str) -> bytes:
     """Key and chain in PEM, the key so that only `password` opens it."""
     key = load_pem_private_key(pem, None)
     protection = BestAvailableEncryption(password.encode())
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection) + pem[pem.index(b"-----BEGIN CERTIFICATE") :]
+    return (
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, protection) + pem[pem.index(b"-----BEGIN CERTIFICATE") :]
+    )

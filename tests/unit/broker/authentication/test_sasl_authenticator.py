@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from broker.authentication.login_pace import LoginPace
 from broker.authentication.sasl_authenticator import SaslAuthenticator
 from broker.authentication.sasl_listener import SaslListener
 from broker.dispatch import Reply, RequestContext
@@ -85,7 +86,10 @@ class Client:
             failure_delay_ms=DELAY_MS,
         )
         timers = Timers(self.link.loop, self.clock)  # type: ignore[arg-type]
-        SaslAuthenticator(self.link.connection, listener, self.link.server.dispatcher, timers, self.clock)
+        self.pace = LoginPace(self.link.loop.call_soon, lambda: self.spent_ns)
+        self.spent_ns = 0
+        dispatcher = self.link.server.dispatcher
+        SaslAuthenticator(self.link.connection, listener, dispatcher, timers, self.clock, self.pace)
         self.link.loop.settle()
 
     @property
@@ -321,3 +325,25 @@ def test_what_a_client_asks_for_is_one_line_of_the_log(caplog: pytest.LogCapture
     (told,) = [message for message in caplog.messages if "NONE" in message]
     assert r"Unsupported SASL mechanism NONE\nsomebody else!!!" in told
     assert len(told) < 400
+
+
+def test_a_login_that_others_have_taken_the_time_of() -> None:
+    """It is answered in the next turn, and requests behind it after that; so is one that fails."""
+    for token, error_code in ((ALICE, 0), (plain_token("alice", "wrong"), 58)):
+        client = Client()
+        assert client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+
+        def take_long(client: Client = client) -> None:
+            client.spent_ns += 10_000_000
+
+        client.pace(take_long)
+        behind = request_frame(HEARTBEAT, 4, 8)
+        frames = request_frame(SASL_AUTHENTICATE, 1, 7, auth_bytes=token) + behind
+        client.link.receive(frames, settle=False)
+        assert client.link.transport.sent == b""
+        client.link.loop.settle()
+        client.advance(DELAY_MS)
+        expected = [(SASL_AUTHENTICATE, 1)] + ([(HEARTBEAT, 4)] if error_code == 0 else [])
+        answers = [answer.error_code for _, answer in client.sent(*expected)]
+        assert answers == ([0, 1] if error_code == 0 else [58])
+        assert client.closed is (error_code != 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from broker.authentication import tls_listener
 from broker.authentication.tls_listener import TlsListener
 from broker.broker import Broker
 from broker.config import load
+from broker.deferred import Deferred
 from broker.timers import Timers
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.fake_loop import FakeLoop
@@ -29,10 +31,29 @@ class Watched:
         self.store = self.authority.issue("server").with_suffix(".p12")
         self.loop = FakeLoop()
         config = load(overrides={"ssl.keystore.location": str(self.store), "ssl.keystore.password": PASSWORD})
-        broker: Any = SimpleNamespace(config=config, timers=Timers(self.loop, self.loop.clock), handshakes=object())
+        broker: Any = SimpleNamespace(
+            config=config, timers=Timers(self.loop, self.loop.clock), handshakes=object(), offload=self._offload
+        )
+        self.reading: list[tuple[Callable[[], ssl.SSLContext], Deferred[ssl.SSLContext]]] = []
+        self.is_held = False
         listener: Any = SimpleNamespace(name="IN", security_protocol="SSL")
         self.broker = broker
         self.listener = TlsListener(listener, broker)
+
+    def _offload(self, function: Callable[[], ssl.SSLContext]) -> Deferred[ssl.SSLContext]:
+        deferred: Deferred[ssl.SSLContext] = Deferred()
+        self.reading.append((function, deferred))
+        if not self.is_held:
+            self.release()
+        return deferred
+
+    def release(self, place: int = 0) -> None:
+        """Have what was put off the loop be done."""
+        function, deferred = self.reading.pop(place)
+        try:
+            deferred.resolve(function())
+        except Exception as error:
+            deferred.fail(error)
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -78,6 +99,21 @@ def test_a_store_that_cannot_be_used_is_not_the_last_that_is_looked_at(
     watched.authority.issue("server")
     watched.look()
     assert watched.context is not before
+
+
+def test_stores_are_read_off_the_loop(watched: Watched) -> None:
+    """A hash of their password may take long. Of two that are under way the later one counts."""
+    before = watched.context
+    watched.is_held = True
+    for _ in range(2):
+        watched.authority.issue("server")
+        watched.look()
+    assert watched.context is before
+    watched.release(1)
+    after = watched.context
+    assert after is not before
+    watched.release()
+    assert watched.context is after
 
 
 def test_an_error_that_nobody_thought_of_does_not_end_the_watch(

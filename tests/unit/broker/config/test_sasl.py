@@ -71,7 +71,9 @@ def test_kerberos_is_left_out_aloud_where_there_is_another_way_in(prefix: str) -
     config = load(overrides=LISTENER | ENTRY | kerberos | {key: "PLAIN,GSSAPI,SCRAM-SHA-256"}, to_serve=True)
     assert enabled_mechanisms(config, "IN") == ("PLAIN", "SCRAM-SHA-256")
     (told,) = config.warnings
-    assert told.startswith(f"--override: {key}=PLAIN,GSSAPI,SCRAM-SHA-256: GSSAPI (Kerberos) IS NOT SERVED: listener IN")
+    assert told.startswith(
+        f"--override: {key}=PLAIN,GSSAPI,SCRAM-SHA-256: GSSAPI (Kerberos) IS NOT SERVED: listener IN"
+    )
 
 
 def test_an_unknown_mechanism_is_refused_beside_others() -> None:

@@ -1,0 +1,78 @@
+"""Steps of logins get so much time of each turn of the loop; what is beyond that waits its turn, in order.
+
+Signatures, proofs and the credentials of tokens are computed on the loop: each takes a millisecond or few, most of it
+in Python, which threads would not take off it. Of one connection there is one at a time, but anybody may open a
+thousand: who has logged in is served between any two slices of theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from broker.deferred import Deferred
+from broker.dispatch import CloseConnection
+from protocol.errors import ProtocolError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: Of a turn. A step that has begun is not broken off: a turn may take longer by one.
+_SLICE_NS = 2_000_000
+
+
+class LoginPace:
+    """Of all listeners together. `now_ns` is a clock that does not jump."""
+
+    def __init__(
+        self, call_soon: Callable[[Callable[[], None]], object], now_ns: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._call_soon = call_soon
+        self._now_ns = now_ns
+        self._spent_ns = 0
+        self._turn_begun = False
+        self._queue: deque[Callable[[], None]] = deque()
+
+    def __call__(self, step: Callable[[], T | None]) -> T | Deferred[T] | None:
+        """What `step()` gives, now or in a turn to come; a Deferred stays as it is where that is None."""
+        if not self._turn_begun:
+            self._turn_begun = True
+            self._call_soon(self._next_turn)
+        if self._spent_ns < _SLICE_NS:
+            began = self._now_ns()
+            try:
+                return step()
+            finally:
+                self._spent_ns += self._now_ns() - began
+        deferred: Deferred[T] = Deferred()
+        self._queue.append(lambda: self._take_up(step, deferred))
+        return deferred
+
+    def _next_turn(self) -> None:
+        self._spent_ns = 0
+        began = self._now_ns()
+        while self._queue and self._spent_ns < _SLICE_NS:
+            self._queue.popleft()()
+            self._spent_ns = self._now_ns() - began
+        self._turn_begun = bool(self._queue) or self._spent_ns > 0
+        if self._turn_begun:
+            self._call_soon(self._next_turn)
+
+    @staticmethod
+    def _take_up(step: Callable[[], T | None], deferred: Deferred[T]) -> None:
+        if deferred.cancelled:  # the client has hung up
+            return
+        try:
+            value = step()
+        except (ProtocolError, CloseConnection) as error:
+            deferred.fail(error)
+        except Exception:
+            log.exception("A step of a login failed")
+            deferred.fail(CloseConnection("a step of its login failed"))
+        else:
+            if value is not None:
+                deferred.resolve(value)
