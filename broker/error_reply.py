@@ -11,10 +11,13 @@ from protocol.errors import ErrorCode
 from protocol.messages.alter_partition_reassignments import ALTER_PARTITION_REASSIGNMENTS
 from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS
 from protocol.messages.elect_leaders import ELECT_LEADERS
+from protocol.messages.list_partition_reassignments import LIST_PARTITION_REASSIGNMENTS
 from protocol.schema import UNSET, Api, Array, Field, Struct, StructType
 
 # Of these Kafka tells the error of the whole, and of each item besides.
 _TOLD_TWICE = (ELECT_LEADERS.key, ALTER_PARTITION_REASSIGNMENTS.key, DESCRIBE_USER_SCRAM_CREDENTIALS.key)
+# Of these Kafka repeats the items, too, though none of them can tell an error.
+_REPEATED = (LIST_PARTITION_REASSIGNMENTS.key,)
 # Kafka calls the number of a partition by any of these names, also in the request and the response of one API.
 _PARTITION_NUMBER = ("partition_index", "index", "partition", "partition_id")
 
@@ -25,10 +28,12 @@ def error_reply(api: Api, version: int, request: Struct, code: ErrorCode) -> Str
     placed = _fill(reply, version, request, code)
     if api.key in _TOLD_TWICE:
         placed = _fill_items(reply, version, request, code) or placed
+    elif api.key in _REPEATED:
+        _fill_items(reply, version, request, code, bare=True)
     return reply if placed else None
 
 
-def _fill(target: Struct, version: int, source: object, code: ErrorCode) -> bool:
+def _fill(target: Struct, version: int, source: object, code: ErrorCode, *, bare: bool = False) -> bool:
     """Put `code` into a struct, or else into what its arrays hold; whether it fits."""
     fields = [field for field in target.struct_type.fields if version in field.versions]
     if any(field.name == "error_code" for field in fields):
@@ -36,23 +41,26 @@ def _fill(target: Struct, version: int, source: object, code: ErrorCode) -> bool
         if any(field.name == "error_message" and version in field.nullable for field in fields):
             target.error_message = None
         return True
-    return _fill_items(target, version, source, code)
+    return _fill_items(target, version, source, code, bare=bare)
 
 
-def _fill_items(target: Struct, version: int, source: object, code: ErrorCode) -> bool:
-    """Put `code` into what the arrays of a struct hold, one for each element of the source's; whether it fits."""
+def _fill_items(target: Struct, version: int, source: object, code: ErrorCode, *, bare: bool = False) -> bool:
+    """Put `code` into what the arrays of a struct hold, one for each element of the source's; whether it fits.
+
+    `bare`: repeat also elements that have no place for it.
+    """
     fields = [field for field in target.struct_type.fields if version in field.versions]
     placed = False
     for field in fields:
         element = _element(field)
         like = _counterpart(field, version, source)
-        if element is None or like is None or not _holds_error(element, version):
+        if element is None or like is None or not (bare or _holds_error(element, version)):
             continue
         items = []
         for item in getattr(source, like) or ():
             mirrored = element()
             _copy_identity(mirrored, item)
-            _fill(mirrored, version, item, code)
+            _fill(mirrored, version, item, code, bare=bare)
             items.append(mirrored)
         setattr(target, field.name, items)
         placed = True

@@ -37,12 +37,17 @@ class LoginPace:
         self._turn_begun = False
         self._queue: deque[Callable[[], None]] = deque()
 
+    @property
+    def has_time(self) -> bool:
+        """Whether the next step is taken at once."""
+        return self._spent_ns < _SLICE_NS
+
     def __call__(self, step: Callable[[], T | None]) -> T | Deferred[T] | None:
         """What `step()` gives, now or in a turn to come; a Deferred stays as it is where that is None."""
         if not self._turn_begun:
             self._turn_begun = True
             self._call_soon(self._next_turn)
-        if self._spent_ns < _SLICE_NS:
+        if self.has_time:
             began = self._now_ns()
             try:
                 return step()
@@ -55,7 +60,7 @@ class LoginPace:
     def _next_turn(self) -> None:
         self._spent_ns = 0
         began = self._now_ns()
-        while self._queue and self._spent_ns < _SLICE_NS:
+        while self._queue and self.has_time:
             self._queue.popleft()()
             self._spent_ns = self._now_ns() - began
         self._turn_begun = bool(self._queue) or self._spent_ns > 0

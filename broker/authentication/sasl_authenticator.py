@@ -30,8 +30,6 @@ from protocol.schema import Api, Chunk, Struct
 from security.exchange import Exchange, InvalidCredentials, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from broker.authentication.login_pace import LoginPace
     from broker.authentication.sasl_listener import SaslListener
     from broker.clock import Clock
@@ -44,6 +42,8 @@ log = logging.getLogger(__name__)
 
 #: Larger requests amid SASL are not looked at: an answer to many elements takes long, and nobody knows yet who asks.
 _MOST_REFUSED_BYTES = 1024
+#: Larger ones do not wait for their turn, as they would be held meanwhile: no token that is looked at is as large.
+_MOST_WAITING_BYTES = 20 * 1024
 #: A client that authenticates again sooner than this is not listened to (as in Kafka).
 _REAUTHENTICATION_INTERVAL_MS = 1_000
 
@@ -109,18 +109,30 @@ class SaslAuthenticator:
     # -- in place of Dispatcher.dispatch -------------------------------------------------------------------------------
 
     def dispatch(self, connection: Connection, request: memoryview) -> Answer:
-        """Serve one frame of a client that is not authenticated. Raises as `Dispatcher.dispatch` does."""
+        """Serve one frame of a client that is not authenticated, at once or when others have had their time.
+
+        Raises as `Dispatcher.dispatch` does.
+        """
+        if not self._pace.has_time and len(request) > _MOST_WAITING_BYTES:  # there is nothing in it to compute
+            return self._serve(connection, request)
+        if not self._pace.has_time:
+            request = memoryview(bytes(request))
+        answer = self._pace(partial(self._serve, connection, request))
+        # as that of a shortcut, whose value is a frame: of those no codec is asked
+        return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer  # type: ignore[arg-type]
+
+    def _serve(self, connection: Connection, request: memoryview) -> Answer:
         if self._failed:
             return None
         if self._exchange is not None and self._raw_tokens:
-            return self._in_turn(partial(self._take_raw, self._exchange, bytes(request)))
+            return self._take_raw(self._exchange, bytes(request))
         header = decode_request_header(request)
         if self._exchange is not None:
             if header.api_key != SASL_AUTHENTICATE.key:
                 self._refuse_state(header, request)
                 return None
             token = _decode(SASL_AUTHENTICATE, header, request).auth_bytes
-            return self._in_turn(partial(self._take, self._exchange, header, bytes(token)))
+            return self._take(self._exchange, header, bytes(token))
         if header.api_key == API_VERSIONS.key:
             if self._knows_versions:
                 raise CloseConnection("ApiVersions comes again before the SASL handshake")
@@ -187,12 +199,6 @@ class SaslAuthenticator:
             return SASL_HANDSHAKE.response(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=mechanisms)
         self._exchange = new_exchange()
         return SASL_HANDSHAKE.response(mechanisms=mechanisms)
-
-    def _in_turn(self, step: Callable[[], list[Chunk] | None]) -> Answer:
-        """What a step answers, at once or when others have had theirs."""
-        answer = self._pace(step)
-        # as that of a shortcut, whose value is a frame: of those no codec is asked
-        return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer  # type: ignore[arg-type]
 
     def _take_raw(self, exchange: Exchange, token: bytes) -> list[Chunk] | None:
         try:

@@ -51,8 +51,8 @@ def load(
 
     Raises ConfigError with every problem found (see errors.py), OSError when the file can not be read. Unknown keys
     become warnings of the result, or problems if `strict`. Warnings and notices are for the log, once there is one.
-    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, stores of keys that are not opened
-    by their passwords, authorizers, consoles.
+    With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, stores that their passwords do
+    not open, authorizers, consoles.
     """
     warnings: list[str] = []
     notices: list[str] = []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Connections accepted in one turn: a burst of thousands is let in without holding up those that are served.
-_ACCEPTS_A_TURN = 128
+_ACCEPTS_A_TURN = 16
 # After a failed accept (no file descriptors, no memory) the next is tried so much later, or when a connection ends.
 _RETRY_S = 0.5
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})

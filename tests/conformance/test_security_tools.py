@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import shlex
 from base64 import b64encode
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -205,7 +204,7 @@ def _words_sorted(line: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> Iterator[dict[tuple[int, str], object]]:
+def printed(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> dict[tuple[int, str], object]:
     """What both print of each step, which change what the next ones find."""
     logins = tmp_path_factory.mktemp("logins")
     for user in USERS:
@@ -221,7 +220,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> Itera
                 found[number, kind] = secured.run(java, tool, step, logins)
         finally:
             secured.broker.kill()
-    yield found
+    return found
 
 
 @pytest.mark.parametrize("number", range(len(STEPS)), ids=lambda number: f"{number}-{STEPS[number][1][:60]}")

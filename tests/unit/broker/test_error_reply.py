@@ -17,6 +17,10 @@ from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRA
 from protocol.messages.elect_leaders import ELECT_LEADERS, TopicPartitions
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
+from protocol.messages.list_partition_reassignments import (
+    LIST_PARTITION_REASSIGNMENTS,
+    ListPartitionReassignmentsTopics,
+)
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.registry import API_BY_KEY
@@ -52,6 +56,17 @@ def test_an_error_for_each_partition():
     )
     (topic,) = error_reply(OFFSET_COMMIT, 8, request, CODE).topics
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(1, CODE)]
+
+
+def test_what_was_asked_for_is_repeated_where_only_the_whole_has_an_error():
+    """As Kafka does of reassignments."""
+    asked = [ListPartitionReassignmentsTopics(name="t", partition_indexes=[0, 2])]
+    reply = error_reply(LIST_PARTITION_REASSIGNMENTS, 0, LIST_PARTITION_REASSIGNMENTS.request(topics=asked), CODE)
+    assert reply.error_code == CODE
+    (topic,) = reply.topics
+    assert (topic.name, [each.partition_index for each in topic.partitions]) == ("t", [0, 2])
+    of_all = error_reply(LIST_PARTITION_REASSIGNMENTS, 0, LIST_PARTITION_REASSIGNMENTS.request(topics=None), CODE)
+    assert (of_all.error_code, of_all.topics) == (CODE, [])
 
 
 def test_an_error_of_the_whole_and_of_each_item():
