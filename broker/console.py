@@ -19,6 +19,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from broker.announcement import reachable
+from broker.config.console import console_listener, login_mechanisms
+from broker.console_log import ConsoleLog
 from broker.network.listener import CannotBind, bind
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Console:
         self._sockets: list[socket.socket] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._is_wanted = True
+        self._log: ConsoleLog | None = None
         try:
             for host, port in addresses:
                 self._sockets += bind(host, port, receive_buffer_bytes=-1)
@@ -55,13 +58,19 @@ class Console:
 
     def start(self, broker: Broker) -> None:
         """Start the process; the broker has to be there for clients."""
-        listener = broker.server.listeners[0]
+        config = broker.config
+        listener = console_listener(config)
+        assert listener is not None  # else the configuration has a problem
+        port = next(each.port for each in broker.server.listeners if each.name == listener.name)
         handles = [each.fileno() for each in self._sockets]
         settings = {
-            "bootstrap": reachable(broker, listener.name, listener.port),
-            "log_dirs": [os.path.abspath(each) for each in broker.config.log_dirs],
+            "bootstrap": reachable(broker, listener.name, port),
+            "log_dirs": [os.path.abspath(each) for each in config.log_dirs],
             "sockets": handles,
             "metrics_url": broker.endpoint.urls[0] if broker.endpoint is not None else None,
+            "mechanisms": login_mechanisms(config, listener),
+            "ca_file": config.get_str("console.ssl.ca.location") if listener.security_protocol == "SASL_SSL" else None,
+            "read_only": config.get_bool("console.read.only"),
         }
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "console.main"],
@@ -74,6 +83,8 @@ class Console:
         with suppress(BrokenPipeError):  # it has ended already, and said why
             self._process.stdin.write(json.dumps(settings).encode() + b"\n")
             self._process.stdin.flush()
+        self._log = ConsoleLog(self._process.stdin.fileno())
+        logging.getLogger().addHandler(self._log)
         self._close_sockets()
         threading.Thread(target=self._watch, args=(self._process,), name="console-watch", daemon=True).start()
 
@@ -85,6 +96,9 @@ class Console:
     def end(self) -> None:
         """Ask the process to end."""
         self._is_wanted = False
+        if self._log is not None:
+            logging.getLogger().removeHandler(self._log)
+            self._log = None
         if self._process is not None and self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()

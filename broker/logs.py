@@ -104,6 +104,11 @@ def setup(level: str = "INFO", *, json: bool = False, stream: TextIO | None = No
         logging.getLogger(name)
 
 
+def line_formatter() -> logging.Formatter:
+    """Of lines for people, whatever `setup` was told."""
+    return _Text()
+
+
 def writes_json() -> bool:
     """Whether `setup` was told so."""
     return any(isinstance(each.formatter, _Json) for each in logging.getLogger().handlers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -13,13 +13,26 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from console.cluster.client import Client
-from console.errors import BadRequest, NotThere, Unanswered
-from console.logs.log_directories import LogDirectories
-from console.pages import bytes_page, groups, messages, overview, storage, topics
+from console.errors import BadRequest, Declined, NotThere, Refused, TooMany, Unanswered
+from console.forms import changing
+from console.pages import (
+    access,
+    broker_log,
+    bytes_page,
+    group_changes,
+    groups,
+    login,
+    messages,
+    overview,
+    storage,
+    tail,
+    topic_changes,
+    topics,
+    transactions,
+)
 from console.pages.page import page
 from console.protection import Protection
-from console.rates import Scraper
+from console.visits import Visits
 from offline.errors import DumpFailed
 from protocol.errors import ProtocolError
 from protocol.records.errors import RecordsError
@@ -28,21 +41,15 @@ _STATIC = Path(__file__).parent / "static"
 _STATUS: dict[type[Exception], int] = {
     NotThere: 404,
     BadRequest: 400,
+    Refused: 403,
+    Declined: 409,
+    TooMany: 429,
     Unanswered: 503,
     RecordsError: 422,  # the file is there, but what it holds is no batch
     ProtocolError: 422,
     DumpFailed: 422,
     OSError: 500,  # a disk that fails
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """Where pages have what they show from; `request.app.state.sources`."""
-
-    client: Client
-    logs: LogDirectories
-    scraper: Scraper | None = None
 
 
 class _Whole(IntegerConvertor):
@@ -53,18 +60,38 @@ class _Whole(IntegerConvertor):
 
 register_url_convertor("whole", _Whole())
 
+_TOPIC = "/topics/{topic}"
 _FOLDER = "/storage/{directory:whole}/{folder}"
 _SEGMENT = _FOLDER + "/{base:whole}"
 _BATCH = _SEGMENT + "/batch/{position:whole}"
 
+
+def _change(path: str, change: Callable[..., Response], name: str) -> Route:
+    return Route(path, changing(change), methods=["POST"], name=name)
+
+
 _ROUTES: list[BaseRoute] = [
     Route("/", overview.show, name="overview"),
     Route("/rates.json", overview.rates, name="rates"),
+    Route("/login", login.show, name="login"),
+    Route("/login", login.enter, methods=["POST"], name="enter"),
+    _change("/logout", login.leave, "leave"),
     Route("/topics", topics.show_all, name="topics"),
-    Route("/topics/{topic}", topics.show, name="topic"),
-    Route("/topics/{topic}/messages", messages.show, name="messages"),
+    _change("/topics", topic_changes.create, "create-topic"),
+    Route(_TOPIC, topics.show, name="topic"),
+    _change(_TOPIC + "/settings", topic_changes.alter, "alter-topic"),
+    _change(_TOPIC + "/partitions", topic_changes.add_partitions, "add-partitions"),
+    _change(_TOPIC + "/delete", topic_changes.delete, "delete-topic"),
+    Route(_TOPIC + "/messages", messages.show, name="messages"),
+    _change(_TOPIC + "/messages", messages.produce, "produce"),
+    Route(_TOPIC + "/tail", tail.follow, name="tail"),
     Route("/groups", groups.show_all, name="groups"),
+    Route("/lag.json", groups.lag, name="lag"),
     Route("/groups/{group:path}", groups.show, name="group"),
+    _change("/groups/{group:path}", group_changes.change, "change-group"),
+    Route("/transactions", transactions.show, name="transactions"),
+    Route("/access", access.show, name="access"),
+    Route("/log", broker_log.show, name="log"),
     Route("/storage", storage.show_all, name="storage"),
     Route(_FOLDER, storage.show_folder, name="folder"),
     Route(_FOLDER + "/find", storage.find_offset, name="find"),
@@ -76,18 +103,20 @@ _ROUTES: list[BaseRoute] = [
 ]
 
 
-def make_application(sources: Sources, hosts: frozenset[str]) -> Starlette:
+def make_application(visits: Visits, hosts: frozenset[str], *, read_only: bool = False) -> Starlette:
     """The application.
 
     Args:
         hosts: what a browser may have in its address line, without the port.
+        read_only: nothing can be changed, whoever asks.
     """
     application = Starlette(
         routes=_ROUTES,
-        middleware=[Middleware(Protection, hosts=hosts)],
+        middleware=[Middleware(Protection, hosts=hosts, visits=visits, read_only=read_only)],
         exception_handlers={**dict.fromkeys(_STATUS, _say), 404: _no_page},
     )
-    application.state.sources = sources
+    application.state.visits = visits
+    application.state.read_only = read_only
     return application
 
 

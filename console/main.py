@@ -1,7 +1,7 @@
 """The console's process: `python -I -m console.main`, started by the broker (broker/console.py).
 
-Settings come in as a line on standard input, which then stays open: when it ends the broker is gone, and so is the
-console. It is nicer than the broker, and has no files of its own.
+Settings come in as a line on standard input, and then what the broker logs: when it ends the broker is gone, and so is
+the console. It is nicer than the broker, and has no files of its own.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import threading
 
 import uvicorn
 
-from console.application import Sources, make_application
-from console.cluster.client import Client
-from console.logs.log_directories import LogDirectories
-from console.rates import Scraper
+from console.application import make_application
+from console.broker_log import BrokerLog
+from console.doors import visits
 from console.settings import Settings, from_line
 
 _NICENESS = 10
@@ -33,11 +32,11 @@ def host_names(sockets: list[socket.socket]) -> frozenset[str]:
 async def serve(settings: Settings) -> None:
     """Answer on the sockets until standard input ends."""
     sockets = [socket.socket(fileno=number) for number in settings.sockets]
-    scraper = Scraper(settings.metrics_url) if settings.metrics_url is not None else None
-    sources = Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper)
+    log = BrokerLog()
+    application = make_application(visits(settings, log), host_names(sockets), read_only=settings.read_only)
     server = uvicorn.Server(
         uvicorn.Config(
-            make_application(sources, host_names(sockets)),
+            application,
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -51,7 +50,7 @@ async def serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
 
     def wait_for_the_end() -> None:
-        sys.stdin.read()
+        log.follow(sys.stdin.buffer)
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 
     threading.Thread(target=wait_for_the_end, name="broker-watch", daemon=True).start()
@@ -62,7 +61,7 @@ def main() -> int:
     """Run the console; returns the exit code."""
     os.nice(_NICENESS)
     try:
-        settings = from_line(sys.stdin.readline())
+        settings = from_line(sys.stdin.buffer.readline().decode())
     except (ValueError, TypeError, KeyError):
         print("pybroker: the console is started by the broker: set console.listeners", file=sys.stderr)
         return 2

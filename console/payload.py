@@ -1,13 +1,15 @@
-"""Keys and values as people read them: JSON, text or hexadecimal, whichever they are."""
+"""Keys and values as people read them: JSON, text or hexadecimal, whichever they are, or Avro with a schema."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-Form = Literal["auto", "json", "text", "hex"]
-FORMS: tuple[Form, ...] = ("auto", "json", "text", "hex")
+from console.avro import AvroError, Schema, decode
+
+Form = Literal["auto", "json", "text", "hex", "avro"]
+FORMS: tuple[Form, ...] = ("auto", "json", "text", "hex", "avro")
 
 #: More of a value is not put on a page of many records.
 _MOST_BYTES = 20_000
@@ -16,23 +18,30 @@ _HEX_ROW = 16
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """`form` says what `text` is: json, text, hex, null or empty. `size_bytes` is that of all of it."""
+    """`form` says what `text` is: json, text, hex, avro, null or empty. `size_bytes` is that of all of it.
+
+    `problem` says why it is not in the form that was asked for.
+    """
 
     form: str
     text: str
     size_bytes: int
     is_cut: bool = False
+    problem: str = ""
 
 
-def payload(data: bytes | None, form: Form = "auto") -> Payload:
+def payload(data: bytes | None, form: Form = "auto", schema: Schema | None = None) -> Payload:
     """A key or a value in a form; auto is JSON for what is an object or a list, text for what prints, else hex.
 
-    What is asked for as JSON, and is none, is text; what is asked for as text, and is no UTF-8, is hexadecimal.
+    What is asked for as JSON, and is none, is text; what is asked for as text, and is no UTF-8, is hexadecimal. What
+    is no Avro of the schema, or is asked for without one, is as if nobody had asked.
     """
     if data is None:
         return Payload("null", "", 0)
     if not data:
         return Payload("empty", "", 0)
+    if form == "avro":
+        return _avro(data, schema)
     cut = data[:_MOST_BYTES]
     is_cut = len(cut) < len(data)
     if form in ("auto", "json") and not is_cut and (told := _json(data, anything=form == "json")) is not None:
@@ -40,6 +49,16 @@ def payload(data: bytes | None, form: Form = "auto") -> Payload:
     if form != "hex" and (text := _text(cut, is_cut, strict=form == "auto")) is not None:
         return Payload("text", text, len(data), is_cut)
     return Payload("hex", _hex(cut), len(data), is_cut)
+
+
+def _avro(data: bytes, schema: Schema | None) -> Payload:
+    if schema is None:
+        return payload(data)
+    try:
+        text = decode(schema, data)
+    except AvroError as problem:
+        return replace(payload(data), problem=f"no Avro of this schema: {problem}")
+    return Payload("avro", text[:_MOST_BYTES], len(data), len(text) > _MOST_BYTES)
 
 
 def _json(data: bytes, *, anything: bool) -> str | None:

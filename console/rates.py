@@ -32,15 +32,20 @@ class Gauge:
     per: str = "second"
 
 
+#: What the console adds: how long the broker takes to answer it.
+ROUND_TRIP = "console_round_trip_seconds"
 GAUGES = (
     Gauge("Bytes in", "B/s", "kafka_server_brokertopicmetrics_bytesin_total"),
     Gauge("Bytes out", "B/s", "kafka_server_brokertopicmetrics_bytesout_total"),
     Gauge("Records in", "1/s", "kafka_server_brokertopicmetrics_messagesin_total"),
+    Gauge("Requests", "1/s", "kafka_network_requestmetrics_requests_total"),
+    Gauge("Connections", "", "pybroker_connections", per=""),
+    Gauge("Round trip of a request", "s", ROUND_TRIP, per=""),
     Gauge("Loop lag", "s", "pybroker_loop_lag_seconds_sum", per="pybroker_loop_lag_seconds_count"),
     Gauge("Processor", "cores", "process_cpu_seconds_total"),
     Gauge("Memory", "B", "process_resident_memory_bytes", per=""),
 )
-_WANTED = frozenset({*(each.sample for each in GAUGES), *(each.per for each in GAUGES)} - {"second", ""})
+_WANTED = frozenset({*(each.sample for each in GAUGES), *(each.per for each in GAUGES)} - {"second", "", ROUND_TRIP})
 
 
 def read_samples(text: str) -> dict[str, float]:

@@ -8,12 +8,19 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`sockets` are descriptors that are bound, and handed down; `metrics_url` is None where there are no metrics."""
+    """`sockets` are descriptors that are bound, and handed down; `metrics_url` is None where there are no metrics.
+
+    `mechanisms` are those of SASL by which users log in: none, and nobody has to. `ca_file`, where the broker's
+    listener speaks TLS, says who has signed its certificate.
+    """
 
     bootstrap: str
     log_dirs: tuple[str, ...]
     sockets: tuple[int, ...]
     metrics_url: str | None = None
+    mechanisms: tuple[str, ...] = ()
+    ca_file: str | None = None
+    read_only: bool = False
 
     def to_line(self) -> str:
         """As it stands on the pipe, with its end of line."""
@@ -28,4 +35,7 @@ def from_line(line: str) -> Settings:
         tuple(map(str, told["log_dirs"])),
         tuple(map(int, told["sockets"])),
         told["metrics_url"],
+        tuple(map(str, told["mechanisms"])),
+        told["ca_file"],
+        bool(told["read_only"]),
     )

@@ -1,4 +1,4 @@
-"""`console.listeners`: where the console may listen, and beside what."""
+"""`console.listeners`: where the console may listen, and by which listener of the broker it asks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from .authorizer import has_authorizer
 from .broker_config import BrokerConfig
 from .errors import Problem
 from .http_listeners import parse_http_listener
+from .listeners import Listener
+from .sasl import enabled_mechanisms
 
 _KEY = "console.listeners"
+_CA_KEY = "console.ssl.ca.location"
+#: Those with a password, which is what people have; the first that takes it counts.
+_WITH_PASSWORD = ("SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN")
 
 
 def console_problems(config: BrokerConfig) -> Iterator[Problem]:
     """Why there can be no console as it is configured.
 
-    It asks nobody who they are, and reads the data directory past any authorizer: so it is for a machine's own users,
-    and only where the broker keeps nothing from them either.
+    Passwords come to it in the clear, so it is for browsers of this machine. A broker that asks who comes has to have
+    a listener where users say so by a password: the console lets in who gets in there.
     """
     entries = config.get_list(_KEY)
     if not entries:
@@ -25,13 +30,36 @@ def console_problems(config: BrokerConfig) -> Iterator[Problem]:
     for entry in entries:
         host, _ = parse_http_listener(entry)
         if not is_loopback(host):
-            reason = "the console asks nobody who they are, so it listens on this machine's own address only"
+            reason = "the console speaks HTTP without TLS, so it listens on this machine's own address only"
             yield Problem(_KEY, entry, reason, "http://127.0.0.1:8080, http://localhost:8080, http://[::1]:8080")
+    if console_listener(config) is not None:
+        return
     secured = [str(each) for each in config.listeners if each.security_protocol != "PLAINTEXT"]
-    if has_authorizer(config) or secured:
-        what = "authorizer.class.name" if has_authorizer(config) else " and ".join(secured)
-        reason = f"the console asks nobody who they are, and {what} asks for that"
-        yield Problem(_KEY, ",".join(entries), reason, "none: users cannot log in to the console yet")
+    what = " and ".join(secured) or "authorizer.class.name"
+    reason = f"{what} asks who comes, and there is no listener where users of the console could say so"
+    allowed = f"SASL_PLAINTEXT, or SASL_SSL with {_CA_KEY}, with one of {', '.join(_WITH_PASSWORD)}"
+    yield Problem(_KEY, ",".join(entries), reason, allowed)
+
+
+def console_listener(config: BrokerConfig) -> Listener | None:
+    """The listener that the console asks by: one where users log in, where there is any; None if none will do."""
+    has_ca = bool(config.get_str(_CA_KEY))
+    protocols = ("SASL_PLAINTEXT", "SASL_SSL") if has_ca else ("SASL_PLAINTEXT",)
+    for protocol in protocols:
+        for each in config.listeners:
+            if each.security_protocol == protocol and login_mechanisms(config, each):
+                return each
+    if has_authorizer(config) or any(each.security_protocol != "PLAINTEXT" for each in config.listeners):
+        return None
+    return config.listeners[0]
+
+
+def login_mechanisms(config: BrokerConfig, listener: Listener) -> tuple[str, ...]:
+    """By which users of the console log in; none where nobody has to."""
+    if not listener.security_protocol.startswith("SASL_"):
+        return ()
+    enabled = enabled_mechanisms(config, listener.name)
+    return tuple(each for each in _WITH_PASSWORD if each in enabled)
 
 
 def is_loopback(host: str | None) -> bool:

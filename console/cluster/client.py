@@ -10,11 +10,13 @@ import argparse
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
+    AclOperation,
     ConfigResource,
     ConfigSource,
     ConsumerGroupDescription,
@@ -35,27 +37,52 @@ from console.cluster.values import (
     Topic,
     TopicLine,
 )
-from console.errors import NotThere, Unanswered
+from console.errors import ConsoleError, Declined, NotThere, Refused, Unanswered
 from metadata.topic_names import INTERNAL_TOPICS, name_problem
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.session import Session, failed
 
 #: Of one request to the broker.
-_TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0
 #: So long pages are told what went wrong the last time, before it is tried again.
 _REST_S = 2.0
+#: So long the broker's word on what a user may read holds: a page of storage asks for many topics.
+_READABLE_S = 5.0
 _NOT_THERE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.GROUP_ID_NOT_FOUND)
+_UNKNOWN_USER = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
+_FORBIDDEN = (
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+#: The broker's codes for what it may do later.
+_LATER = (
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 
 class Client:
-    """Of the broker at `bootstrap`, "host:port". It connects when it is first asked, and again after a failure."""
+    """Of the broker at `bootstrap`, "host:port". It connects when it is first asked, and again after a failure.
 
-    def __init__(self, bootstrap: str) -> None:
+    Args:
+        properties: librdkafka's, by which its user logs in.
+    """
+
+    def __init__(self, bootstrap: str, properties: Mapping[str, str] = MappingProxyType({})) -> None:
         self._bootstrap = bootstrap
+        self._properties = dict(properties)
         self._session: Session | None = None
         self._connecting = threading.Lock()
         self._failure = ""
         self._rests_until = -math.inf
+        self._readable: frozenset[str] = frozenset()
+        self._readable_until = -math.inf
 
     @contextmanager
     def session(self) -> Iterator[Session]:
@@ -64,10 +91,30 @@ class Client:
             yield self._connected()
         except (CommandError, UsageError, KafkaException) as error:
             told = failed(error) if isinstance(error, KafkaException) else error
-            if isinstance(told, CommandError) and told.error_code in _NOT_THERE:
-                raise NotThere(str(told)) from None
-            self._session = None  # the next page begins anew
-            raise Unanswered(str(told)) from None
+            raise self._error(told) from None
+
+    def _error(self, told: CommandError | UsageError) -> ConsoleError:
+        code = told.error_code if isinstance(told, CommandError) else None
+        if code in _NOT_THERE:
+            return NotThere(str(told))
+        if code in _FORBIDDEN:
+            return Refused(str(told))
+        if code is not None and code > 0 and code not in _LATER:
+            return Declined(str(told))
+        self._session = None  # the next page begins anew
+        return Unanswered(str(told))
+
+    def is_known(self) -> bool:
+        """Whether the broker takes its user for who they say they are. Unanswered."""
+        try:
+            self._session = self._connect()
+        except CommandError as error:
+            if error.error_code in _UNKNOWN_USER:
+                return False
+            raise Unanswered(str(error)) from None
+        except UsageError as error:
+            raise Unanswered(str(error)) from None
+        return True
 
     def _connected(self) -> Session:
         with self._connecting:
@@ -82,14 +129,41 @@ class Client:
             return self._session
 
     def _connect(self) -> Session:
+        properties = list(self._properties.items())
         return Session(
-            argparse.Namespace(bootstrap_server=self._bootstrap, timeout=_TIMEOUT_S, command_config=None, property=[])
+            argparse.Namespace(
+                bootstrap_server=self._bootstrap, timeout=TIMEOUT_S, command_config=None, property=properties
+            )
         )
+
+    def round_trip_s(self) -> float:
+        """How long it takes the broker to answer a small request, as the console sees it."""
+        with self.session() as session:
+            start = time.perf_counter()
+            session.wait(session.admin.describe_cluster(request_timeout=TIMEOUT_S))
+            return time.perf_counter() - start
+
+    def readable_topics(self) -> frozenset[str]:
+        """The topics that its user may read, as the broker has said not long ago."""
+        if time.monotonic() >= self._readable_until:
+            with self.session() as session:
+                names = list(session.admin.list_topics(timeout=TIMEOUT_S).topics)
+                found = frozenset(_readable(session, names)) if names else frozenset()
+            self._readable, self._readable_until = found, time.monotonic() + _READABLE_S
+        return self._readable
+
+    def check_cluster(self, operation: AclOperation) -> None:
+        """Raise Refused unless its user may do that on the cluster."""
+        with self.session() as session:
+            asked = session.admin.describe_cluster(include_authorized_operations=True, request_timeout=TIMEOUT_S)
+            if operation not in (session.wait(asked).authorized_operations or ()):
+                word = operation.name.lower().replace("_", " ")
+                raise Refused(f"That needs the operation {word} on the cluster")
 
     def facts(self) -> ClusterFacts:
         """The cluster and its brokers."""
         with self.session() as session:
-            found = session.wait(session.admin.describe_cluster(request_timeout=_TIMEOUT_S))
+            found = session.wait(session.admin.describe_cluster(request_timeout=TIMEOUT_S))
             nodes = tuple(Node(each.id, each.host, each.port) for each in found.nodes)
             controller = found.controller.id if found.controller is not None else None
             return ClusterFacts(found.cluster_id or "", controller, nodes)
@@ -97,7 +171,7 @@ class Client:
     def topics(self) -> list[TopicLine]:
         """All topics, by name."""
         with self.session() as session:
-            found = session.admin.list_topics(timeout=_TIMEOUT_S).topics
+            found = session.admin.list_topics(timeout=TIMEOUT_S).topics
             return [TopicLine(name, len(found[name].partitions), name in INTERNAL_TOPICS) for name in sorted(found)]
 
     def topic(self, name: str) -> Topic:
@@ -105,7 +179,7 @@ class Client:
         if problem := name_problem(name):
             raise NotThere(problem)
         with self.session() as session:
-            futures = session.admin.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)
+            futures = session.admin.describe_topics(TopicCollection([name]), request_timeout=TIMEOUT_S)
             (future,) = futures.values()
             found = session.wait(future, name)
             places = [(name, each.id) for each in found.partitions]
@@ -115,13 +189,13 @@ class Client:
                 str(found.topic_id),
                 found.is_internal,
                 tuple(_partitions(found, starts, ends)),
-                tuple(_settings(session, name)),
+                _settings_if_allowed(session, name),
             )
 
     def groups(self) -> list[GroupLine]:
         """All groups that consume, by name."""
         with self.session() as session:
-            found = session.wait(session.admin.list_consumer_groups(request_timeout=_TIMEOUT_S)).valid
+            found = session.wait(session.admin.list_consumer_groups(request_timeout=TIMEOUT_S)).valid
             lines = [GroupLine(each.group_id, each.state.name.lower(), each.type.name.lower()) for each in found]
             return sorted(lines, key=lambda line: line.name)
 
@@ -130,7 +204,7 @@ class Client:
         if "\0" in name:
             raise NotThere("librdkafka has no names with a zero byte in them")
         with self.session() as session:
-            futures = session.admin.describe_consumer_groups([name], request_timeout=_TIMEOUT_S)
+            futures = session.admin.describe_consumer_groups([name], request_timeout=TIMEOUT_S)
             (future,) = futures.values()
             found = session.wait(future, name)
             if found.state.name == "DEAD":  # Kafka answers for any name
@@ -143,6 +217,21 @@ class Client:
                 tuple(_member(each) for each in found.members),
                 tuple(_lags(session, found)),
             )
+
+
+def _readable(session: Session, names: list[str]) -> Iterator[str]:
+    described = session.admin.describe_topics(
+        TopicCollection(names), include_authorized_operations=True, request_timeout=TIMEOUT_S
+    )
+    for name, future in described.items():
+        try:
+            found = session.wait(future, name)
+        except CommandError as error:
+            if error.error_code in (*_NOT_THERE, *_FORBIDDEN):
+                continue  # removed since, or hidden
+            raise
+        if AclOperation.READ in (found.authorized_operations or ()):
+            yield name
 
 
 def _partitions(
@@ -160,9 +249,19 @@ def _partitions(
         )
 
 
+def _settings_if_allowed(session: Session, topic: str) -> tuple[Setting, ...]:
+    """None for who may read the topic and not those."""
+    try:
+        return tuple(_settings(session, topic))
+    except CommandError as error:
+        if error.error_code in _FORBIDDEN:
+            return ()
+        raise
+
+
 def _settings(session: Session, topic: str) -> Iterator[Setting]:
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    (future,) = session.admin.describe_configs([resource], request_timeout=_TIMEOUT_S).values()
+    (future,) = session.admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
     for each in sorted(session.wait(future, topic).values(), key=lambda entry: str(entry.name)):
         source = ConfigSource(each.source)
         value = "" if each.value is None else str(each.value)
@@ -171,6 +270,7 @@ def _settings(session: Session, topic: str) -> Iterator[Setting]:
             value,
             source.name.lower().replace("_", " "),
             source is ConfigSource.DYNAMIC_TOPIC_CONFIG,
+            bool(each.is_read_only),
         )
 
 
@@ -186,7 +286,7 @@ def _member(member: MemberDescription) -> Member:
 
 def _lags(session: Session, group: ConsumerGroupDescription) -> Iterator[Lag]:
     request = [ConsumerGroupTopicPartitions(group.group_id)]
-    futures = session.admin.list_consumer_group_offsets(request, request_timeout=_TIMEOUT_S)
+    futures = session.admin.list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
     (future,) = futures.values()
     answer = session.wait(future, group.group_id)
     committed = {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}
@@ -197,7 +297,7 @@ def _lags(session: Session, group: ConsumerGroupDescription) -> Iterator[Lag]:
         for place in member.assignment.topic_partitions
     }
     places = sorted({*committed, *owners})
-    topics = session.admin.list_topics(timeout=_TIMEOUT_S).topics
+    topics = session.admin.list_topics(timeout=TIMEOUT_S).topics
     there = {(name, number) for name, topic in topics.items() for number in topic.partitions}
     # a member may have partitions of a topic that is gone: the question for its end would fail, and all others with it
     ends = session.ends(place for place in places if place in there)

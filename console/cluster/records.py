@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as KafkaMessage
-from confluent_kafka import TopicPartition
 
 from console.anatomy.record import MOST_HEADERS
 from console.cluster.client import Client
 from console.cluster.values import Message
 from pybroker.cli.client.headers import headers_of
+from pybroker.cli.client.session import Session
 
 #: For a page; then it shows what has come.
 _TIMEOUT_S = 5.0
 _TURN_S = 0.1
 #: Of a page's records: the one that makes it as many is its last. And what librdkafka may fetch ahead.
 _MOST_BYTES = 8 << 20
+#: Records that are looked at for a word.
+_MOST_SCANNED = 100_000
 _AT_THE_END = -191  # KafkaError._PARTITION_EOF
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`following` is the offset to go on from; None at the end. `scanned` have been looked at."""
+
+    messages: list[Message]
+    following: int | None
+    scanned: int
 
 
 def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> int:
@@ -26,40 +41,80 @@ def offset_at(client: Client, topic: str, partition: int, timestamp_ms: int) -> 
         return session.since([(topic, partition)], timestamp_ms)[topic, partition]
 
 
-def read_messages(client: Client, topic: str, partition: int, offset: int, most: int) -> list[Message]:
+def read_messages(client: Client, topic: str, partition: int, offset: int, most: int, word: str = "") -> Found:
     """At most `most` records from `offset` on, fewer of large ones, uncommitted ones too; no markers of transactions.
 
-    The consumer belongs to no group, and commits nothing.
+    Args:
+        word: only those that have it in the key, the value or a header; letters of ASCII in either case.
     """
-    with client.session() as session:
-        consumer = session.consumer(
-            {
-                "group.id": "pybroker-console",  # librdkafka wants a name; nobody joins or commits
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "isolation.level": "read_uncommitted",
-                "fetch.wait.max.ms": 10,
-                "queued.max.messages.kbytes": _MOST_BYTES >> 10,
-            }
-        )
-        try:
-            consumer.assign([TopicPartition(topic, partition, offset)])
-            found: list[Message] = []
-            size_bytes = 0
-            deadline = time.monotonic() + _TIMEOUT_S
-            while len(found) < most and size_bytes < _MOST_BYTES and time.monotonic() < deadline:
-                each = consumer.poll(_TURN_S)
-                error = each.error() if each is not None else None
-                if each is not None and error is None:
-                    found.append(_message(each))
-                    size_bytes += found[-1].size_bytes
-                elif error is not None and error.code() == _AT_THE_END:
-                    break
-                session.check()
-            return found
-        finally:
-            consumer.close()
+    wanted = word.encode().lower()
+    with client.session() as session, _consumer(session, topic, partition, offset) as consumer:
+        found: list[Message] = []
+        size_bytes, scanned, following = 0, 0, offset
+        deadline = time.monotonic() + _TIMEOUT_S
+        while (
+            len(found) < most and size_bytes < _MOST_BYTES and scanned < _MOST_SCANNED and time.monotonic() < deadline
+        ):
+            each = consumer.poll(_TURN_S)
+            error = each.error() if each is not None else None
+            if each is not None and error is None:
+                scanned += 1
+                message = _message(each)
+                following = message.offset + 1
+                if not wanted or message.has(wanted):
+                    found.append(message)
+                    size_bytes += message.size_bytes
+            elif error is not None and error.code() == _AT_THE_END:
+                return Found(found, None, scanned)
+            session.check()
+        return Found(found, following, scanned)
+
+
+class Tail:
+    """A partition's records as they come, from an offset on. One thread at a time."""
+
+    def __init__(self, client: Client, topic: str, partition: int, offset: int) -> None:
+        self._client = client
+        with client.session() as session:
+            self._session = session
+            self._consumer = session.consumer(_properties(wait_ms=500))
+            self._consumer.assign([TopicPartition(topic, partition, offset)])
+
+    def some(self, most: int, wait_s: float) -> list[Message]:
+        """At most so many; none where none has come for so long. Unanswered."""
+        with self._client.session():
+            self._session.check()
+            first = self._consumer.poll(wait_s)
+            if first is None:
+                return []
+            found = [first, *self._consumer.consume(most - 1, 0)]  # and what has come with it
+            return [_message(each) for each in found if each.error() is None]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@contextmanager
+def _consumer(session: Session, topic: str, partition: int, offset: int) -> Iterator[Consumer]:
+    consumer = session.consumer(_properties(wait_ms=10))
+    try:
+        consumer.assign([TopicPartition(topic, partition, offset)])
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def _properties(*, wait_ms: int) -> dict[str, object]:
+    """Of a consumer that belongs to no group, and commits nothing."""
+    return {
+        "group.id": "pybroker-console",  # librdkafka wants a name; nobody joins or commits
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_uncommitted",
+        "fetch.wait.max.ms": wait_ms,
+        "queued.max.messages.kbytes": _MOST_BYTES >> 10,
+    }
 
 
 def _message(each: KafkaMessage) -> Message:

@@ -52,6 +52,7 @@ class Setting:
     value: str
     source: str
     is_own: bool
+    is_read_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +136,8 @@ class Message:
         """Of what it carries."""
         told = sum(len(name) + len(value or b"") for name, value in self.headers)
         return len(self.key or b"") + len(self.value or b"") + told
+
+    def has(self, word: bytes) -> bool:
+        """Whether the key, the value or a header has a word in it, which is in lower case."""
+        parts = (self.key, self.value, *(part for name, value in self.headers for part in (name.encode(), value)))
+        return any(word in part.lower() for part in parts if part is not None)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from console.errors import NotThere
 from console.logs.batches import BatchRow
-from console.logs.index_entries import OffsetEntries, OffsetEntry
+from console.logs.index_entries import OffsetEntries, OffsetEntry, offset_entries
 from console.logs.segment import Segment
 
 #: Units of the drawing from side to side; CSS makes it as wide as the page.
 WIDTH = 1000.0
 _NARROWEST = 1.5
 _MOST_BARS = 400
+_MOST_TICKS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,22 @@ def segment_bars(segments: Sequence[Segment], scale_bytes: int) -> list[SegmentB
         bars.append(SegmentBar(round(x, 2), round(width, 2), each, each is segments[-1]))
         x += width
     return bars
+
+
+def entry_ticks(bars: Sequence[SegmentBar]) -> list[tuple[float, OffsetEntry]]:
+    """Where entries of the offset indexes point to: all of them, or of very many some, evenly chosen."""
+    ticks = []
+    most = max(_MOST_TICKS // max(len(bars), 1), 1)
+    for bar in bars:
+        try:
+            entries = offset_entries(bar.segment)
+        except NotThere:
+            continue  # removed since
+        for number in range(0, len(entries), -(-len(entries) // most) or 1):
+            entry = entries[number]
+            if 0 <= entry.position < bar.segment.size_bytes:  # a damaged index may say anything
+                ticks.append((round(bar.x + bar.width * entry.position / bar.segment.size_bytes, 2), entry))
+    return ticks
 
 
 @dataclass(frozen=True, slots=True)

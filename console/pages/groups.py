@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from console.pages.page import page, sources
 
@@ -18,3 +20,10 @@ def show(request: Request) -> Response:
     group = sources(request).client.group(request.path_params["group"])
     most = max((each.lag or 0 for each in group.lags), default=0)
     return page(request, "group.html", group=group, most=max(most, 1))
+
+
+def lag(request: Request) -> Response:
+    """GET /lag.json?group=: {"at": seconds since the epoch, "samples": {"lag": records, "offset": records}}"""
+    group = sources(request).client.group(request.query_params.get("group", ""))
+    offset = sum(each.offset or 0 for each in group.lags)
+    return JSONResponse({"at": time.time(), "samples": {"lag": group.lag, "offset": offset}})

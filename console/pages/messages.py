@@ -1,54 +1,56 @@
-"""The records of a partition, a page at a time."""
+"""The records of a partition, a page at a time; and a record into it."""
 
 from __future__ import annotations
 
-import argparse
-import time
+from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from console.avro import AvroError, Schema, parse_schema
+from console.cluster import changes
 from console.cluster.records import offset_at, read_messages
+from console.cluster.values import Message, Partition, Topic
 from console.errors import BadRequest, NotThere
-from console.pages.page import number, page, sources
-from console.payload import FORMS, Form, payload
-from pybroker.cli.client.times import time_ms
+from console.forms import Form
+from console.pages.moments import moment_ms
+from console.pages.page import go_on, number, page, sources
+from console.payload import FORMS, Payload, payload
+from console.payload import Form as PayloadForm
 
 _PAGE = 50
 _MOST = 500
 _INT_MAX = (1 << 31) - 1
-_LONGEST_TIME = 40
+_LONGEST_WORD = 200
 
 
 def show(request: Request) -> Response:
-    """GET /topics/{topic}/messages?partition=&offset=&time=&count=&form=
+    """GET /topics/{topic}/messages?partition=&offset=&time=&count=&word=&form=&schema=
 
-    Without an offset or a time: the last records. A time is what `pybroker consume --from` takes.
+    Without an offset or a time: the last records, or with a word the first that have it. A time is what `pybroker
+    consume --from` takes.
     """
     client = sources(request).client
     topic = client.topic(request.path_params["topic"])
-    chosen = number(request, "partition", 0, most=_INT_MAX)
-    partition = next((each for each in topic.partitions if each.number == chosen), None)
-    if partition is None:
-        raise NotThere(f"{topic.name} has no partition {chosen}")
+    partition = chosen_partition(request, topic)
     count = max(1, number(request, "count", _PAGE, most=_MOST))
-    form = _form(request)
+    look = look_of(request)
+    word = request.query_params.get("word", "")[:_LONGEST_WORD]
     moment = request.query_params.get("time", "").strip()
     if moment:
-        start = offset_at(client, topic.name, chosen, _time_ms(moment))
+        start = offset_at(client, topic.name, partition.number, moment_ms(moment))
     else:
-        start = number(request, "offset", max(partition.start, partition.end - count))
+        start = number(request, "offset", partition.start if word else max(partition.start, partition.end - count))
     start = min(max(start, partition.start), partition.end)
-    found = read_messages(client, topic.name, chosen, start, count) if start < partition.end else []
-    shown = [
-        (
-            each,
-            payload(each.key, form),
-            payload(each.value, form),
-            [(name, payload(value)) for name, value in each.headers],
-        )
-        for each in found
-    ]
+    shown: list[Shown] = []
+    following = None
+    scanned = 0
+    if start < partition.end:
+        found = read_messages(client, topic.name, partition.number, start, count, word)
+        shown = [look.shown(each) for each in found.messages]
+        scanned = found.scanned
+        if found.following is not None and found.following < partition.end:
+            following = found.following
     return page(
         request,
         "messages.html",
@@ -56,27 +58,84 @@ def show(request: Request) -> Response:
         partition=partition,
         start=start,
         count=count,
-        form=form,
+        look=look,
         forms=FORMS,
         moment=moment,
+        word=word,
+        scanned=scanned,
         messages=shown,
-        previous=max(partition.start, start - count) if start > partition.start else None,
-        following=found[-1].offset + 1 if found and found[-1].offset + 1 < partition.end else None,
+        previous=max(partition.start, start - count) if start > partition.start and not word else None,
+        following=following,
     )
 
 
-def _form(request: Request) -> Form:
+def produce(request: Request, form: Form) -> Response:
+    """POST /topics/{topic}/messages: partition, key, value, headers as lines NAME: VALUE, is-null for a tombstone"""
+    name = request.path_params["topic"]
+    client = sources(request).client
+    client.topic(name)  # a producer waits for one that there is not, or makes it
+    chosen = form.number("partition", -1, least=-1, most=_INT_MAX)
+    key = form.text("key").encode() or None
+    value = None if form.text("is-null") else form.text("value").encode()
+    partition, offset = changes.produce(client, name, chosen, key, value, _headers(form.text("headers")))
+    return go_on(request, "sent", "messages", {"partition": partition, "offset": offset}, topic=name)
+
+
+def chosen_partition(request: Request, topic: Topic) -> Partition:
+    """The one of the query; the first one unless it names any. NotThere."""
+    chosen = number(request, "partition", 0, most=_INT_MAX)
+    for each in topic.partitions:
+        if each.number == chosen:
+            return each
+    raise NotThere(f"{topic.name} has no partition {chosen}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A record, with its parts as people read them."""
+
+    message: Message
+    key: Payload
+    value: Payload
+    headers: list[tuple[str, Payload]]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How records are to be shown. `schema_text` is what was asked for, `schema` what it means."""
+
+    form: PayloadForm
+    schema_text: str
+    schema: Schema | None
+
+    def shown(self, message: Message) -> Shown:
+        """Keys are seldom of the values' schema: they are as if none was given."""
+        return Shown(
+            message,
+            payload(message.key, self.form),
+            payload(message.value, self.form, self.schema),
+            [(name, payload(value)) for name, value in message.headers],
+        )
+
+
+def look_of(request: Request) -> Look:
+    """What the query says. BadRequest."""
     wanted = request.query_params.get("form", "auto")
+    text = request.query_params.get("schema", "").strip()
     for form in FORMS:
         if form == wanted:
-            return form
+            try:
+                return Look(form, text, parse_schema(text) if text and form == "avro" else None)
+            except AvroError as error:
+                raise BadRequest(f"schema: {error}") from None
     raise BadRequest(f"form is one of {', '.join(FORMS)}, not {wanted[:40]!r}")
 
 
-def _time_ms(text: str) -> int:
-    if len(text) > _LONGEST_TIME:
-        raise BadRequest(f"time: of more than {_LONGEST_TIME} characters there is none")
-    try:
-        return time_ms(text, int(time.time() * 1000))
-    except argparse.ArgumentTypeError as error:
-        raise BadRequest(f"time: {error}") from None
+def _headers(text: str) -> list[tuple[str, bytes | None]]:
+    found: list[tuple[str, bytes | None]] = []
+    for line in filter(None, text.split("\n")):
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip():
+            raise BadRequest(f"{line[:80]!r} is no header such as NAME: VALUE")
+        found.append((name.strip(), value.strip().encode()))
+    return found

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from console.errors import NotThere
 from console.pages.page import page, sources
-from console.rates import GAUGES
+from console.rates import GAUGES, ROUND_TRIP
 
 
 def show(request: Request) -> Response:
@@ -46,8 +46,8 @@ def _free(path: str) -> int | None:
 
 def rates(request: Request) -> Response:
     """GET /rates.json: {"at": seconds since the epoch, "samples": {name: value}}"""
-    scraper = sources(request).scraper
-    if scraper is None:
+    source = sources(request)
+    if source.scraper is None:
         raise NotThere("there are no metrics: metrics.listeners is not set")
-    at, samples = scraper.samples()
-    return JSONResponse({"at": at, "samples": samples})
+    at, samples = source.scraper.samples()
+    return JSONResponse({"at": at, "samples": {**samples, ROUND_TRIP: source.client.round_trip_s()}})

@@ -9,14 +9,25 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, RedirectResponse
 
 from console.anatomy.text import size_text, time_text
 from console.errors import BadRequest
 
 if TYPE_CHECKING:
-    from console.application import Sources
+    from console.sources import Sources
+    from console.visits import Visit
 
+#: What a page says that a form has led to, by the word in its address.
+_DONE = {
+    "made": "The topic is made.",
+    "deleted": "The topic is deleted.",
+    "set": "The setting is changed.",
+    "partitions": "The partitions are there.",
+    "sent": "The record is in the topic.",
+    "moved": "The group goes on from there.",
+    "group-deleted": "The group is deleted.",
+}
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
     autoescape=True,
@@ -30,24 +41,48 @@ _TEMPLATES.filters["number"] = lambda value: f"{value:,}"
 
 
 def page(request: Request, template: str, *, status_code: int = 200, **values: object) -> HTMLResponse:
-    """The answer; `values` are the template's, beside `link` and the part of the console that it belongs to."""
-    section = request.url.path.split("/")[1]
+    """The answer; `values` are the template's, beside what every page knows."""
+    return HTMLResponse(fragment(request, template, status_code=status_code, **values), status_code)
 
-    def link(name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
-        """The address of a page on this host; names of topics and groups may hold anything."""
-        quoted = {key: quote(each, safe="") if isinstance(each, str) else each for key, each in parameters.items()}
-        path = str(request.app.url_path_for(name, **quoted))
-        told = {key: each for key, each in (query or {}).items() if each is not None}
-        return f"{path}?{urlencode(told)}" if told else path
 
-    text = _TEMPLATES.get_template(template).render(link=link, section=section, status_code=status_code, **values)
-    return HTMLResponse(text, status_code)
+def fragment(request: Request, template: str, *, status_code: int = 200, **values: object) -> str:
+    """A template filled in. Each has `link`, the part of the console that it belongs to, whose visit it is, and whether
+    they may change things.
+    """
+
+    def link_here(name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
+        return link(request, name, query, **parameters)
+
+    return _TEMPLATES.get_template(template).render(
+        link=link_here,
+        section=request.url.path.split("/")[1],
+        status_code=status_code,
+        visit=request.state.visit,
+        may_change=not request.app.state.read_only,
+        done=_DONE.get(request.query_params.get("done", "")),
+        **values,
+    )
+
+
+def link(request: Request, name: str, query: Mapping[str, object] | None = None, **parameters: object) -> str:
+    """The address of a page on this host; names of topics and groups may hold anything."""
+    quoted = {key: quote(each, safe="") if isinstance(each, str) else each for key, each in parameters.items()}
+    path = str(request.app.url_path_for(name, **quoted))
+    told = {key: each for key, each in (query or {}).items() if each is not None}
+    return f"{path}?{urlencode(told)}" if told else path
+
+
+def go_on(
+    request: Request, done: str, name: str, query: Mapping[str, object] | None = None, **parameters: object
+) -> RedirectResponse:
+    """After a form: to a page that says what is done, so that loading it again does nothing twice."""
+    return RedirectResponse(link(request, name, {**(query or {}), "done": done}, **parameters), 303)
 
 
 def sources(request: Request) -> Sources:
     """Where the page has what it shows from."""
-    found: Sources = request.app.state.sources
-    return found
+    visit: Visit = request.state.visit
+    return visit.sources
 
 
 def number(request: Request, name: str, default: int, *, most: int = (1 << 63) - 1) -> int:

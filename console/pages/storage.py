@@ -11,7 +11,7 @@ from console.logs.folder import Folder
 from console.logs.index_entries import offset_entries
 from console.logs.lookup import find
 from console.logs.segment import Segment
-from console.pages.drawing import segment_bars, stretch
+from console.pages.drawing import entry_ticks, segment_bars, stretch
 from console.pages.page import number, page, sources
 
 _BATCHES = 50
@@ -38,13 +38,8 @@ def show_all(request: Request) -> Response:
 def show_folder(request: Request) -> Response:
     """GET /storage/{directory}/{folder}"""
     directory, folder = chosen_folder(request)
-    return page(
-        request,
-        "folder.html",
-        directory=directory,
-        folder=folder,
-        bars=segment_bars(folder.segments, 0),
-    )
+    bars = segment_bars(folder.segments, 0)
+    return page(request, "folder.html", directory=directory, folder=folder, bars=bars, ticks=entry_ticks(bars))
 
 
 def show_segment(request: Request) -> Response:

@@ -20,10 +20,11 @@ def show_all(request: Request) -> Response:
 
 
 def show(request: Request) -> Response:
-    """GET /topics/{topic}"""
+    """GET /topics/{topic}?edit=: with a form for that setting"""
     source = sources(request)
     topic = source.client.topic(request.path_params["topic"])
     folders: dict[int, FoundFolder] = {each.folder.partition: each for each in source.logs.folders(topic.name)}
     scale = max((sum(one.size_bytes for one in each.folder.segments) for each in folders.values()), default=0)
     bars = {number: segment_bars(each.folder.segments, scale) for number, each in folders.items()}
-    return page(request, "topic.html", topic=topic, folders=folders, bars=bars)
+    edited = request.query_params.get("edit", "")
+    return page(request, "topic.html", topic=topic, folders=folders, bars=bars, edited=edited)

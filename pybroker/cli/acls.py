@@ -90,7 +90,7 @@ def _list(session: Session, options: argparse.Namespace) -> None:
     rows = []
     for each in _filters(options):
         rows += session.wait(session.admin.describe_acls(each, request_timeout=session.timeout_s))
-    show(sorted(map(_row, rows), key=lambda row: [str(cell) for cell in row.values()]), as_json=options.json)
+    show(sorted(map(binding_row, rows), key=lambda row: [str(cell) for cell in row.values()]), as_json=options.json)
 
 
 def _add(session: Session, options: argparse.Namespace) -> None:
@@ -108,7 +108,7 @@ def _add(session: Session, options: argparse.Namespace) -> None:
     ]
     for each, future in session.admin.create_acls(wanted, request_timeout=session.timeout_s).items():
         session.wait(future, f"{principal} on {each.name}")
-    show(map(_row, wanted), as_json=options.json)
+    show(map(binding_row, wanted), as_json=options.json)
 
 
 def _remove(session: Session, options: argparse.Namespace) -> None:
@@ -117,7 +117,7 @@ def _remove(session: Session, options: argparse.Namespace) -> None:
     removed: list[AclBinding] = []
     for future in session.admin.delete_acls(list(_filters(options)), request_timeout=session.timeout_s).values():
         removed += session.wait(future)
-    show(map(_row, removed), as_json=options.json)
+    show(map(binding_row, removed), as_json=options.json)
 
 
 def _filters(options: argparse.Namespace) -> Iterator[AclBindingFilter]:
@@ -155,7 +155,7 @@ def _resource(options: argparse.Namespace) -> tuple[ResourceType, Any]:
     return ResourceType.ANY, None
 
 
-def _row(entry: AclBinding) -> dict[str, object]:
+def binding_row(entry: AclBinding) -> dict[str, object]:
     def word(each: Any) -> str:  # an enumeration's member, once the library has made it one
         return str(each.name).lower().replace("_", "-")
 

@@ -75,9 +75,9 @@ def _quota(text: str) -> tuple[str, float]:
 
 def _list(session: Session, options: argparse.Namespace) -> None:
     with session.administration() as client:
-        found = _described(client, _entity(options), strict=False)
+        found = described(client, _entity(options), strict=False)
     rows = [
-        {**_names(entity), "key": key, "value": _number(value)}
+        {**entity_names(entity), "key": key, "value": plain_number(value)}
         for entity, quotas in found
         for key, value in sorted(quotas.items())
     ]
@@ -96,7 +96,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
     keys = [*options.keys, *options.delete_config]
     if not keys:
         with session.administration() as client:
-            keys = [key for _, quotas in _described(client, entity, strict=True) for key in sorted(quotas)]
+            keys = [key for _, quotas in described(client, entity, strict=True) for key in sorted(quotas)]
         if not keys:
             raise CommandError(f"{_told(entity)}: it has no quotas")
     _alter(session, options, entity, dict.fromkeys(keys))
@@ -121,7 +121,7 @@ def _one_entity(options: argparse.Namespace) -> Entity:
     return entity
 
 
-def _described(client: Administration, entity: Entity, *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
+def described(client: Administration, entity: Entity, *, strict: bool) -> list[tuple[Entity, dict[str, float]]]:
     """Entities and their quotas: of that entity alone, if `strict`, else of all that have such parts among others."""
     from kafka.protocol.admin import DescribeClientQuotasRequest
 
@@ -159,21 +159,24 @@ def _alter(session: Session, options: argparse.Namespace, entity: Entity, change
         for each in answer.entries:
             client.check(each, _told(entity))
     if options.json:
-        show([{**_names(entity), "key": key, "value": _number(value)} for key, value in changes.items()], as_json=True)
+        show(
+            [{**entity_names(entity), "key": key, "value": plain_number(value)} for key, value in changes.items()],
+            as_json=True,
+        )
         return
     for key, value in changes.items():
-        print(f"{_told(entity)}: " + (f"{key} is gone" if value is None else f"{key}={_number(value)}"))
+        print(f"{_told(entity)}: " + (f"{key} is gone" if value is None else f"{key}={plain_number(value)}"))
 
 
-def _names(entity: Entity) -> dict[str, str | None]:
+def entity_names(entity: Entity) -> dict[str, str | None]:
     """Cells of a row: None where a part does not matter."""
     return {option: entity[kind] or _DEFAULT if kind in entity else None for option, kind in _PARTS.items()}
 
 
 def _told(entity: Entity) -> str:
-    return " ".join(f"{option} {name}" for option, name in _names(entity).items() if name is not None)
+    return " ".join(f"{option} {name}" for option, name in entity_names(entity).items() if name is not None)
 
 
-def _number(value: float | None) -> float | int | None:
+def plain_number(value: float | None) -> float | int | None:
     """As people write it: most are whole."""
     return int(value) if value is not None and value.is_integer() else value

@@ -63,7 +63,7 @@ def command_line() -> ClientParser:
 
 def _list(session: Session, options: argparse.Namespace) -> None:
     with session.administration() as client:
-        found = _listings(client, options.producer_id, options.state)
+        found = listings(client, options.producer_id, options.state)
     rows = [
         {
             "transactional_id": each.transactional_id,
@@ -76,7 +76,7 @@ def _list(session: Session, options: argparse.Namespace) -> None:
     show(sorted(rows, key=lambda row: str(row["transactional_id"])), as_json=options.json)
 
 
-def _listings(
+def listings(
     client: Administration, producer_ids: Sequence[int] | None = None, states: Sequence[str] | None = None
 ) -> list[tuple[int, Any]]:
     """Transactions of all coordinators, each with its coordinator's id."""
@@ -84,7 +84,7 @@ def _listings(
 
     wanted = [TransactionState[state.upper()].value for state in states or ()]
     found = client.ask("list_transactions", producer_id_filters=producer_ids, state_filters=wanted)
-    return [(coordinator, each) for coordinator, listings in found.items() for each in listings]
+    return [(coordinator, each) for coordinator, of_one in found.items() for each in of_one]
 
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
@@ -92,7 +92,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
     if not names or "" in names:
         raise UsageError("which transactional id?")
     with session.administration() as client:
-        found = {name: _description(client, name) for name in names}
+        found = {name: description(client, name) for name in names}
     rows = [
         {
             "transactional_id": name,
@@ -109,7 +109,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
     show(rows, as_json=options.json)
 
 
-def _description(client: Administration, name: str) -> Any:
+def description(client: Administration, name: str) -> Any:
     return client.ask("describe_transactions", [name], about=name)[name]
 
 
@@ -176,9 +176,9 @@ def _partitions_by_producer(
         return {}
     return {
         listing.producer_id: frozenset(
-            (place.topic, place.partition) for place in _description(client, listing.transactional_id).topic_partitions
+            (place.topic, place.partition) for place in description(client, listing.transactional_id).topic_partitions
         )
-        for _, listing in _listings(client, ids)
+        for _, listing in listings(client, ids)
     }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+from confluent_kafka.admin import AclOperation
 from starlette.testclient import TestClient
 
-from console.application import Sources, make_application
+from console.application import make_application
 from console.cluster.client import Client
 from console.cluster.values import (
     ClusterFacts,
@@ -21,8 +22,10 @@ from console.cluster.values import (
     Topic,
     TopicLine,
 )
-from console.errors import NotThere, Unanswered
+from console.errors import NotThere, Refused, Unanswered
 from console.logs.log_directories import LogDirectories
+from console.sources import Sources
+from console.visits import Visits
 from tests.support.dump_log import LOGS
 
 DATA = LOGS / "v4.3.1-clean-shutdown"
@@ -58,13 +61,19 @@ class MadeUpClient:
         lags = (Lag("gone", 0, 4, None, "shop-1"), Lag("orders", 0, 3, 10, "shop-1"), Lag("orders", 1, None, 5, None))
         return Group(name, "stable", "consumer", "range", (Member("m", "shop-1", "/127.0.0.1", ("orders-0",)),), lags)
 
+    def check_cluster(self, operation: AclOperation) -> None:
+        raise Refused(f"nobody may {operation.name}")
+
+    def session(self) -> None:
+        raise Refused("there is no connection")
+
     def _check(self) -> None:
         if self.is_down:
             raise Unanswered("127.0.0.1:9092: no broker answers")
 
 
-def browse(client: Any, paths: list[Path]) -> TestClient:
+def browse(client: Any, paths: list[Path], *, read_only: bool = False) -> TestClient:
     """Somebody who looks at the console of a broker with these log directories."""
     sources = Sources(cast(Client, client), LogDirectories([str(path) for path in paths]))
-    application = make_application(sources, frozenset({"localhost", "127.0.0.1"}))
+    application = make_application(Visits(sources), frozenset({"localhost", "127.0.0.1"}), read_only=read_only)
     return TestClient(application, base_url="http://localhost:8080", raise_server_exceptions=True)

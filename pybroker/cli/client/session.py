@@ -44,6 +44,7 @@ class Session:
     def __init__(self, options: argparse.Namespace) -> None:
         self.timeout_s: float = options.timeout
         self._trouble = ""
+        self._trouble_code: int | None = None
         self._is_hopeless = False
         given = read_properties(options.command_config) if options.command_config is not None else {}
         self.properties: dict[str, Any] = {
@@ -128,7 +129,7 @@ class Session:
     def check(self) -> None:
         """Raise CommandError when there is no way to the broker any more."""
         if self._is_hopeless:
-            raise CommandError(f"{self._bootstrap}: {self._trouble}")
+            raise CommandError(f"{self._bootstrap}: {self._trouble}", self._trouble_code)
 
     def _offsets(self, partitions: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
         wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
@@ -153,7 +154,7 @@ class Session:
     def _on_error(self, error: KafkaError) -> None:
         # "all brokers are down" comes after what says why
         if error.code() != KafkaError._ALL_BROKERS_DOWN or not self._trouble:
-            self._trouble = _BESIDE.sub("", error.str())
+            self._trouble, self._trouble_code = _BESIDE.sub("", error.str()), error.code()
         self._is_hopeless |= error.code() in _HOPELESS
 
 

@@ -8,10 +8,12 @@ from html import unescape
 import pytest
 from starlette.testclient import TestClient
 
+from console.cluster.records import Found
 from console.cluster.values import Message, Partition, Topic
 from console.pages import messages
-from tests.support.consoles import DATA, MadeUpClient
+from tests.support.consoles import DATA, MadeUpClient, browse
 
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 _LINK = re.compile(r'(?:href|src)="([^"#]+)')
 
 
@@ -28,7 +30,9 @@ def test_every_link_leads_somewhere(browser: TestClient) -> None:
     while wanted:
         path = wanted.pop()
         kind = re.sub(r"\d+|[^/]+-\d+", "N", path.partition("?")[0])
-        if path in seen or visits.get(kind, 0) >= 12 or "/messages" in path:  # those need a broker
+        if (
+            path in seen or visits.get(kind, 0) >= 12 or "/messages" in path or "/transactions" in path
+        ):  # those need a broker
             continue
         visits[kind] = visits.get(kind, 0) + 1
         answer = browser.get(path)
@@ -44,10 +48,56 @@ def test_every_link_leads_somewhere(browser: TestClient) -> None:
     assert {"/static/console.css", "/static/console.js", "/static/icon.svg"} <= set(seen)
 
 
-def test_only_reading(browser: TestClient) -> None:
-    """Whatever else is asked for is refused."""
+def test_only_reading(client: MadeUpClient) -> None:
+    """Is what a console does that is told so: there is no form, and whatever else is asked for is refused."""
+    browser = browse(client, [DATA], read_only=True)
+    for path in ("/topics", "/topics/orders?edit=retention.ms", "/groups/shop"):
+        assert 'method="post"' not in browser.get(path).text
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert browser.request(method, "/topics", headers=FORM).status_code == 405
+
+
+def test_changes_are_asked_for_by_forms_of_the_page(browser: TestClient) -> None:
+    """Those of other sites are refused, and those without the page's token; no other method is served."""
+    for method in ("PUT", "DELETE", "PATCH", "OPTIONS"):
         assert browser.request(method, "/topics").status_code == 405
+    (token,) = set(re.findall(r'name="token" value="([^"]+)"', browser.get("/topics").text))
+    for headers in (
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"host": "evil.example"},
+    ):
+        answer = browser.post("/topics", content=f"token={token}&name=a%20b", headers={**FORM, **headers})
+        assert (headers, answer.status_code in (403, 421)) == (headers, True)
+    for path in (
+        "/topics",
+        "/topics/orders/delete",
+        "/topics/orders/messages",
+        "/groups/shop",
+        "/topics/orders/settings",
+    ):
+        for content in ("", "token=", "token=guess", f"token={token}x", "token=%C3%BC"):
+            assert browser.post(path, content=content, headers=FORM).status_code == 403
+    ours = {**FORM, "origin": "http://localhost:8080", "sec-fetch-site": "same-origin"}
+    answer = browser.post("/topics", content=f"token={token}&name=a%20b", headers=ours)
+    assert (answer.status_code, "topic" in answer.text.lower()) == (400, True)  # it came as far as to be looked at
+
+
+@pytest.mark.parametrize(
+    ("headers", "content"),
+    [
+        ({}, "token=x"),
+        ({"content-type": "multipart/form-data; boundary=x"}, "--x--"),
+        ({"content-type": "application/x-www-form-urlencoded"}, "&".join(["a=b"] * 101)),
+        ({"content-type": "application/x-www-form-urlencoded"}, "a=%ff"),
+        ({"content-type": "application/x-www-form-urlencoded"}, "a=" + "b" * (4 << 20)),
+    ],
+)
+def test_forms_that_cannot_be_read(browser: TestClient, headers: dict[str, str], content: str) -> None:
+    """Are refused in a line, whatever they are."""
+    assert browser.post("/topics", content=content, headers=headers).status_code == 400
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", ""])
@@ -79,7 +129,7 @@ def test_headers(browser: TestClient, path: str) -> None:
     assert "unsafe" not in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-resource-policy"] == "same-origin"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
 
 
 def test_what_strangers_wrote_is_text(browser: TestClient) -> None:
@@ -104,7 +154,7 @@ def test_lag_of_a_group(browser: TestClient) -> None:
     text = browser.get("/groups/shop").text
     assert "<dt>Lag</dt><dd>7</dd>" in text
     assert "none yet" in text
-    assert "<td>gone</td>" in text
+    assert '<td class="n">gone</td>' in text
     assert "/topics/gone" not in text
 
 
@@ -115,7 +165,7 @@ def test_headers_that_are_left_out_are_counted(
     record = Message(0, 0, 1_700_000_000_000, None, b"told", (("name", b"1"),), more_headers=1_999)
     orders = Topic("orders", "id", False, (Partition(0, 1, (1,), (1,), 0, 1),), ())
     monkeypatch.setattr(client, "topic", lambda name: orders)
-    monkeypatch.setattr(messages, "read_messages", lambda *_: [record])
+    monkeypatch.setattr(messages, "read_messages", lambda *_: Found([record], None, 1))
     text = browser.get("/topics/orders/messages").text
     assert "<dt>name</dt>" in text
     assert "and 1,999 more" in text

@@ -77,10 +77,8 @@ def test_many_windows_ask_the_broker_once(monkeypatch: pytest.MonkeyPatch, clock
     clocks.pass_by(1.9)
     assert asked.samples() == first
     (question,) = endpoint.asked
-    assert question.startswith(
-        "http://127.0.0.1:9404/metrics?name%5B%5D=kafka_server_brokertopicmetrics_bytesin_total&"
-    )
-    assert question.count("name%5B%5D=") == 7  # and nothing of the partitions
+    assert question.startswith("http://127.0.0.1:9404/metrics?name%5B%5D=kafka_network_requestmetrics_requests_total&")
+    assert question.count("name%5B%5D=") == 9  # and nothing of the partitions
     clocks.pass_by(0.2)
     assert asked.samples() == (clocks.wall, first[1])
     assert len(endpoint.asked) == 2

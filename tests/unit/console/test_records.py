@@ -75,7 +75,7 @@ class Broker:
 
 def values(broker: Broker, most: int = 500) -> list[bytes | None]:
     """Of a page."""
-    found = read_messages(cast(Client, broker), "orders", 0, 7, most)
+    found = read_messages(cast(Client, broker), "orders", 0, 7, most).messages
     assert broker.is_closed
     return [each.value for each in found]
 
@@ -97,6 +97,18 @@ def test_page_of_large_records_is_short(large: Record) -> None:
 
 def test_headers_beyond_a_number_are_counted() -> None:
     """And not kept."""
-    (record,) = read_messages(cast(Client, Broker(Record(headers=1000), Record(error=AT_THE_END))), "orders", 0, 7, 500)
+    broker = Broker(Record(headers=1000), Record(error=AT_THE_END))
+    (record,) = read_messages(cast(Client, broker), "orders", 0, 7, 500).messages
     assert len(record.headers) == 200
     assert record.more_headers == 800
+
+
+def test_only_records_with_a_word() -> None:
+    """In the value, or in a header's name or value; a page says from where to go on."""
+    records = Record(b"An Order"), Record(b"other"), Record(b"", headers=1), Record(b"order 2")
+    found = read_messages(cast(Client, Broker(*records)), "orders", 0, 7, 2, "ORDER")
+    assert [each.value for each in found.messages] == [b"An Order", b"order 2"]
+    assert (found.scanned, found.following) == (4, 8)
+    with_end = Broker(*records, Record(error=AT_THE_END))
+    found = read_messages(cast(Client, with_end), "orders", 0, 7, 500, "told")
+    assert ([each.value for each in found.messages], found.following) == ([b""], None)

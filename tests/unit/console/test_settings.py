@@ -14,7 +14,7 @@ from console.settings import Settings, from_line
 SETTINGS = Settings("localhost:9092", ("/data/a b", "/data/ü"), (3, 4), "http://127.0.0.1:9404")
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, Settings("[::1]:1", (), ())])
+@pytest.mark.parametrize("settings", [SETTINGS, Settings("[::1]:1", (), (), None, ("PLAIN",), "/ca", True)])
 def test_a_line_says_it_all(settings: Settings) -> None:
     """And ends with its line."""
     line = settings.to_line()
@@ -28,6 +28,6 @@ def test_started_by_hand_it_says_what_is_to_be_done(
 ) -> None:
     """And ends as after a bad command line."""
     monkeypatch.setattr(os, "nice", lambda _: 0)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(line))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
     assert main.main() == 2
     assert capsys.readouterr().err == "pybroker: the console is started by the broker: set console.listeners\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker.config import ConfigError, load
-from broker.config.console import is_loopback
+from broker.config.console import console_listener, is_loopback, login_mechanisms
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "::1"])
@@ -36,14 +36,38 @@ def test_all_the_world_is_not() -> None:
     assert [problem.value for problem in refused.value.problems] == ["http://:8080", "http://10.0.0.1:8080"]
 
 
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+TWO = {"listeners": "PLAINTEXT://:9093,SASL_PLAINTEXT://:9092", "sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-256"}
+TLS = {**TWO, "listeners": "SASL_SSL://:9092", "security_inter_broker_protocol": "SASL_SSL"}
+
+
 @pytest.mark.parametrize(
     "secured",
     [
-        {"listeners": "SASL_PLAINTEXT://:9092,PLAINTEXT://:9093"},
-        {"authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super_users": "User:a"},
+        {"listeners": "SSL://:9092,PLAINTEXT://:9093"},
+        {"authorizer_class_name": AUTHORIZER, "super_users": "User:a"},
+        {"listeners": "SASL_PLAINTEXT://:9092,PLAINTEXT://:9093", "sasl_enabled_mechanisms": "OAUTHBEARER"},
+        TLS,
     ],
 )
-def test_brokers_that_ask_who_comes_have_none(secured: dict[str, str]) -> None:
+def test_brokers_where_users_cannot_say_who_they_are_have_none(secured: dict[str, str]) -> None:
     """It reads the disk past what they ask."""
-    with pytest.raises(ConfigError, match="the console asks nobody who they are"):
+    with pytest.raises(ConfigError, match="there is no listener where users of the console could say so"):
         serve(console_listeners="http://127.0.0.1:8080", **secured)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "name", "mechanisms"),
+    [
+        ({}, "PLAINTEXT", ()),
+        (TWO, "SASL_PLAINTEXT", ("SCRAM-SHA-256", "PLAIN")),
+        ({**TLS, "console_ssl_ca_location": "/ca.pem"}, "SASL_SSL", ("SCRAM-SHA-256", "PLAIN")),
+    ],
+)
+def test_listener_that_the_console_asks_by(overrides: dict[str, str], name: str, mechanisms: tuple[str, ...]) -> None:
+    """One where users log in, where there is any; the safest mechanism first."""
+    config = load(overrides={key.replace("_", "."): value for key, value in overrides.items()})
+    found = console_listener(config)
+    assert found is not None
+    assert found.name == name
+    assert login_mechanisms(config, found) == mechanisms

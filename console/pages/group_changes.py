@@ -1,0 +1,56 @@
+"""Forms that move a group to other offsets, and delete it."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from console.cluster import changes
+from console.cluster.client import Client
+from console.errors import BadRequest, Declined
+from console.forms import Form
+from console.pages.moments import moment_ms
+from console.pages.page import go_on, sources
+from pybroker.cli.client.session import Place
+
+_LONGEST_OFFSET = 18
+
+
+def change(request: Request, form: Form) -> Response:
+    """POST /groups/{group}: what=move with to, and place for one partition only; what=delete with name, once more"""
+    client, group = sources(request).client, request.path_params["group"]
+    what = form.word("what")
+    if what == "delete":
+        if form.text("name") != group:
+            raise BadRequest(f"To delete {group}, enter its name: its offsets are gone with it")
+        changes.delete_group(client, group)
+        return go_on(request, "group-deleted", "groups")
+    if what != "move":
+        raise BadRequest("a group is moved or deleted")
+    found = client.group(group)
+    if found.members:
+        raise Declined(f"{group} has members, which go on from where they are: it is moved when they have ended")
+    places = [(each.topic, each.partition) for each in found.lags if each.end is not None]
+    if place := form.text("place"):
+        places = [each for each in places if f"{each[0]}-{each[1]}" == place]
+    if not places:
+        raise BadRequest(f"{group} has no offsets there to be moved")
+    changes.move_group(client, group, _targets(client, places, form.word("to"), form.word("offset")))
+    return go_on(request, "moved", "group", group=group)
+
+
+def _targets(client: Client, places: list[Place], where: str, text: str) -> dict[Place, int]:
+    """Where each partition is to go on: an offset that there is, or the next one."""
+    if where == "time":
+        since_ms = moment_ms(text)
+        with client.session() as session:
+            return session.since(places, since_ms)
+    with client.session() as session:
+        starts, ends = session.starts(places), session.ends(places)
+    if where == "earliest":
+        return starts
+    if where == "latest":
+        return ends
+    if where != "offset" or not (text.isascii() and text.isdigit()) or len(text) > _LONGEST_OFFSET:
+        raise BadRequest(f"where to? earliest, latest, a time, or an offset, not {text[:40]!r}")
+    return {place: min(max(int(text), starts[place]), ends[place]) for place in places}

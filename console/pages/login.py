@@ -1,0 +1,62 @@
+"""The login of a broker's users, and the end of it."""
+
+from __future__ import annotations
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from console.errors import NotThere, Refused, TooMany
+from console.forms import Form, check_token, read_form
+from console.pages.page import page
+from console.protection import cookie_name
+from console.visits import Visits
+
+
+def show(request: Request) -> Response:
+    """GET /login?next="""
+    return _page(request, "", local_path(request.query_params.get("next", "/")))
+
+
+async def enter(request: Request) -> Response:
+    """POST /login: user, password, next"""
+    visits = _visits(request)
+    form = await read_form(request)
+    check_token(form, visits.login_token)
+    target = local_path(form.text("next"))
+    try:
+        key = await run_in_threadpool(visits.begin, form.text("user"), form.text("password"))
+    except (Refused, TooMany) as problem:
+        return _page(request, str(problem), target, user=form.text("user"))
+    answer = RedirectResponse(target, 303)
+    # not Secure: it goes over this machine's loopback only, as HTTP
+    answer.set_cookie(cookie_name(request.headers["host"]), key, httponly=True, samesite="strict", path="/")
+    return answer
+
+
+def leave(request: Request, _: Form) -> Response:
+    """POST /logout"""
+    name = cookie_name(request.headers["host"])
+    _visits(request).end(request.cookies.get(name, ""))
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(name, path="/", httponly=True, samesite="strict")
+    return answer
+
+
+def local_path(path: str) -> str:
+    """Where to go after a login: a page of the console, whatever an address says."""
+    is_ours = path.startswith("/") and not path.startswith(("//", "/login", "/logout")) and "\\" not in path
+    return path if is_ours and path.isprintable() else "/"
+
+
+def _page(request: Request, problem: str, target: str, user: str = "") -> Response:
+    visits = _visits(request)
+    # a form that is shown again is no error of the page: browsers would say so in their console
+    return page(request, "login.html", problem=problem, next=target, user=user, token=visits.login_token)
+
+
+def _visits(request: Request) -> Visits:
+    visits: Visits = request.app.state.visits
+    if not visits.needs_login:
+        raise NotThere("nobody has to log in here")
+    return visits

@@ -1,0 +1,64 @@
+"""Forms that make, alter and delete topics."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from console.cluster import changes
+from console.errors import BadRequest
+from console.forms import Form
+from console.pages.page import go_on, sources
+from metadata.topic_names import name_problem
+
+_MOST_PARTITIONS = 100_000
+_LONGEST_KEY = 200
+
+
+def create(request: Request, form: Form) -> Response:
+    """POST /topics: name, partitions, settings as lines KEY=VALUE"""
+    name = form.word("name")
+    if problem := name_problem(name):
+        raise BadRequest(problem)
+    partitions = form.number("partitions", -1, least=1, most=_MOST_PARTITIONS)
+    changes.create_topic(sources(request).client, name, partitions, _settings(form.text("settings")))
+    return go_on(request, "made", "topic", topic=name)
+
+
+def delete(request: Request, form: Form) -> Response:
+    """POST /topics/{topic}/delete: name, once more"""
+    name = request.path_params["topic"]
+    if form.word("name") != name:
+        raise BadRequest(f"To delete {name}, enter its name: it is gone with all its records")
+    changes.delete_topic(sources(request).client, name)
+    return go_on(request, "deleted", "topics")
+
+
+def add_partitions(request: Request, form: Form) -> Response:
+    """POST /topics/{topic}/partitions: count"""
+    name = request.path_params["topic"]
+    count = form.number("count", 0, least=1, most=_MOST_PARTITIONS)
+    changes.add_partitions(sources(request).client, name, count)
+    return go_on(request, "partitions", "topic", topic=name)
+
+
+def alter(request: Request, form: Form) -> Response:
+    """POST /topics/{topic}/settings: key, value; with `reset` it goes by the broker's again"""
+    name, key = request.path_params["topic"], form.word("key")
+    if not key or len(key) > _LONGEST_KEY or "\0" in key:
+        raise BadRequest("which setting?")
+    value = None if form.text("reset") else form.word("value")
+    if value is not None and "\0" in value:
+        raise BadRequest(f"{key}: a value has no zero byte")
+    changes.alter_setting(sources(request).client, name, key, value)
+    return go_on(request, "set", "topic", topic=name)
+
+
+def _settings(text: str) -> dict[str, str]:
+    found = {}
+    for line in filter(None, (line.strip() for line in text.split("\n"))):
+        key, equals, value = line.partition("=")
+        if not equals or not key.strip() or "\0" in line:
+            raise BadRequest(f"{line[:80]!r} is not KEY=VALUE")
+        found[key.strip()] = value.strip()
+    return found

@@ -1,0 +1,288 @@
+"""The web console as a user of the broker uses it, in a real browser: everything that is clicked, and who may do it."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, AdminClient, ResourcePatternType
+from confluent_kafka.admin import ResourceType as Resource
+from playwright.sync_api import Browser, Page, expect
+
+from pybroker.testing import Broker
+from tests.support.browsers import chromium
+
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+NOWHERE = "http://127.0.0.1:0"
+HOSTILE = "<img src=x onerror=alert(1)>"
+PATIENCE_MS = 60_000
+
+
+def client(broker: Broker, **more: object) -> dict[str, object]:
+    return {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "admin",
+        "sasl.password": "secret",
+        **more,
+    }
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    """One that asks who comes; `clerk` may read `orders`, and nothing else."""
+    protocol, users = "SASL_PLAINTEXT", 'user_admin="secret" user_clerk="secret"'
+    config = {
+        "listeners": f"{protocol}://127.0.0.1:0",
+        "security.inter.broker.protocol": protocol,
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{MODULE} required {users};",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin",
+        "console.listeners": NOWHERE,
+        "metrics.listeners": NOWHERE,
+    }
+    with Broker(config) as running:
+        producer = Producer(client(running, **{"enable.idempotence": True}))
+        admin = AdminClient(client(running))
+        entry = AclBinding(
+            Resource.TOPIC,
+            "orders",
+            ResourcePatternType.LITERAL,
+            "User:clerk",
+            "*",
+            AclOperation.READ,
+            AclPermissionType.ALLOW,
+        )
+        for future in admin.create_acls([entry]).values():
+            future.result(60)
+        for number in range(40):
+            producer.produce("orders", json.dumps({"order": number}), f"key-{number}", headers={"trace": HOSTILE})
+        producer.produce("hidden", "of nobody's business")
+        assert producer.flush(60) == 0
+        reader = Consumer(client(running, **{"group.id": "billing", "auto.offset.reset": "earliest"}))
+        reader.subscribe(["orders"])
+        record = reader.poll(60)
+        assert record is not None
+        assert record.error() is None
+        reader.commit(asynchronous=False)
+        reader.close()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(broker: Broker) -> str:
+    """The console's, once it listens: that may be a moment after the broker."""
+    ((host, port),) = re.findall(r"The console is at http://(\S+):(\d+)", broker.log)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection((host, int(port))).close()
+            return f"http://{host}:{port}"
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline, broker.log
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    """A window of somebody who is nobody yet. Whatever the browser complains of fails the test."""
+    context = browser.new_context(base_url=address, viewport={"width": 1280, "height": 800})
+    context.set_default_timeout(PATIENCE_MS)
+    found = context.new_page()
+    complaints: list[str] = []
+    found.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    found.on("pageerror", lambda error: complaints.append(str(error)))
+    yield found
+    context.close()
+    # what the broker declines is an answer of status 409, which the browser calls an error, too
+    assert [each for each in complaints if "status of 409" not in each] == []
+
+
+def log_in(page: Page, path: str = "/", user: str = "admin") -> None:
+    page.goto(path)
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill("secret")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("button", name="Log out")).to_be_visible()
+
+
+def check(page: Page) -> None:
+    """Nothing on the page that axe calls serious or critical."""
+    found = Axe().run(page).response["violations"]
+    serious = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")]
+    assert serious == [], page.url
+
+
+def test_a_day_at_the_console(page: Page) -> None:
+    """A topic is made, gets a record that a page follows live, a setting, and goes; a group is moved."""
+    log_in(page, "/topics")
+    page.get_by_text("Make a topic").click()
+    page.get_by_label("Name").fill("made-here")
+    page.get_by_label("Partitions").fill("1")
+    check(page)
+    page.get_by_role("button", name="Make it").click()
+    expect(page.locator("p.done")).to_have_text("The topic is made.")
+
+    page.get_by_role("link", name="Change retention.ms").click()
+    page.get_by_label("Value of retention.ms").fill("-7")
+    page.get_by_role("button", name="Set").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("retention.ms")  # the broker says why not
+    page.go_back()
+    page.get_by_label("Value of retention.ms").fill("3600000")
+    page.get_by_role("button", name="Set").click()
+    expect(page.locator("tr.own", has_text="retention.ms")).to_contain_text("3600000")
+    check(page)
+
+    with page.context.expect_page() as opened:
+        page.evaluate("open(document.querySelector('main a[href$=messages]').href)")
+    follower = opened.value
+    follower.get_by_role("button", name="Follow").click()
+    expect(follower.locator("#following")).to_have_text("Waits for records…")
+
+    page.get_by_role("link", name="Send a record").click()
+    page.get_by_role("textbox", name="Key").fill("a key")
+    page.get_by_label("Value", exact=True).fill(f'{{"note": "{HOSTILE}"}}')
+    page.get_by_label("Headers, as lines NAME: VALUE").fill("kind: test")
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator("p.done")).to_have_text("The record is in the topic.")
+    expect(page.locator("#messages tr")).to_have_count(1)
+    expect(follower.locator("#messages")).to_contain_text(HOSTILE)
+    expect(follower.locator("#messages img")).to_have_count(0)
+    follower.get_by_role("button", name="Stop").click()
+    follower.close()
+
+    page.get_by_role("link", name="made-here").click()
+    page.get_by_text("Delete the topic").click()
+    page.get_by_label("Its name, once more").fill("made-here")
+    page.get_by_role("button", name="Delete it with all its records").click()
+    expect(page.locator("p.done")).to_have_text("The topic is deleted.")
+    expect(page.locator("#topics")).not_to_contain_text("made-here")
+
+    page.get_by_role("link", name="Groups").click()
+    page.get_by_role("link", name="billing").click()
+    expect(page.locator("[data-sample=lag] output")).to_have_text("39 records")
+    page.locator("select[name=to]").select_option("offset")
+    page.get_by_label("Which offset or time").fill("30")
+    check(page)
+    page.get_by_role("button", name="Move it there").click()
+    expect(page.locator("p.done")).to_have_text("The group goes on from there.")
+    expect(page.locator("dl.facts")).to_contain_text("Lag10")
+
+
+def test_from_a_topic_to_the_bytes_of_a_record(page: Page) -> None:
+    """By clicks; a name and its bytes light up together."""
+    log_in(page, "/topics/orders/messages?word=key-17")
+    expect(page.locator("#messages tr")).to_have_count(1)
+    expect(page.locator("#messages")).to_contain_text('"order": 17')
+    check(page)
+    page.get_by_role("link", name="orders").click()
+    page.locator("table.full td a").first.click()
+    check(page)
+    page.get_by_label("Find offset").fill("17")
+    page.get_by_role("button", name="Find, step by step").click()
+    page.get_by_role("link", name="The batch at byte").click()
+    check(page)
+    page.locator("section[aria-labelledby=records] tbody a").first.click()
+    check(page)
+    field = page.locator("table.fields th a", has_text="timestampDelta")
+    field.hover()
+    expect(page.locator("table.hex .lit").first).to_be_visible()
+    assert page.locator("table.hex .lit").first.get_attribute("title") == "timestampDelta"
+
+
+def test_every_other_page(page: Page) -> None:
+    """Is there, says what it should, and is fit for everybody; in the dark, too."""
+    page.emulate_media(color_scheme="dark")
+    log_in(page)
+    expect(page.locator("[data-sample$=round_trip_seconds] output")).to_contain_text("ms")
+    expect(page.locator("[data-sample*=requests] polyline")).to_have_attribute("points", re.compile(r"\d+,\d+"))
+    check(page)
+    for name, told in (
+        ("Transactions", "No transactional id is known."),
+        ("Access", "User:clerk"),
+        ("Log", "The console is at"),
+        ("Storage", "hidden-0"),
+    ):
+        page.get_by_role("navigation", name="Console").get_by_role("link", name=name).click()
+        expect(page.locator("main")).to_contain_text(told)
+        check(page)
+    page.get_by_role("button", name="Light", exact=True).click()
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+
+
+def test_by_keyboard_alone(page: Page) -> None:
+    """The first key leads past the menu, and the page after a login can be gone through."""
+    page.goto("/storage")
+    check(page)
+    page.get_by_label("User").focus()
+    page.keyboard.type("admin")
+    page.keyboard.press("Tab")
+    page.keyboard.type("secret")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Storage")).to_be_visible()  # where it was that one wanted to go
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.keyboard.press("Tab")
+    page.keyboard.type("orders")
+    expect(page.locator("#folders tbody tr:visible")).to_have_count(1)
+
+
+def test_who_may_read_one_topic(page: Page) -> None:
+    """Sees that one, its files included, and is told by the broker of what is not theirs."""
+    log_in(page, "/topics", user="clerk")
+    expect(page.locator("#topics tbody tr")).to_have_count(1)
+    page.get_by_role("link", name="orders").click()
+    page.get_by_role("link", name="Messages").click()
+    expect(page.locator("#messages tr")).to_have_count(40)
+    page.get_by_role("navigation", name="Console").get_by_role("link", name="Storage").click()
+    expect(page.locator("#folders tbody tr")).to_have_count(1)
+    for path, status in (
+        ("/storage/0/orders-0", 200),
+        ("/storage/0/hidden-0", 404),
+        ("/storage/0/__consumer_offsets-0", 404),
+        ("/topics/hidden", 403),
+        ("/log", 403),
+        ("/access", 200),
+    ):
+        answer = page.request.get(path)
+        assert (path, answer.status) == (path, status)
+        assert "nobody's business" not in answer.text()
+    token = page.locator("input[name=token]").first.input_value()
+    forms = (("/topics", {"name": "new"}), ("/topics/orders/messages", {"value": "x"}))
+    for path, form in forms:
+        assert page.request.post(path, form={**form, "token": token}).status == 403
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    assert page.request.get("/topics", max_redirects=0).status == 303
+
+
+def test_passwords_that_are_wrong(page: Page) -> None:
+    """Let nobody in, and a form of elsewhere does nothing for somebody who is in."""
+    page.goto("/")
+    page.get_by_label("User").fill("admin")
+    page.get_by_label("Password").fill("wrong")
+    with page.expect_response("**/login") as answer:
+        page.get_by_role("button", name="Log in").click()
+    assert answer.value.status == 200
+    expect(page.get_by_role("alert")).to_have_text("User or password is wrong")
+    log_in(page)
+    for headers in ({"origin": "http://evil.example"}, {"sec-fetch-site": "same-site"}, {}):
+        answer_to_forged = page.request.post("/topics", form={"name": "forged", "token": "guess"}, headers=headers)
+        assert answer_to_forged.status == 403
+    assert page.request.get("/topics/forged").status == 404

