@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, positive, seconds
+from pybroker.cli.client.record_filter import passes, record_filter
 from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, formatted, record_format
 from pybroker.cli.client.times import time_ms
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
 
+    from pybroker.cli.client.registry import Registry
     from pybroker.cli.client.session import Session
 
 _EXAMPLES = f"""\
@@ -28,6 +30,8 @@ examples:
   pybroker consume orders --from-beginning --max-messages 10
   pybroker consume orders --from -5m --until-end --format '%D %p:%o %k %v'
   pybroker consume orders --partition 2 --offset 1000 --json
+  pybroker consume orders --from -1h --until-end --filter key=shop-7 --filter 'header.trace=^4b'
+  pybroker consume orders --schema-registry http://localhost:8081 --json
   pybroker consume orders --group shop          (as a member of a group: offsets are committed)"""
 
 _TURN_S = 0.2
@@ -60,6 +64,18 @@ def command_line() -> ClientParser:
     parser.add_argument("--idle", type=seconds, metavar="SECONDS", help="end when nothing comes for so long")
     parser.add_argument("--isolation-level", choices=("read_committed", "read_uncommitted"), default="read_uncommitted")
     parser.add_argument("--format", type=record_format, default=b"%v\n", help="see below ('%%v')")
+    parser.add_argument(
+        "--filter",
+        type=record_filter,
+        action="append",
+        default=[],
+        metavar="PART=REGEX",
+        help="only records whose key, value or header.NAME has a match; all of them, where it is given again",
+    )
+    parser.add_argument(
+        "--schema-registry", metavar="URL", help="show values of Avro and JSON that have a schema's id in front as JSON"
+    )
+    parser.add_argument("--schema-of", choices=("value", "key", "both"), default="value", help="(value)")
     parser.add_argument("--encoding", choices=tuple(ENCODINGS), default="text", help="of keys, values and headers")
     parser.add_client_options()
     parser.set_defaults(run=_consume)
@@ -108,14 +124,21 @@ class _Printer:
         self._options = options
         self._ends = ends
         self._left: int | None = options.max_messages
+        self._registry: Registry | None = None
+        if options.schema_registry is not None:
+            from pybroker.cli.client.registry import Registry as Made
+
+            self._registry = Made(options.schema_registry, session.timeout_s)
 
     def run(self) -> None:
         heard = time.monotonic()
         while not self._is_done():
-            messages = self._consumer.consume(min(self._left or _BATCH, _BATCH), _TURN_S)
-            printed = sum(self._print(message) for message in messages)
+            reads_on = self._options.filter and self._options.group is None  # a group commits what it has read
+            most = _BATCH if reads_on else min(self._left or _BATCH, _BATCH)
+            messages = self._consumer.consume(most, _TURN_S)
+            read = sum(self._take(message) for message in messages)
             sys.stdout.buffer.flush()
-            if printed:
+            if read:
                 heard = time.monotonic()
                 if self._options.group is not None:
                     self._consumer.commit(asynchronous=False)
@@ -127,7 +150,8 @@ class _Printer:
     def _is_done(self) -> bool:
         return self._left == 0 or (self._options.until_end and not self._ends)
 
-    def _print(self, message: Message) -> bool:
+    def _take(self, message: Message) -> bool:
+        """Whether it is a record that was due; it may be one that is left out."""
         error = message.error()
         offset, partition = message.offset(), message.partition()
         assert offset is not None
@@ -140,15 +164,36 @@ class _Printer:
                 return False  # written since
             if offset + 1 == self._ends[partition]:
                 del self._ends[partition]
-        if self._left is not None:
-            self._left -= 1
-        line = (
-            as_json(message, self._options.encoding)
-            if self._options.json
-            else formatted(message, self._options.format, self._options.encoding)
-        )
-        sys.stdout.buffer.write(line)
+        if self._left == 0:
+            return False  # of the same batch, with a filter
+        parsed = self._decode(message)
+        if passes(message, self._options.filter):
+            if self._left is not None:
+                self._left -= 1
+            line = (
+                as_json(message, self._options.encoding, parsed)
+                if self._options.json
+                else formatted(message, self._options.format, self._options.encoding)
+            )
+            sys.stdout.buffer.write(line)
         return True
+
+    def _decode(self, message: Message) -> list[str]:
+        """Have JSON where key or value have a schema; which of them it is."""
+        if self._registry is None:
+            return []
+        parsed = []
+        wanted = ("key", "value") if self._options.schema_of == "both" else (self._options.schema_of,)
+        try:
+            for part in wanted:
+                data = message.key() if part == "key" else message.value()
+                text = self._registry.text(data) if isinstance(data, bytes) else None
+                if text is not None:
+                    (message.set_key if part == "key" else message.set_value)(text)
+                    parsed.append(part)
+        except CommandError as error:
+            raise CommandError(f"{message.topic()}-{message.partition()}: offset {message.offset()}: {error}") from None
+        return parsed
 
 
 def _ranges(session: Session, options: argparse.Namespace, topic: str) -> tuple[list[TopicPartition], dict[int, int]]:

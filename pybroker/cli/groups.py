@@ -155,7 +155,7 @@ def _members(group: ConsumerGroupDescription) -> list[dict[str, object]]:
 
 
 def _lags(session: Session, group: ConsumerGroupDescription) -> list[dict[str, object]]:
-    committed = _committed(session, group.group_id)
+    committed = committed_offsets(session, group.group_id)
     owners = {
         (place.topic, place.partition): member
         for member in group.members
@@ -184,7 +184,7 @@ def _reset(session: Session, options: argparse.Namespace) -> None:
 
     names = _names(options)
     for group in names:
-        committed = _committed(session, group)
+        committed = committed_offsets(session, group)
         places = list(committed)
         if options.topic:
             topics = describe(session, options.topic)
@@ -253,7 +253,7 @@ def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupD
     return found
 
 
-def _committed(session: Session, group: str) -> dict[Place, int]:
+def committed_offsets(session: Session, group: str) -> dict[Place, int]:
     """The group's offsets by partition."""
     from confluent_kafka import ConsumerGroupTopicPartitions
 

@@ -29,6 +29,10 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker users list|create|delete [...]             users with passwords (SCRAM)
        pybroker quotas list|set|delete [...]               how much users, clients and addresses may take
        pybroker transactions list|describe|find-hanging|abort [...]
+       pybroker mirror --source HOST:PORT [...]            copy topics and groups, offsets included, and follow
+       pybroker perf produce|consume|end-to-end [...]      how quick a cluster is
+       pybroker top [--once] [...]                         throughput, topics and lag as they change
+       pybroker conformance [--bootstrap-server X] [...]   each API in each version: does a broker answer as it should
        pybroker dump-log --files FILE,... [...]            print what is in files of a log directory
        pybroker format -c CONFIG [-t CLUSTER_ID] [...]     make log directories ready (else done at the first start)
        pybroker verify DIR... [--deep] [--repair] [...]    check (and repair) the log directories of a stopped broker
@@ -46,11 +50,14 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
 #: Commands on the files of a broker that is not running (or that are only read), or on what goes over the wire, and the
 #: modules that do them.
 OFFLINE = {
+    "completion": "offline.completion",
+    "conformance": "offline.conformance.command",
     "config": "offline.config",
     "doctor": "offline.doctor",
     "dump-log": "offline.dump_log",
     "explain": "offline.explain",
     "format": "offline.format",
+    "man": "offline.man_page",
     "random-uuid": "offline.random_uuid",
     "record": "offline.record",
     "replay": "offline.replay",
@@ -66,9 +73,12 @@ CLIENTS = {
     "configs": "pybroker.cli.configs",
     "consume": "pybroker.cli.consume",
     "groups": "pybroker.cli.groups",
+    "mirror": "pybroker.cli.mirror",
+    "perf": "pybroker.cli.perf",
     "produce": "pybroker.cli.produce",
     "quotas": "pybroker.cli.quotas",
     "restore": "pybroker.cli.restore",
+    "top": "pybroker.cli.top",
     "topics": "pybroker.cli.topics",
     "transactions": "pybroker.cli.transactions",
     "users": "pybroker.cli.users",

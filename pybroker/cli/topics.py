@@ -100,7 +100,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             "topic": topic.name,
             "id": str(topic.topic_id),
             "internal": topic.is_internal,
-            "configs": _own_settings(session, topic.name),
+            "configs": own_settings(session, topic.name),
         }
         if options.json:
             show([{**head, "partitions": rows}], as_json=True)
@@ -177,7 +177,7 @@ def describe_all(session: Session) -> list[TopicDescription]:
     return describe(session, names) if names else []
 
 
-def _own_settings(session: Session, name: str) -> dict[str, str]:
+def own_settings(session: Session, name: str) -> dict[str, str]:
     """Settings of a topic that are not the broker's."""
     from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaAdminClient
 from kafka.errors import BrokerResponseError, KafkaError, for_code
+from kafka.protocol.metadata import CoordinatorType
 
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.properties import for_kafka_python
@@ -38,13 +39,22 @@ class Administration:
         except KafkaError as error:
             raise _failed(error, about) from None
 
-    def send(self, request: object) -> Any:
-        """The answer of any broker to a request that no method makes. Raises CommandError."""
+    def send(self, request: object, node: int | None = None) -> Any:
+        """The answer of a broker, any one unless it is said, to a request that no method makes. Raises CommandError."""
         connections = self._client._manager
         try:
-            return connections.run(connections.send, request)
+            return connections.run(connections.send, request, node)
         except KafkaError as error:
             raise _failed(error) from None
+
+    def transaction_coordinator(self, transactional_id: str) -> int:
+        """The broker that is asked about a transactional id. Raises CommandError."""
+        connections = self._client._manager
+        try:
+            found = connections.run(self._client._find_coordinator_id, transactional_id, CoordinatorType.TRANSACTION)
+        except KafkaError as error:
+            raise _failed(error, transactional_id) from None
+        return int(found)
 
     def check(self, answer: Any, about: str = "") -> None:
         """Raise CommandError, in the broker's words, where an answer, or a part of one, is an error."""

@@ -7,7 +7,7 @@ import base64
 import codecs
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -55,8 +55,11 @@ def formatted(message: Message, plain: bytes, encoding: str) -> bytes:
     return _LETTER.sub(lambda letter: _VALUES[letter[1]](message, ENCODINGS[encoding]), plain)
 
 
-def as_json(message: Message, encoding: str) -> bytes:
-    """The record as an object on a line. What is no UTF-8 has U+FFFD in its place, unless encoded otherwise."""
+def as_json(message: Message, encoding: str, parsed: Collection[str] = ()) -> bytes:
+    """The record as an object on a line. What is no UTF-8 has U+FFFD in its place, unless encoded otherwise.
+
+    `parsed` are those of key and value that are JSON, and stand in the object as what they are.
+    """
 
     def text(octets: bytes | str | None) -> str | None:
         return None if octets is None else ENCODINGS[encoding](_octets(octets)).decode(errors="replace")
@@ -70,6 +73,9 @@ def as_json(message: Message, encoding: str) -> bytes:
         "value": text(message.value()),
         "headers": [[name, text(value)] for name, value in headers_of(message)],
     }
+    for part, data in (("key", message.key()), ("value", message.value())):
+        if part in parsed:
+            record[part] = json.loads(_octets(data))
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 

@@ -11,10 +11,11 @@ from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, DescribeClusterResult, OffsetSpec
 
 from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.profiles import read_profile
 from pybroker.cli.client.properties import for_librdkafka, read_properties
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ T = TypeVar("T")
 Place = tuple[str, int]
 """A topic's name and a partition."""
 
+_NEAR = "localhost:9092"
 _TURN_S = 0.02
 _BESIDE = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state [^)]*\)")  # what only librdkafka's authors want
 #: What librdkafka tries again for ever, and what a command tells at once.
@@ -46,9 +48,13 @@ class Session:
         self._trouble = ""
         self._trouble_code: int | None = None
         self._is_hopeless = False
-        given = read_properties(options.command_config) if options.command_config is not None else {}
+        server, given = read_profile(options.profile) if options.profile is not None else (None, {})
+        if options.command_config is not None:
+            given |= read_properties(options.command_config)
+        if options.bootstrap_server is not None:
+            server = options.bootstrap_server
         self.properties: dict[str, Any] = {
-            "bootstrap.servers": options.bootstrap_server,
+            "bootstrap.servers": _NEAR if server is None else server,
             "client.id": "pybroker",
             **for_librdkafka({**given, **dict(options.property)}),
             "log_level": 0,
@@ -94,9 +100,9 @@ class Session:
         """The first offset of each partition."""
         return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
-    def ends(self, partitions: Iterable[Place]) -> dict[Place, int]:
-        """The offset after the last record of each partition."""
-        return self._offsets(partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    def ends(self, partitions: Iterable[Place], *, committed: bool = False) -> dict[Place, int]:
+        """The offset after the last record of each partition, or of those before the first open transaction."""
+        return self._offsets(partitions, OffsetSpec.latest(), committed=committed)  # type: ignore[no-untyped-call]
 
     def known(self, partitions: Iterable[Place]) -> list[Place]:
         """Those of the partitions that there are."""
@@ -131,11 +137,12 @@ class Session:
         if self._is_hopeless:
             raise CommandError(f"{self._bootstrap}: {self._trouble}", self._trouble_code)
 
-    def _offsets(self, partitions: Iterable[Place], spec: OffsetSpec) -> dict[Place, int]:
+    def _offsets(self, partitions: Iterable[Place], spec: OffsetSpec, *, committed: bool = False) -> dict[Place, int]:
         wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
         if not wanted:
             return {}
-        futures = self.admin.list_offsets(wanted, request_timeout=self.timeout_s)
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        futures = self.admin.list_offsets(wanted, request_timeout=self.timeout_s, isolation_level=level)
         return {
             (each.topic, each.partition): self.wait(future, f"{each.topic}-{each.partition}").offset
             for each, future in futures.items()

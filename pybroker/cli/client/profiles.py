@@ -1,0 +1,48 @@
+"""Profiles: clusters that one talks to often, each with its address and properties, in a file.
+
+# ~/.config/pybroker/profiles.toml, or what PYBROKER_PROFILES names
+[production]
+bootstrap-server = "kafka-1:9092,kafka-2:9092"
+"security.protocol" = "SASL_SSL"
+"sasl.mechanism" = "SCRAM-SHA-512"
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pybroker.cli.client.errors import UsageError
+
+_ADDRESS = "bootstrap-server"
+
+
+def profiles_file(environ: Mapping[str, str]) -> Path:
+    """Where profiles are."""
+    if given := environ.get("PYBROKER_PROFILES"):
+        return Path(given)
+    return Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "pybroker" / "profiles.toml"
+
+
+def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[str | None, dict[str, str]]:
+    """A profile's address, if it has one, and its properties. Raises UsageError."""
+    path = profiles_file(os.environ if environ is None else environ)
+    try:
+        profiles = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"--profile {name}: {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"{path}: {error}") from None
+    found = profiles.get(name)
+    if not isinstance(found, dict):
+        there = ", ".join(sorted(key for key, value in profiles.items() if isinstance(value, dict)))
+        raise UsageError(f"{path}: there is no profile {name}" + (f", but {there}" if there else ""))
+    properties = {}
+    for key, value in found.items():
+        if isinstance(value, dict | list):
+            raise UsageError(f"{path}: {name}: {key} is no single value (keys with dots stand in quotes)")
+        properties[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    address = properties.pop(_ADDRESS, None)
+    return address, properties

@@ -1,0 +1,154 @@
+"""`pybroker perf`: how quick a cluster is, in the words of Apache Kafka's performance tools."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.options import ClientParser, key_value, natural, positive, seconds
+from pybroker.cli.client.output import show
+from pybroker.cli.client.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from pybroker.cli.client.session import Session
+    from pybroker.perf.producing import Produced
+
+_EXAMPLES = """\
+examples:
+  pybroker perf produce --topic load --num-records 1000000 --record-size 100 -X acks=all
+  pybroker perf produce --topic load --num-records 60000 --throughput 1000 --producer-props linger.ms=5
+  pybroker perf consume --topic load --num-records 1000000
+  pybroker perf end-to-end --topic load --num-records 1000"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
+    parser = ClientParser("pybroker perf", "How quick a cluster is.", _EXAMPLES)
+    produced = parser.add_action("produce", _produce, "throughput and latency of a producer")
+    _add_load(produced)
+    content = produced.add_mutually_exclusive_group()
+    content.add_argument("--record-size", type=positive, metavar="BYTES", help="of values of random letters (100)")
+    content.add_argument("--payload-file", type=Path, metavar="FILE", help="its lines are the values")
+    produced.add_argument("--throughput", type=_throughput, default=-1.0, metavar="N", help="a second; -1: no limit")
+    produced.add_argument(
+        "--producer-props", type=key_value, nargs="+", default=[], metavar="KEY=VALUE", help="the same as -X"
+    )
+    consumed = parser.add_action("consume", _consume, "throughput of a consumer")
+    _add_load(consumed, "--messages")
+    consumed.add_argument("--group", help="unless given: a new one")
+    consumed.add_argument("--from-latest", action="store_true", help="unless given: from the beginning")
+    consumed.add_argument("--idle", type=seconds, default=10.0, metavar="SECONDS", help="give up after so long (10)")
+    both = parser.add_action("end-to-end", _end_to_end, "from the producer to the consumer, one record at a time")
+    _add_load(both)
+    both.add_argument("--record-size", type=positive, default=100, metavar="BYTES", help="of a value (100)")
+    both.add_argument("--producer-acks", choices=("0", "1", "all"), default="all", help="(all)")
+    return parser
+
+
+def _add_load(parser: ClientParser, *names: str) -> None:
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--num-records", *names, type=natural, required=True, metavar="N")
+
+
+def _throughput(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not (value > 0 or value == -1):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0, nor -1")
+    return value
+
+
+def _produce(session: Session, options: argparse.Namespace) -> None:
+    from pybroker.cli.topics import describe
+    from pybroker.perf.producing import Load
+
+    describe(session, [options.topic])
+    payloads = _payloads(options)
+    load = Load(session, options.topic, payloads, {"linger.ms": 0, **dict(options.producer_props)})
+    bar = ProgressBar("Producing")
+
+    def tell(window: Produced) -> None:
+        bar.end()
+        if not options.json:
+            print(window.line(whole=False), flush=True)
+
+    done = load.run(options.num_records, options.throughput, tell, _shown(bar, options.num_records))
+    bar.end()
+    if options.json:
+        show([done.row()], as_json=True)
+    else:
+        print(done.line(whole=True))
+
+
+def _payloads(options: argparse.Namespace) -> list[bytes]:
+    from pybroker.perf.producing import random_payloads
+
+    if options.payload_file is None:
+        return random_payloads(options.record_size or 100)
+    try:
+        found = [line for line in options.payload_file.read_bytes().split(b"\n") if line]
+    except OSError as error:
+        raise UsageError(f"{options.payload_file}: {error.strerror}") from None
+    if not found:
+        raise UsageError(f"{options.payload_file}: there is no line in it")
+    return found
+
+
+def _consume(session: Session, options: argparse.Namespace) -> None:
+    from pybroker.cli.topics import describe
+    from pybroker.perf.consuming import HEADINGS, consume
+
+    describe(session, [options.topic])
+    group = options.group or f"perf-consumer-{uuid.uuid4().hex[:8]}"
+    bar = ProgressBar("Consuming")
+    done = consume(
+        *(session, options.topic, group, options.num_records, options.idle),
+        latest=options.from_latest,
+        show=_shown(bar, options.num_records),
+    )
+    bar.end()
+    if options.json:
+        show([done.row()], as_json=True)
+    else:
+        print(f"{HEADINGS}\n{done.line()}")
+
+
+def _end_to_end(session: Session, options: argparse.Namespace) -> None:
+    from pybroker.cli.topics import describe
+    from pybroker.perf.producing import random_payloads
+    from pybroker.perf.round_trip import measure
+
+    describe(session, [options.topic])
+    bar = ProgressBar("Round trips")
+    payload = random_payloads(options.record_size)[0]
+    began = time.perf_counter()
+    found = measure(
+        session, options.topic, options.num_records, payload, options.producer_acks, _shown(bar, options.num_records)
+    )
+    bar.end()
+    if options.json:
+        row = {"records": found.count, "seconds": round(time.perf_counter() - began, 3), **found.row()}
+        show([row], as_json=True)
+        return
+    print(f"Avg latency: {found.average_ms:.4f} ms\n")
+    half, p99, p999 = found.percentiles_ms(0.5, 0.99, 0.999)
+    print(f"Percentiles: 50th = {half:g}, 99th = {p99:g}, 99.9th = {p999:g}")
+    sys.stdout.flush()
+
+
+def _shown(bar: ProgressBar, total: int) -> Callable[[int], None]:
+    return lambda done: bar.show(done, total, f"{done} of {total} records")

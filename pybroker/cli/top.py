@@ -1,0 +1,187 @@
+"""`pybroker top`: throughput of topics and lag of groups, drawn anew every few seconds."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pybroker.cli.client.command import run
+from pybroker.cli.client.options import ClientParser, positive, seconds
+from pybroker.cli.client.output import show, table
+
+if TYPE_CHECKING:
+    from pybroker.cli.client.session import Place, Session
+
+_EXAMPLES = """\
+examples:
+  pybroker top
+  pybroker top --interval 5 --sort lag
+  pybroker top --once --json | jq '.groups[] | select(.lag > 1000)'"""
+
+_HOME = "\x1b[H\x1b[J"
+_OTHER_SCREEN, _FIRST_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HEAD_LINES = 2
+
+
+class Sample(NamedTuple):
+    """What a cluster is asked in a turn."""
+
+    at_s: float
+    starts: Mapping[Place, int]
+    ends: Mapping[Place, int]
+    committed: Mapping[str, Mapping[Place, int]]
+    states: Mapping[str, str]
+
+
+class View(NamedTuple):
+    """What is shown: rows for --json, and tables of the same."""
+
+    records_per_s: float | None
+    topics: list[dict[str, object]]
+    groups: list[dict[str, object]]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
+    parser = ClientParser("pybroker top", "Throughput, topics and lag of a cluster as they change.", _EXAMPLES)
+    parser.add_argument("--interval", type=seconds, default=2.0, metavar="SECONDS", help="between two looks (2)")
+    parser.add_argument(
+        "--once", action="store_true", help="two looks, and what is between them; the same as --count 1"
+    )
+    parser.add_argument("--count", type=positive, metavar="N", help="end after so many; else at Ctrl-C")
+    parser.add_argument("--sort", choices=("rate", "name", "records", "lag"), default="rate", help="(rate)")
+    parser.add_argument("--internal", action="store_true", help="topics of Kafka itself, too")
+    parser.add_argument("--no-groups", action="store_true", help="topics alone")
+    parser.add_client_options()
+    parser.set_defaults(run=_top)
+    return parser
+
+
+def _top(session: Session, options: argparse.Namespace) -> None:
+    count = 1 if options.once else options.count
+    on_terminal = sys.stdout.isatty() and not options.json
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if on_terminal and count is None:
+            sys.stdout.write(_OTHER_SCREEN)
+        _turns(session, options, count, on_terminal=on_terminal)
+    except KeyboardInterrupt:
+        pass  # that is how it ends
+    finally:
+        signal.signal(signal.SIGTERM, former)
+        if on_terminal and count is None:
+            sys.stdout.write(_FIRST_SCREEN)
+            sys.stdout.flush()
+
+
+def _turns(session: Session, options: argparse.Namespace, count: int | None, *, on_terminal: bool) -> None:
+    before = _look(session, options)
+    shown = 0
+    while count is None or shown < count:
+        until_s = before.at_s + options.interval
+        while (left := until_s - time.monotonic()) > 0:
+            session.admin.poll(min(left, 0.2))
+            session.check()
+        now = _look(session, options)
+        _show(session, options, compare(before, now, options.sort), on_terminal=on_terminal, again=count is None)
+        before = now
+        shown += 1
+
+
+def _look(session: Session, options: argparse.Namespace) -> Sample:
+    from pybroker.cli.groups import committed_offsets
+
+    places = [place for place in session.partitions() if options.internal or not place[0].startswith("__")]
+    at_s = time.monotonic()
+    ends = session.ends(places)
+    starts = session.starts(places)
+    committed: dict[str, Mapping[Place, int]] = {}
+    states: dict[str, str] = {}
+    if not options.no_groups:
+        listed = session.wait(session.admin.list_consumer_groups(request_timeout=session.timeout_s))
+        for each in listed.valid:
+            if each.type.name in ("CLASSIC", "CONSUMER"):
+                states[each.group_id] = each.state.name.lower()
+                committed[each.group_id] = committed_offsets(session, each.group_id)
+    return Sample(at_s, starts, ends, committed, states)
+
+
+def compare(before: Sample, now: Sample, order: str) -> View:
+    """Rates between two looks, and how things stand at the second."""
+    seconds_between = max(now.at_s - before.at_s, 1e-9)
+    topics: dict[str, dict[str, object]] = {}
+    written: dict[str, int] = {}
+    for place, end in sorted(now.ends.items()):
+        topic = place[0]
+        row = topics.setdefault(topic, {"topic": topic, "partitions": 0, "records": 0, "records_per_s": 0.0, "lag": 0})
+        row["partitions"] = int(str(row["partitions"])) + 1
+        row["records"] = int(str(row["records"])) + end - now.starts.get(place, end)
+        written[topic] = written.get(topic, 0) + max(0, end - before.ends.get(place, end))
+    groups = []
+    for group, offsets in sorted(now.committed.items()):
+        lags = {place: max(0, now.ends[place] - offset) for place, offset in offsets.items() if place in now.ends}
+        former = before.committed.get(group, {})
+        read = sum(max(0, offset - former.get(place, offset)) for place, offset in offsets.items())
+        groups.append(
+            {
+                "group": group,
+                "state": now.states[group],
+                "topics": len({place[0] for place in lags}),
+                "records_per_s": round(read / seconds_between, 1),
+                "lag": sum(lags.values()),
+                "most": max(lags.values(), default=0),
+            }
+        )
+        for (topic, _), lag in lags.items():
+            topics[topic]["lag"] = max(int(str(topics[topic]["lag"])), lag)
+    for topic, row in topics.items():
+        row["records_per_s"] = round(written[topic] / seconds_between, 1)
+    key = {"rate": "records_per_s", "records": "records", "lag": "lag"}.get(order)
+    rows = list(topics.values())
+    if key is not None:
+        rows.sort(key=lambda row: -float(str(row[key])))
+        if key != "records":
+            groups.sort(key=lambda row: -float(str(row[key])))
+    return View(round(sum(written.values()) / seconds_between, 1), rows, groups)
+
+
+def _show(session: Session, options: argparse.Namespace, view: View, *, on_terminal: bool, again: bool) -> None:
+    if options.json:
+        row = {"records_per_s": view.records_per_s, "topics": view.topics, "groups": view.groups}
+        show([{"time": round(time.time() * 1000), "cluster_id": session.cluster.cluster_id, **row}], as_json=True)
+        return
+    partitions = sum(int(str(row["partitions"])) for row in view.topics)
+    head = (
+        f"{time.strftime('%H:%M:%S')}  cluster {session.cluster.cluster_id}  {len(session.cluster.nodes)} brokers  "
+        f"{len(view.topics)} topics  {partitions} partitions  {view.records_per_s:.1f} records/s"
+    )
+    lines = [head, "", *table(view.topics)]
+    if view.groups:
+        lines += ["", *table(view.groups)]
+    if on_terminal and again:
+        width, height = shutil.get_terminal_size()
+        lines = fitted(lines, len(view.topics), width, height)
+        sys.stdout.write(_HOME)
+        sys.stdout.write("\n".join(lines))
+    else:
+        print("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def fitted(lines: Sequence[str], topics: int, width: int, height: int) -> list[str]:
+    """As much as a terminal has room for: of topics no more than half of it, if there are groups."""
+    behind = len(lines) - _HEAD_LINES - 1 - topics
+    room = max(1, height - _HEAD_LINES - 1 - min(behind, max(1, (height - _HEAD_LINES) // 2)))
+    begin = _HEAD_LINES + 1
+    kept = [*lines[: begin + min(topics, room)], *lines[begin + topics :]]
+    return [line[:width] for line in kept[:height]]

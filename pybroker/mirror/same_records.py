@@ -1,0 +1,65 @@
+"""Is a topic that is there already the copy that an earlier run has begun, or something else of that name?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from pybroker.cli.client.errors import CommandError
+from pybroker.cli.client.session import Place, Session, failed
+
+Content = tuple[object, object, object]
+
+
+def check_same(source: Session, target: Session, ends: Mapping[Place, int]) -> None:
+    """Compare the record before each end of the copy with the source's, where both have one. Raises CommandError."""
+    last = {place: end - 1 for place, end in ends.items() if end > 0}
+    copied = _records_at(target, last)
+    for place, content in _records_at(source, {place: last[place] for place in copied}).items():
+        if content != copied[place]:
+            raise CommandError(
+                f"{place[0]}-{place[1]}: offset {last[place]} has another record than in the source: no copy of it"
+            )
+
+
+def _records_at(session: Session, offsets: Mapping[Place, int]) -> dict[Place, Content]:
+    """Timestamp, key and value of the records at these offsets; some have none."""
+    starts = session.starts(offsets)
+    wanted = {place: offset for place, offset in offsets.items() if offset >= starts[place]}
+    found: dict[Place, Content] = {}
+    if not wanted:
+        return found
+    consumer = session.consumer(
+        {"group.id": "pybroker-mirror", "enable.auto.commit": False, "enable.partition.eof": True}
+    )
+    try:
+        consumer.assign([TopicPartition(*place, offset) for place, offset in wanted.items()])
+        deadline = time.monotonic() + session.timeout_s
+        open_ = set(wanted)
+        while open_:
+            for message in consumer.consume(500, 0.1):
+                place = _place(message)
+                if place not in open_:
+                    continue
+                open_.discard(place)
+                error = message.error()
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    raise failed(KafkaException(error), f"{place[0]}-{place[1]}")
+                if error is None and message.offset() == wanted[place]:
+                    found[place] = (message.timestamp(), message.key(), message.value())
+                consumer.pause([TopicPartition(*place)])
+            session.check()
+            if time.monotonic() > deadline:
+                raise CommandError(f"{len(open_)} partitions give no record within {session.timeout_s:g} s")
+    finally:
+        consumer.close()
+    return found
+
+
+def _place(message: Message) -> Place:
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None
+    assert partition is not None
+    return topic, partition

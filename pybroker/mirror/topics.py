@@ -1,0 +1,115 @@
+"""Topics of the copy: as many partitions, the same settings, and no record that is older than the source's first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
+
+from pybroker.cli.client.errors import CommandError
+from pybroker.cli.client.session import Place, Session
+from pybroker.cli.topics import describe, describe_all, own_settings
+
+_TIMESTAMPS = "message.timestamp.type"
+#: A copy keeps its records' timestamps, whatever the source does with those of its producers, and however old they are.
+_WHILE_COPYING = {_TIMESTAMPS: "CreateTime"}
+#: Settings that name brokers of the source.
+_ELSEWHERE = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+
+
+class MirroredTopic(NamedTuple):
+    """A topic of the source."""
+
+    name: str
+    partitions: int
+    settings: Mapping[str, str]
+
+    @property
+    def places(self) -> list[Place]:
+        return [(self.name, number) for number in range(self.partitions)]
+
+
+def chosen_topics(source: Session, names: Sequence[str], pattern: re.Pattern[str] | None) -> list[MirroredTopic]:
+    """Those of these names, or all whose name matches; never Kafka's own. Raises CommandError."""
+    if names:
+        found = describe(source, names)
+    else:
+        found = [each for each in describe_all(source) if pattern is None or pattern.fullmatch(each.name)]
+    return [
+        MirroredTopic(each.name, len(each.partitions), own_settings(source, each.name))
+        for each in sorted(found, key=lambda each: each.name)
+        if not each.is_internal and not each.name.startswith("__")
+    ]
+
+
+def make_alike(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
+    """Make those that are missing, give others more partitions; what was made. Raises CommandError."""
+    there = {
+        name: len(topic.partitions) for name, topic in target.admin.list_topics(timeout=target.timeout_s).topics.items()
+    }
+    wanted = [
+        NewTopic(
+            each.name,
+            num_partitions=each.partitions,
+            replication_factor=-1,
+            config={key: value for key, value in {**each.settings, **_WHILE_COPYING}.items() if key not in _ELSEWHERE},
+        )
+        for each in topics
+        if each.name not in there
+    ]
+    if wanted:
+        futures = target.admin.create_topics(wanted, request_timeout=target.timeout_s)
+        for name, future in futures.items():
+            try:
+                target.wait(future, name)
+            except CommandError as error:
+                if error.error_code != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+    more = []
+    for each in topics:
+        has = there.get(each.name, each.partitions)
+        if has > each.partitions:
+            raise CommandError(f"{each.name}: the copy has {has} partitions, the source {each.partitions}")
+        if has < each.partitions:
+            more.append(NewPartitions(each.name, each.partitions))
+    if more:
+        target.wait_for_all(target.admin.create_partitions(more, request_timeout=target.timeout_s))
+    for each in topics:
+        if each.name in there:
+            set_timestamps(target, each, "CreateTime")
+    return [each.topic for each in wanted]
+
+
+def set_timestamps(target: Session, topic: MirroredTopic, wanted: str | None = None) -> None:
+    """Whose timestamps records have from now on: `wanted`, or what the source's topic says. Raises CommandError."""
+    value = wanted or topic.settings.get(_TIMESTAMPS)
+    if value is None or own_settings(target, topic.name).get(_TIMESTAMPS) == value:
+        return
+    change = ConfigEntry(_TIMESTAMPS, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic.name, incremental_configs=[change])
+    (future,) = target.admin.incremental_alter_configs([resource], request_timeout=target.timeout_s).values()
+    target.wait(future, topic.name)
+
+
+def cut_starts(target: Session, starts: Mapping[Place, int]) -> list[str]:
+    """Take away what is older than the source's first record; lines on what cannot be cut. Raises CommandError."""
+    ends = target.ends(starts)
+    now = target.starts(starts)
+    wanted = [
+        TopicPartition(*place, min(start, ends[place]))
+        for place, start in starts.items()
+        if now[place] < min(start, ends[place])
+    ]
+    told = []
+    if wanted:
+        for place, future in target.admin.delete_records(wanted, request_timeout=target.timeout_s).items():
+            try:
+                target.wait(future, f"{place.topic}-{place.partition}")
+            except CommandError as error:
+                if error.error_code != KafkaError.POLICY_VIOLATION:  # of a topic that is only compacted
+                    raise
+                told.append(f"{error}: its records before offset {place.offset} stay")
+    return told

@@ -1,0 +1,153 @@
+"""Produce as many records as one likes, as quickly as it goes or as is wanted."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.session import Session, failed
+from pybroker.perf.latencies import Latencies
+
+#: Seconds between two windows that are told.
+WINDOW_S = 5.0
+_MB = 1 << 20
+#: Records between two looks at the clock.
+_STRIDE = 100
+
+
+class Produced:
+    """A run, or a window of it."""
+
+    def __init__(self, began_s: float) -> None:
+        self.began_s = began_s
+        self.ended_s = began_s
+        self.bytes = 0
+        self.latencies = Latencies()
+
+    def add(self, size: int, latency_ms: float) -> None:
+        self.bytes += size
+        self.latencies.add(latency_ms)
+
+    @property
+    def records_per_s(self) -> float:
+        return self.latencies.count / max(self.ended_s - self.began_s, 1e-9)
+
+    @property
+    def mb_per_s(self) -> float:
+        return self.bytes / _MB / max(self.ended_s - self.began_s, 1e-9)
+
+    def line(self, *, whole: bool) -> str:
+        """As kafka-producer-perf-test prints it; `whole` is the last line, with percentiles."""
+        digits = 2 if whole else 1
+        text = (
+            f"{self.latencies.count} records sent, {self.records_per_s:.{digits}f} records/sec "
+            f"({self.mb_per_s:.2f} MB/sec), {self.latencies.average_ms:.{digits}f} ms avg latency, "
+            f"{self.latencies.max_ms:.{digits}f} ms max latency"
+        )
+        if whole:
+            shares = self.latencies.percentiles_ms(0.5, 0.95, 0.99, 0.999)
+            names = ("50th", "95th", "99th", "99.9th")
+            text += ", " + ", ".join(f"{ms:.0f} ms {name}" for ms, name in zip(shares, names, strict=True))
+        return text + "."
+
+    def row(self) -> dict[str, object]:
+        """For --json."""
+        return {
+            "records": self.latencies.count,
+            "bytes": self.bytes,
+            "seconds": round(self.ended_s - self.began_s, 3),
+            "records_per_s": round(self.records_per_s, 1),
+            "mb_per_s": round(self.mb_per_s, 3),
+            **self.latencies.row(),
+        }
+
+
+def random_payloads(size: int, seed: int = 0) -> list[bytes]:
+    """A few hundred values of that size, of capital letters, as Kafka's tool has them: they compress somewhat."""
+    made = random.Random(seed)
+    return [bytes(made.choices(range(65, 91), k=size)) for _ in range(max(1, min(200, (1 << 22) // max(size, 1))))]
+
+
+class Load:
+    """Sends records of `payloads` to a topic; `tell` gets each window."""
+
+    def __init__(
+        self, session: Session, topic: str, payloads: Sequence[bytes], properties: Mapping[str, object]
+    ) -> None:
+        self._session = session
+        self._topic = topic
+        self._payloads = payloads
+        try:
+            self._producer = Producer({**session.properties, **properties})
+        except KafkaException as error:
+            raise UsageError(error.args[0].str()) from None
+        self._whole = self._window = Produced(time.perf_counter())
+        self._failure: CommandError | None = None
+
+    def run(
+        self, records: int, throughput: float, tell: Callable[[Produced], None], show: Callable[[int], None]
+    ) -> Produced:
+        """Send so many, no more than `throughput` a second unless that is negative. Raises CommandError."""
+        began = time.perf_counter()
+        self._whole, self._window = Produced(began), Produced(began)
+        for number in range(records):
+            self._send(self._payloads[number % len(self._payloads)])
+            if number % _STRIDE and throughput < 0:
+                continue
+            now = time.perf_counter()
+            self._producer.poll(0)
+            if throughput > 0 and (ahead := number / throughput - (now - began)) > 0:
+                self._rest(ahead)
+            show(self._whole.latencies.count)
+            self._check(now, tell)
+        self._session_flush(show)
+        self._whole.ended_s = time.perf_counter()
+        return self._whole
+
+    def _rest(self, seconds: float) -> None:
+        until = time.perf_counter() + seconds
+        while (left := until - time.perf_counter()) > 0:
+            self._producer.poll(min(left, 0.1))
+
+    def _session_flush(self, show: Callable[[int], None]) -> None:
+        while len(self._producer):
+            self._producer.poll(0.1)
+            show(self._whole.latencies.count)
+            self._session.admin.poll(0)
+            self._session.check()
+        self._raise()
+
+    def _check(self, now: float, tell: Callable[[Produced], None]) -> None:
+        self._raise()
+        if now - self._window.began_s >= WINDOW_S:
+            self._window.ended_s = now
+            tell(self._window)
+            self._window = Produced(now)
+
+    def _send(self, payload: bytes) -> None:
+        while True:
+            try:
+                self._producer.produce(self._topic, payload, on_delivery=self._delivered)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+                self._raise()
+                self._session.check()
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failure = self._failure or failed(KafkaException(error), self._topic)
+            return
+        latency: Any = message.latency()
+        size, latency_ms = len(message), (latency or 0.0) * 1000
+        self._whole.add(size, latency_ms)
+        self._window.add(size, latency_ms)
+
+    def _raise(self) -> None:
+        if self._failure is not None:
+            raise self._failure
