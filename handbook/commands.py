@@ -9,16 +9,25 @@ from importlib import import_module
 
 from broker.main import USAGE as BROKER_USAGE
 from handbook.markdown import code, table
-from pybroker.cli.main import CLIENTS, OFFLINE, USAGE
+from pybroker.cli.main import OFFLINE, USAGE
 
-_MODULES = {**CLIENTS, **OFFLINE, "kafka-home": "pybroker.kafka_home.home", "pipeline": "pybroker.pipeline.main"}
+_MODULES = {
+    **CLIENTS,
+    **OFFLINE,
+    **PLAIN,
+    "kafka-home": "pybroker.kafka_home.home",
+    "pipeline": "pybroker.pipeline.main",
+}
 _PAGES = {
     "produce": "produce.md",
     "pipeline": "pipeline.md",
     "kafka-home": "test-suites.md",
     **dict.fromkeys(("archive", "restore"), "archive.md"),
     **dict.fromkeys(OFFLINE, "tools.md"),
-    **dict.fromkeys(("explain", "record", "replay"), "wire.md"),
+    **dict.fromkeys(("conformance", "explain", "record", "replay"), "wire.md"),
+    "mirror": "mirror.md",
+    **dict.fromkeys(("completion", "man"), "commands.md"),
+    "stop": "guides/operate.md",
 }
 
 

@@ -15,6 +15,9 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
                                                            start the broker with a server.properties
        pybroker serve [CONFIG] [--ephemeral] [--print-json] [--until-stdin-ends] [--control] [...]
                                                            the same, and brokers that leave nothing behind, for tests
+       pybroker serve [CONFIG] --daemon [--pid-file FILE] [--log-file FILE] [...]
+                                                           the same in the background
+       pybroker stop [--pid-file FILE] [--timeout SECONDS] end that
        pybroker --help-broker                              what the options of the broker do
        pybroker pipeline run|check|...|package FILE        a data pipeline on Spark
        pybroker produce --topic T [--follow] [FILE...]     send lines of files, or of standard input, into a topic
@@ -42,6 +45,8 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker explain produce|fetch|rebalance|transaction  real requests through a broker, step by step, with bytes
        pybroker record --listen HOST:PORT [-o FILE] [...]  keep what clients and a cluster say to each other
        pybroker replay FILE [--bootstrap-server X] [...]   play that against another broker: what it answers otherwise
+       pybroker completion bash|zsh|fish                   what completes command lines in a shell
+       pybroker man                                        the manual page
        pybroker random-uuid                                print an id for a cluster
        pybroker --version
 """
@@ -85,6 +90,10 @@ CLIENTS = {
 }
 
 
+#: Commands about processes of this machine, which need neither.
+PLAIN = {"stop": "pybroker.cli.daemon"}
+
+
 def main() -> NoReturn:
     """Run the command line."""
     match sys.argv[1:]:
@@ -98,6 +107,10 @@ def main() -> NoReturn:
             sys.exit(0)
         case ["--help-broker"]:
             _serve(["--help"])
+        case ["serve", *arguments] if "--daemon" in arguments:
+            from pybroker.cli.daemon import start
+
+            sys.exit(start(arguments))
         case ["serve", *arguments]:
             _serve(arguments)
         case ["pipeline", *arguments]:
@@ -108,10 +121,10 @@ def main() -> NoReturn:
             from pybroker.kafka_home.home import main as kafka_home
 
             sys.exit(kafka_home(arguments))
-        case [command, *arguments] if command in CLIENTS:
+        case [command, *arguments] if (module := {**CLIENTS, **PLAIN}.get(command)) is not None:
             from importlib import import_module
 
-            sys.exit(import_module(CLIENTS[command]).main(arguments))
+            sys.exit(import_module(module).main(arguments))
         case [command, *arguments] if command in OFFLINE:
             _become(OFFLINE[command], arguments)
         case [word, *_] if _is_no_file(word):
@@ -129,7 +142,7 @@ def _is_no_file(word: str) -> bool:
 def _hint(word: str) -> str:
     from difflib import get_close_matches
 
-    commands = sorted([*OFFLINE, *CLIENTS, "kafka-home", "pipeline", "serve"])
+    commands = sorted([*OFFLINE, *CLIENTS, *PLAIN, "kafka-home", "pipeline", "serve"])
     near = get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
 

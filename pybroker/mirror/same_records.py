@@ -48,7 +48,7 @@ def _records_at(session: Session, offsets: Mapping[Place, int]) -> dict[Place, C
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     raise failed(KafkaException(error), f"{place[0]}-{place[1]}")
                 if error is None and message.offset() == wanted[place]:
-                    found[place] = (message.timestamp(), message.key(), message.value())
+                    found[place] = (message.timestamp()[1], message.key(), message.value())
                 consumer.pause([TopicPartition(*place)])
             session.check()
             if time.monotonic() > deadline:

@@ -1,0 +1,88 @@
+"""All command lines as values: of their parsers, and of the broker's usage."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from typing import NamedTuple
+
+from broker.main import USAGE as BROKER_USAGE
+from pybroker.cli.main import CLIENTS, OFFLINE, PLAIN
+
+_OTHERS = {"kafka-home": "pybroker.kafka_home.home", "pipeline": "pybroker.pipeline.main"}
+#: An option in the broker's usage, which has no parser.
+_BROKER_OPTION = re.compile(r"^  (--[a-z-]+)( [A-Z=]+)?\s+(.*)", re.MULTILINE)
+_CHOICES = {"--log-level": ("debug", "info", "warning", "error"), "--log-format": ("text", "json")}
+
+
+class Option(NamedTuple):
+    """An option. `value` is what its value is called, None where it has none."""
+
+    names: tuple[str, ...]
+    value: str | None
+    choices: tuple[str, ...]
+    about: str
+
+
+class CommandLine(NamedTuple):
+    """A command, or one of its actions."""
+
+    name: str
+    about: str
+    arguments: tuple[str, ...]
+    """What may stand without an option in front: names, or words one of which it is."""
+    choices: tuple[str, ...]
+    options: tuple[Option, ...]
+    actions: tuple[CommandLine, ...]
+
+
+def modules() -> Mapping[str, str]:
+    """Command -> the module with its `command_line()`."""
+    return {**CLIENTS, **OFFLINE, **PLAIN, **_OTHERS}
+
+
+def command_lines() -> list[CommandLine]:
+    """All commands in the order of their names."""
+    found = [_of_parser(name, import_module(module).command_line()) for name, module in modules().items()]
+    return sorted([*found, _serve()], key=lambda each: each.name)
+
+
+def _serve() -> CommandLine:
+    options = tuple(
+        Option((name,), value.strip() if value else None, _CHOICES.get(name, ()), about)
+        for name, value, about in _BROKER_OPTION.findall(BROKER_USAGE)
+    )
+    return CommandLine("serve", "Start the broker.", ("FILE",), (), options, ())
+
+
+def _of_parser(name: str, parser: argparse.ArgumentParser) -> CommandLine:
+    options: list[Option] = []
+    arguments: list[str] = []
+    choices: list[str] = []
+    actions: tuple[CommandLine, ...] = ()
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            actions = tuple(_of_parser(word, each) for word, each in action.choices.items())
+        elif action.option_strings:
+            options.append(_option(action, parser))
+        else:
+            arguments.append(_value_name(action) or action.dest.upper())
+            choices += [str(each) for each in action.choices or ()]
+    about = parser.description or ""
+    return CommandLine(name, about[:1].upper() + about[1:], tuple(arguments), tuple(choices), tuple(options), actions)
+
+
+def _option(action: argparse.Action, parser: argparse.ArgumentParser) -> Option:
+    about = (action.help or "") % {**vars(action), "prog": parser.prog}
+    choices = tuple(str(each) for each in action.choices or ())
+    return Option(tuple(action.option_strings), _value_name(action), choices, about)
+
+
+def _value_name(action: argparse.Action) -> str | None:
+    if action.nargs == 0:
+        return None
+    if isinstance(action.metavar, str):
+        return action.metavar
+    return "|".join(map(str, action.choices)) if action.choices is not None else action.dest.upper()

@@ -1,0 +1,148 @@
+"""`pybroker serve ... --daemon`: the broker in the background, and `pybroker stop`, which ends it.
+
+The file of the process id is locked by the broker itself, for as long as it lives: so one that was left behind by a
+crash is told from one of a running broker, and `stop` never signals somebody else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from pybroker.cli.client.options import seconds
+from pybroker.cli.parser import OneLineParser
+
+PID_FILE = Path("pybroker.pid")
+LOG_FILE = Path("pybroker.log")
+_TURN_S = 0.02
+_OWNER_ALONE = 0o600
+
+
+def command_line() -> OneLineParser:
+    """The command line of `pybroker stop`, whose help is also a page of the site."""
+    parser = OneLineParser(prog="pybroker stop", description="End a broker that was started with --daemon.")
+    _add_pid_file(parser)
+    parser.add_argument("--timeout", type=seconds, default=120.0, metavar="SECONDS", help="to wait for its end (120)")
+    parser.add_argument("--json", action="store_true", help="an object a line")
+    return parser
+
+
+def _add_pid_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--pid-file", type=Path, default=PID_FILE, metavar="FILE", help=f"({PID_FILE})")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run `pybroker stop`; return its exit code: 0 when the broker has ended, 1 where there is none or it does not."""
+    options = command_line().parse_args(arguments)
+    try:
+        with options.pid_file.open() as file:
+            if _lock(file):
+                return _refuse("stop", f"{options.pid_file}: the broker of that file is not running any more")
+            pid = int(file.read())
+            os.kill(pid, signal.SIGTERM)
+            deadline = time.monotonic() + options.timeout
+            while not _lock(file):
+                if time.monotonic() > deadline:
+                    return _refuse("stop", f"process {pid} has not ended within {options.timeout:g} s")
+                time.sleep(_TURN_S)
+            _remove(options.pid_file, file)
+    except OSError as error:
+        return _refuse("stop", f"{options.pid_file}: {error.strerror}")
+    except ValueError:
+        return _refuse("stop", f"{options.pid_file}: there is no process id in it")
+    print(json.dumps({"pid": pid, "stopped": True}) if options.json else f"stopped process {pid}")
+    return 0
+
+
+def start(arguments: Sequence[str]) -> int:
+    """Start a broker in the background; return when it serves, or has ended. The exit code: 0, or the broker's."""
+    parser = OneLineParser(prog="pybroker serve", add_help=False, allow_abbrev=False)
+    parser.add_argument("--daemon", action="store_true")
+    parser.add_argument("--log-file", type=Path, default=LOG_FILE)
+    parser.add_argument("--print-json", action="store_true")
+    parser.add_argument("--ephemeral", action="store_true")
+    parser.add_argument("--control", action="store_true")
+    parser.add_argument("--until-stdin-ends", action="store_true")
+    _add_pid_file(parser)
+    options, rest = parser.parse_known_args(arguments)
+    if options.control or options.until_stdin_ends:
+        parser.error("--daemon has no standard input: not with --control or --until-stdin-ends")
+    if options.ephemeral:
+        rest.append("--ephemeral")
+    try:
+        # not cut to nothing before it is known that nobody else holds it
+        file = os.fdopen(os.open(options.pid_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ALONE), "r+")
+    except OSError as error:
+        return _refuse("serve", f"{options.pid_file}: {error.strerror}")
+    with file:
+        if not _lock(file):
+            return _refuse("serve", f"{options.pid_file}: a broker of that file is running (process {file.read()})")
+        file.truncate(0)
+        try:
+            return _start(options, rest, file)
+        except OSError as error:
+            return _refuse("serve", f"{options.log_file}: {error.strerror}")
+
+
+def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> int:
+    log = os.open(options.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _OWNER_ALONE)
+    began = os.fstat(log).st_size
+    command = [sys.executable, "-I", "-m", "broker.main", *rest, "--print-json"]
+    try:
+        broker = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=(file.fileno(),),  # with it the lock
+        )
+    finally:
+        os.close(log)
+    file.write(str(broker.pid))
+    file.flush()
+    assert broker.stdout is not None
+    line = broker.stdout.readline()
+    if not line:
+        code = broker.wait()
+        _remove(options.pid_file, file)
+        with options.log_file.open("rb") as told:
+            told.seek(began)
+            sys.stderr.write(told.read().decode(errors="replace"))
+        return code or 1
+    if options.print_json:
+        sys.stdout.write(line.decode())
+    else:
+        print(f"process {broker.pid} serves {json.loads(line)['bootstrap_servers']}, and logs to {options.log_file}")
+    sys.stdout.flush()
+    broker.returncode = 0  # it is to live on: no complaint that nobody has waited for it
+    return 0
+
+
+def _lock(file: IO[str]) -> bool:
+    """Whether nobody else has it, so that it is this process's now."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _remove(path: Path, file: IO[str]) -> None:
+    """Remove the file, if it still is the one that is locked."""
+    if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+        path.unlink()
+
+
+def _refuse(command: str, line: str) -> int:
+    print(f"pybroker {command}: {line}", file=sys.stderr)
+    return 1
