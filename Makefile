@@ -1,6 +1,6 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint docs fuzz soak bench bench-check demo lock clean
+.PHONY: help setup run test test-quick test-all lint docs dist fuzz soak bench bench-check demo lock clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -55,6 +55,9 @@ demo: $(VENV)/.demo ## an access log through the broker and Spark into Parquet, 
 
 docs: $(VENV)/.docs ## the documentation as a site in .cache/site, any warning an error (ARGS=--serve: at port 8000, renewed as files change)
 	$(BIN)/python -m handbook $(ARGS)
+
+dist: $(VENV)/.develop ## wheel and source distribution into dist/, the same bytes each time (SOURCE_DATE_EPOCH: else the commit's)
+	$(BIN)/python .ci/dist --check
 
 lock: $(BIN)/python ## resolve every dependency anew and write constraints.txt
 	rm -rf .cache/lock

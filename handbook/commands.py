@@ -9,15 +9,10 @@ from importlib import import_module
 
 from broker.main import USAGE as BROKER_USAGE
 from handbook.markdown import code, table
+from offline.command_lines import modules
 from pybroker.cli.main import OFFLINE, USAGE
 
-_MODULES = {
-    **CLIENTS,
-    **OFFLINE,
-    **PLAIN,
-    "kafka-home": "pybroker.kafka_home.home",
-    "pipeline": "pybroker.pipeline.main",
-}
+_MODULES = modules()
 _PAGES = {
     "produce": "produce.md",
     "pipeline": "pipeline.md",

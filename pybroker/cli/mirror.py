@@ -225,8 +225,11 @@ class _Run:
                 self._note(line)
 
     def _wait_for(self, places: Sequence[Place]) -> None:
+        """Until the copy's new topics are there, and their leaders know it."""
+        from pybroker.mirror.topics import are_there
+
         deadline = time.monotonic() + self._target.timeout_s
-        while len(self._target.known(places)) < len(places):
+        while not are_there(self._target, places):
             if time.monotonic() > deadline:
                 raise CommandError("the copy's topics were made, but do not appear")
             time.sleep(0.05)

@@ -19,6 +19,11 @@ _WHILE_COPYING = {_TIMESTAMPS: "CreateTime"}
 #: Settings that name brokers of the source.
 _ELSEWHERE = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 
+_APPEARING = {
+    *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
+    KafkaError.UNKNOWN_TOPIC_ID,
+}
+
 
 class MirroredTopic(NamedTuple):
     """A topic of the source."""
@@ -81,6 +86,19 @@ def make_alike(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
         if each.name in there:
             set_timestamps(target, each, "CreateTime")
     return [each.topic for each in wanted]
+
+
+def are_there(target: Session, places: Sequence[Place]) -> bool:
+    """Whether the leaders of these partitions answer; others than they may know of a topic first. CommandError."""
+    if len(target.known(places)) < len(places):
+        return False
+    try:
+        target.ends(places)
+    except CommandError as error:
+        if error.error_code not in _APPEARING:
+            raise
+        return False
+    return True
 
 
 def set_timestamps(target: Session, topic: MirroredTopic, wanted: str | None = None) -> None:
