@@ -55,7 +55,7 @@ class Markers:
                 self._node,
             )
             codes = [
-                each.partition_error_code
+                int(each.partition_error_code)
                 for topic in answer.results_by_topic_v3_and_below
                 for each in topic.results_by_partition
             ]

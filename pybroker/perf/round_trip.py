@@ -18,8 +18,8 @@ def measure(
     """Latencies of so many records, one after another, through partition 0. Raises CommandError."""
     try:
         producer = Producer({**session.properties, "acks": acks, "linger.ms": 0})
-    except KafkaException as error:
-        raise UsageError(error.args[0].str()) from None
+    except KafkaException as refused:
+        raise UsageError(refused.args[0].str()) from None
     consumer = session.consumer(
         {"group.id": "pybroker-perf", "enable.auto.commit": False, "fetch.wait.max.ms": 500, "fetch.min.bytes": 1}
     )

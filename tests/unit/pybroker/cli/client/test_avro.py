@@ -1,0 +1,94 @@
+"""Avro's binary encoding: each type, and bytes that are not of the schema."""
+
+from __future__ import annotations
+
+import pytest
+
+from pybroker.cli.client.avro import AvroError, AvroSchema
+
+ORDER = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "note", "type": ["null", "string"]},
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["NEW", "SENT"]}},
+        {"name": "sums", "type": {"type": "array", "items": "int"}},
+        {"name": "tags", "type": {"type": "map", "values": "boolean"}},
+        {"name": "key", "type": {"type": "fixed", "name": "Key", "size": 2}},
+        {"name": "before", "type": ["null", "Order"]},
+        {"name": "price", "type": {"type": "double", "logicalType": "price"}},
+    ],
+}
+#: id -1, note "a", state SENT, sums [1, 2] as a block with its size, tags {b: true}, key, no order before, price 1.5
+VALUE = bytes.fromhex("010202610203040204000202620100ff4100") + bytes.fromhex("000000000000f83f")
+
+
+def test_value_of_each_type() -> None:
+    """Read by hand from the specification."""
+    assert AvroSchema(ORDER).decode(VALUE) == {
+        "id": -1,
+        "note": "a",
+        "state": "SENT",
+        "sums": [1, 2],
+        "tags": {"b": True},
+        "key": "\xffA",
+        "before": None,
+        "price": 1.5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "value"),
+    [
+        ("int", "8001", 64),
+        ("long", "01", -1),
+        ("string", "06666f6f", "foo"),
+        ("bytes", "02ff", "\xff"),
+        ("null", "", None),
+    ],
+)
+def test_primitive(schema: str, data: str, value: object) -> None:
+    """A schema may be a name alone."""
+    assert AvroSchema(schema).decode(bytes.fromhex(data)) == value
+
+
+def test_every_cut_is_told() -> None:
+    """No byte less will do, and none more."""
+    schema = AvroSchema(ORDER)
+    for size in range(len(VALUE)):
+        with pytest.raises(AvroError):
+            schema.decode(VALUE[:size])
+    with pytest.raises(AvroError, match="1 bytes are left over"):
+        schema.decode(VALUE + b"x")
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "told"),
+    [
+        (["null", "int"], "04", "no branch 2"),
+        ({"type": "enum", "name": "E", "symbols": ["A"]}, "02", "no symbol 1"),
+        ({"type": "array", "items": "null"}, "feffffffff3f", "more than 1048576 elements"),
+        ("long", "ff" * 11, "does not end"),
+        ("bytes", "01", "-1 bytes are due"),
+    ],
+)
+def test_bytes_that_are_an_attack(schema: object, data: str, told: str) -> None:
+    """They end in a line, in little memory."""
+    with pytest.raises(AvroError, match=told):
+        AvroSchema(schema).decode(bytes.fromhex(data))
+
+
+def test_value_within_itself_has_an_end() -> None:
+    """A list of 300 links is refused."""
+    link = {"type": "record", "name": "Link", "fields": [{"name": "next", "type": ["null", "Link"]}]}
+    with pytest.raises(AvroError, match="deep"):
+        AvroSchema(link).decode(b"\x02" * 300 + b"\0")
+
+
+@pytest.mark.parametrize("schema", ["Nobody", {"type": "Nobody"}, 7, {"type": "fixed", "name": "F", "size": "x"}])
+def test_no_schema(schema: object) -> None:
+    """Names that are not known, and what is no type."""
+    with pytest.raises(AvroError):
+        AvroSchema(schema)

@@ -1,0 +1,47 @@
+"""Profiles of clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.profiles import profiles_file, read_profile
+
+
+def test_profile_has_address_and_properties(tmp_path: Path) -> None:
+    """Values are text, as in properties."""
+    path = tmp_path / "p.toml"
+    path.write_text(
+        '[near]\n[far]\nbootstrap-server = "a:1,b:2"\n"sasl.username" = "ann"\n"socket.keepalive.enable" = true\n'
+    )
+    environ = {"PYBROKER_PROFILES": str(path)}
+    properties = {"sasl.username": "ann", "socket.keepalive.enable": "true"}
+    assert read_profile("far", environ) == ("a:1,b:2", properties)
+    assert read_profile("near", environ) == (None, {})
+
+
+def test_where_profiles_are() -> None:
+    """Where programs have their settings, unless it is said."""
+    assert profiles_file({"XDG_CONFIG_HOME": "/x"}) == Path("/x/pybroker/profiles.toml")
+    assert profiles_file({}) == Path.home() / ".config/pybroker/profiles.toml"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "No such file or directory"),
+        ("[", "p.toml: "),
+        ("[near]", "there is no profile far, but near"),
+        ("[far]\nsasl.username = 'ann'", "far: sasl is no single value"),
+    ],
+)
+def test_no_such_profile(tmp_path: Path, content: str | None, told: str) -> None:
+    """One line says what is wrong."""
+    path = tmp_path / "p.toml"
+    if content is not None:
+        path.write_text(content)
+    with pytest.raises(UsageError) as raised:
+        read_profile("far", {"PYBROKER_PROFILES": str(path)})
+    assert told in str(raised.value)
