@@ -313,7 +313,11 @@ def test_what_the_broker_refuses(sh: Shell, broker: Broker, line: str, told: str
 
 
 @pytest.mark.parametrize(
-    "line", ["topics list", "consume orders", "cluster id", "groups list", "acls list", "users list"]
+    "line",
+    [
+        *("topics list", "consume orders", "cluster id", "groups list", "acls list", "users list", "top --once"),
+        *("perf produce --topic orders --num-records 1", "mirror --source localhost:1"),
+    ],
 )
 def test_no_broker(sh: Shell, line: str) -> None:
     """One line that names the address, at once."""

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from broker.main import USAGE as BROKER_USAGE
-from pybroker.cli.main import CLIENTS, OFFLINE, USAGE, main
+from pybroker.cli.main import CLIENTS, OFFLINE, PLAIN, USAGE, main
 
 
 class Replaced(Exception):
@@ -55,7 +55,7 @@ def test_offline_command_becomes_a_process_of_its_own(
     assert replaced.value.args == (sys.executable, [sys.executable, "-I", "-m", module, "--help"])
 
 
-@pytest.mark.parametrize("command", sorted([*OFFLINE, *CLIENTS]))
+@pytest.mark.parametrize("command", sorted([*OFFLINE, *CLIENTS, *PLAIN]))
 def test_help_names_every_command(command: str) -> None:
     """With what follows it."""
     assert f"pybroker {command} " in USAGE
@@ -94,7 +94,7 @@ def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]
     [
         ("verfy", "did you mean verify?"),
         ("dumplog", "did you mean dump-log?"),
-        ("begin", f"there are {', '.join(sorted([*OFFLINE, *CLIENTS, 'kafka-home', 'pipeline', 'serve']))}"),
+        ("begin", f"there are {', '.join(sorted([*OFFLINE, *CLIENTS, *PLAIN, 'kafka-home', 'pipeline', 'serve']))}"),
     ],
 )
 def test_word_that_is_no_command(

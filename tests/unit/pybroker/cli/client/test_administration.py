@@ -17,7 +17,9 @@ from pybroker.cli.client.session import Session
 
 def connected(monkeypatch: pytest.MonkeyPatch, method: Callable[..., Any]) -> Administration:
     """One whose client has this method for everything."""
-    client = SimpleNamespace(describe=method, _manager=SimpleNamespace(send=None, run=lambda send, request: method()))
+    client = SimpleNamespace(
+        describe=method, _manager=SimpleNamespace(send=None, run=lambda send, request, node: method())
+    )
     monkeypatch.setattr(administration, "KafkaAdminClient", lambda **settings: client)
     session: Any = SimpleNamespace(properties={"bootstrap.servers": "a:1"}, timeout_s=5.0)
     return Administration(session)

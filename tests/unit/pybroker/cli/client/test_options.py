@@ -36,7 +36,7 @@ def test_options_of_all_commands() -> None:
     """With their defaults."""
     options = parser().parse(["list", "-X", "a=b=c", "-X", "d=", "--timeout", "2.5", "--json"])
     assert options.property == [("a", "b=c"), ("d", "")]
-    assert (options.bootstrap_server, options.timeout, options.json) == ("localhost:9092", 2.5, True)
+    assert (options.bootstrap_server, options.timeout, options.json) == (None, 2.5, True)
 
 
 @pytest.mark.parametrize("line", ["list --timeout 0", "list -X a", "list --nam a", "", "paint", "list --timeout x"])

@@ -1,0 +1,196 @@
+"""`pybroker perf`, `top`, `conformance`, and what else commands show: formats, filters, profiles."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from offline.conformance import command as conformance
+from pybroker.testing import Broker
+from tests.support.shell import Shell
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(broker.bootstrap_servers, capsys)
+
+
+class Schemas(BaseHTTPRequestHandler):
+    """A registry that knows one schema."""
+
+    def do_GET(self) -> None:
+        body = json.dumps({"schema": '["null", "string"]'}).encode()
+        self.send_response(200 if self.path == "/schemas/ids/9" else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quietly."""
+
+
+@pytest.fixture
+def registry() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Schemas)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_performance(sh: Shell, tmp_path: Path) -> None:
+    """Figures in the words of Kafka's tools, and as JSON."""
+    sh.good("topics", "create", "load")
+    many = ("--topic", "load", "--num-records")
+    line = r"500 records sent, [\d.]+ records/sec \([\d.]+ MB/sec\), .* ms max latency, \d+ ms 50th, .* ms 99.9th\.\n"
+    assert re.fullmatch(line, sh.good("perf", "produce", *many, "500", "--record-size", "10").out)
+    (tmp_path / "lines").write_text("a\nbc\n")
+    file = ("--payload-file", str(tmp_path / "lines"))
+    (row,) = sh.good("perf", "produce", *many, "4", *file, "--throughput", "1e4", "--json").rows
+    assert (row["records"], row["bytes"]) == (4, 6)
+    headings, figures = sh.good("perf", "consume", *many, "504").out.splitlines()
+    assert len(headings.split(", ")) == len(figures.split(", ")) == 10
+    (row,) = sh.good("perf", "consume", "--topic", "load", "--messages", "504", "--json").rows
+    assert (row["records"], row["bytes"]) == (504, 5006)
+    (row,) = sh.good("perf", "end-to-end", *many, "3", "--json").rows
+    assert row["records"] == 3
+
+
+def test_top(sh: Shell, broker: Broker) -> None:
+    """What stands in a topic, and how far a group is behind."""
+    sh.good("topics", "create", "seen", "--partitions", "2")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(3):
+        producer.produce("seen", str(number), partition=0)
+    assert producer.flush(60) == 0
+    sh.good("consume", "seen", "--group", "slow", "--from-beginning", "--max-messages", "1")
+    (row,) = sh.good("top", "--once", "--interval", "0.05", "--json").rows
+    topics, groups = row["topics"], row["groups"]
+    assert isinstance(topics, list)
+    assert isinstance(groups, list)
+    seen = {"topic": "seen", "partitions": 2, "records": 3, "records_per_s": 0.0, "lag": 2}
+    assert next(each for each in topics if each["topic"] == "seen") == seen
+    assert next(each for each in groups if each["group"] == "slow")["lag"] == 2
+    told = sh.good("top", "--count", "2", "--interval", "0.05", "--sort", "name").out
+    assert told.count("TOPIC ") == 2
+    assert "\x1b" not in told
+
+
+def test_filters(sh: Shell, broker: Broker) -> None:
+    """`--max-messages` counts what is shown."""
+    sh.good("topics", "create", "sieved")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for number in range(20):
+        producer.produce("sieved", f"v{number}", f"k{number % 2}", headers={"n": str(number)})
+    assert producer.flush(60) == 0
+    read = ("consume", "sieved", "--from-beginning", "--filter", "key=1")
+    assert sh.good(*read, "--filter", "header.n=^1", "--until-end").out.split() == [
+        "v1",
+        "v11",
+        "v13",
+        "v15",
+        "v17",
+        "v19",
+    ]
+    assert sh.good(*read, "--max-messages", "2").out.split() == ["v1", "v3"]
+    assert sh.good(*read, "--group", "sieve", "--max-messages", "1").out.split() == ["v1"]
+    assert sh.good("consume", "sieved", "--group", "sieve", "--max-messages", "1").out.split() == ["v2"]
+
+
+def test_values_with_a_schema(sh: Shell, broker: Broker, registry: str) -> None:
+    """As JSON, in a format or in an object; others as they are."""
+    sh.good("topics", "create", "typed")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for value in (b"\0\0\0\0\x09\x02\x02a", b"plain", b"\0\0\0\0\x09\0"):
+        producer.produce("typed", value)
+    assert producer.flush(60) == 0
+    read = ("consume", "typed", "--from-beginning", "--until-end", "--schema-registry", registry)
+    assert sh.good(*read, "--format", "%v").out == '"a"\nplain\nnull\n'
+    assert [row["value"] for row in sh.good(*read, "--json").rows] == ["a", "plain", None]
+    producer.produce("typed", b"\0\0\0\0\x08x")
+    assert producer.flush(60) == 0
+    done = sh(*read)
+    assert (done.code, done.err) == (
+        1,
+        f"pybroker consume: typed-0: offset 3: {registry}/schemas/ids/8: 404 Not Found\n",
+    )
+
+
+def test_profile(
+    broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An address in a file; the command line's own wins."""
+    from pybroker.cli.cluster import main
+
+    (tmp_path / "profiles.toml").write_text(f'[near]\nbootstrap-server = "{broker.bootstrap_servers}"\n')
+    monkeypatch.setenv("PYBROKER_PROFILES", str(tmp_path / "profiles.toml"))
+    assert main(["id", "--profile", "near"]) == 0
+    assert main(["id", "--profile", "near", "--bootstrap-server", "127.0.0.1:1", "--timeout", "5"]) == 1
+    assert main(["id", "--profile", "far"]) == 2
+    assert "there is no profile far, but near" in capsys.readouterr().err
+
+
+def test_conformance(broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
+    """A card for each version of each API; nothing is wrong with ours."""
+    server = ["--bootstrap-server", broker.bootstrap_servers]
+    assert conformance.main([*server, "--json"]) == 0
+    *cards, summary = map(json.loads, capsys.readouterr().out.splitlines())
+    assert summary["wrong"] == 0
+    assert summary["ok"] > 200
+    assert {"type": "card", "api": "Fetch", "key": 1, "version": 18, "result": "ok", "why": ""} in cards
+    assert conformance.main([*server, "--api", "Metadata"]) == 0
+    assert capsys.readouterr().out == "  3  Metadata                      v0-13    ok\n\n14 ok, 0 wrong, 0 not asked\n"
+
+
+def test_conformance_sees_a_wrong_answer(
+    broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a broker whose latest offset is one too many, and one that says that nobody is unknown."""
+    from offline.conformance.stage import Stage
+    from protocol.messages.join_group import JOIN_GROUP
+    from protocol.messages.list_offsets import LIST_OFFSETS
+    from protocol.schema import Api, Struct
+
+    ask = Stage.ask
+
+    def lie(stage: Stage, api: Api, version: int, *rest: object) -> Struct:
+        answer = ask(stage, api, version, *rest)  # type: ignore[arg-type]
+        if api is LIST_OFFSETS and version == 5:
+            answer.topics[0].partitions[0].offset += 1
+        if api is JOIN_GROUP:
+            answer.error_code = 0
+        return answer
+
+    monkeypatch.setattr(Stage, "ask", lie)
+    only = ["--api", "ListOffsets", "--api", "JoinGroup"]
+    assert conformance.main(["--bootstrap-server", broker.bootstrap_servers, *only]) == 1
+    out = capsys.readouterr().out
+    assert " 2  ListOffsets                   v5       WRONG      the latest offset is 1, not 0\n" in out
+    assert "11  JoinGroup                     v0-9     WRONG      no error where UNKNOWN_MEMBER_ID is due\n" in out
+
+
+def test_conformance_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody listens, or somebody who is no broker: one line, exit code 2."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        for address in ("127.0.0.1:1", f"127.0.0.1:{other.getsockname()[1]}"):
+            assert conformance.main(["--bootstrap-server", address, "--timeout", "0.2"]) == 2
+            assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(SystemExit) as ended:
+        conformance.main(["--api", "Fech"])
+    assert ended.value.code == 2

@@ -1,0 +1,183 @@
+"""`pybroker mirror` between two brokers of ours: broken off, followed, refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from pybroker.testing import Broker
+from tests.support.shell import Done, Shell
+
+_LIMIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def source() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def sh(target: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(target.bootstrap_servers, capsys)
+
+
+def write(broker: Broker, topic: str, *values: str, **properties: str) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **properties})
+    for value in values:
+        producer.produce(topic, value, "k", timestamp=1_700_000_000_000)
+    assert producer.flush(_LIMIT_S) == 0
+
+
+def ends(broker: Broker, sh: Shell, topic: str) -> list[object]:
+    done = sh("topics", "describe", topic, "--json", server=broker.bootstrap_servers)
+    if done.code:
+        return []
+    partitions = done.rows[0]["partitions"]
+    assert isinstance(partitions, list)
+    return [each["end_offset"] for each in partitions]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def mirror(sh: Shell, source: Broker, *arguments: str) -> Done:
+    return sh("mirror", "--source", source.bootstrap_servers, "--until-end", *arguments)
+
+
+def test_follows_through_a_kill_until_it_is_told_to_end(source: Broker, target: Broker, sh: Shell) -> None:
+    """What is there, what comes, and topics that are made; a second process goes on where the first was killed."""
+    write(source, "followed", "a", "b")
+    command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers]
+    command += ["--bootstrap-server", target.bootstrap_servers, "--topics", "followed.*", "--interval", "0.1"]
+    command.append("--json")
+    killed = subprocess.Popen(command, stdout=subprocess.PIPE)
+    until(lambda: ends(target, sh, "followed") == [2])
+    write(source, "followed", "c")
+    write(source, "followed-too", "a")
+    until(lambda: ends(target, sh, "followed") == [3] and ends(target, sh, "followed-too") == [1])
+    killed.kill()
+    killed.communicate()
+    write(source, "followed", "d", "e")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as going_on:
+        until(lambda: ends(target, sh, "followed") == [5])
+        going_on.send_signal(signal.SIGTERM)
+        out, _ = going_on.communicate(timeout=_LIMIT_S)
+    assert going_on.returncode == 0
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert rows[-1]["records"] == 2
+    first = next(row for row in rows if row.get("topic") == "followed")
+    assert (first["created"], first["copied_before"]) == (False, 3)
+    read = ("consume", "followed", "--from-beginning", "--until-end", "--format", "%o %v %T;")
+    assert sh.good(*read).out.replace("\n", "").split(";")[:5] == [
+        f"{n} {v} 1700000000000" for n, v in enumerate("abcde")
+    ]
+
+
+def test_gaps(source: Broker, sh: Shell) -> None:
+    """A marker that nobody sees, or a record without a value: the offsets are the source's either way."""
+    for name, gaps in (("seen", "records"), ("unseen", "markers")):
+        producer = Producer({"bootstrap.servers": source.bootstrap_servers, "transactional.id": name})
+        producer.init_transactions(_LIMIT_S)
+        for finish in (producer.abort_transaction, producer.commit_transaction):
+            producer.begin_transaction()
+            producer.produce(name, "x", "key")
+            finish(_LIMIT_S)
+        (row,) = [row for row in mirror(sh, source, "--topic", name, "--gaps", gaps, "--json").rows if "records" in row]
+        assert (row["records"], row["filled_offsets"]) == (1, 3)
+    read = ("--from-beginning", "--until-end", "--format", "%o %k %S;")
+    assert sh.good("consume", "unseen", *read).out.split() == ["2", "key", "1;"]
+    seen = sh.good("consume", "seen", *read).out.replace("\n", "")
+    assert seen == "0 pybroker.mirror -1;1 pybroker.mirror -1;2 key 1;3 pybroker.mirror -1;"
+
+
+def test_settings_and_partitions_come_along(source: Broker, target: Broker, sh: Shell) -> None:
+    """The broker's timestamps only when the copy is whole; partitions that the source gets later."""
+    at_source = ("topics", "create", "shaped", "--config", "cleanup.policy=compact")
+    sh(*at_source, "--config", "message.timestamp.type=LogAppendTime", server=source.bootstrap_servers)
+    mirror(sh, source, "--topic", "shaped")
+    sh("topics", "alter", "shaped", "--partitions", "3", server=source.bootstrap_servers)
+    assert mirror(sh, source, "--topic", "shaped").code == 0
+    (described,) = sh.good("topics", "describe", "shaped", "--json").rows
+    assert described["configs"] == {"cleanup.policy": "compact", "message.timestamp.type": "LogAppendTime"}
+    assert len(ends(target, sh, "shaped")) == 3
+
+
+def test_group_that_works_with_the_copy_already(source: Broker, target: Broker, sh: Shell) -> None:
+    """Its offsets there do not go back; other groups are left alone."""
+    write(source, "moved", "a", "b", "c")
+    consume = ("consume", "moved", "--from-beginning", "--group")
+    for group in ("ahead", "other"):
+        sh(*consume, group, "--max-messages", "1", server=source.bootstrap_servers)
+    done = mirror(sh, source, "--topic", "moved", "--groups", "ahead")
+    assert "group ahead: 1 offsets" in done.out
+    assert sh("groups", "describe", "other").code == 1
+    assert sh.good(*consume, "ahead", "--max-messages", "1").out == "b\n"
+    assert "group" not in mirror(sh, source, "--topic", "moved", "--groups", "ahead").out
+    (described,) = sh.good("groups", "describe", "ahead", "--json").rows
+    (place,) = described["partitions"]  # type: ignore[misc]
+    assert place["offset"] == 2
+
+
+def test_topic_that_is_no_copy_is_refused(source: Broker, target: Broker, sh: Shell) -> None:
+    """Other records, more of them, more partitions: nothing is written to it."""
+    for topic, ours, theirs in (("other", ["a"], ["b", "c"]), ("longer", ["a", "b"], ["a"])):
+        write(target, topic, *ours)
+        write(source, topic, *theirs)
+        done = mirror(sh, source, "--topic", topic)
+        assert (done.code, done.err.count("\n")) == (1, 1)
+        assert "no copy of it" in done.err
+        assert ends(target, sh, topic) == [len(ours)]
+    sh.good("topics", "create", "wider", "--partitions", "2")
+    write(source, "wider", "a")
+    done = mirror(sh, source, "--topic", "wider")
+    assert done.err == "pybroker mirror: wider: the copy has 2 partitions, the source 1\n"
+
+
+def test_somebody_else_writes_to_the_copy(source: Broker, target: Broker, sh: Shell) -> None:
+    """It is told, and the copy ends."""
+    write(source, "shared", "a")
+    assert mirror(sh, source, "--topic", "shared").code == 0
+    write(target, "shared", "mine")
+    write(source, "shared", "b", "c")
+    done = mirror(sh, source, "--topic", "shared")
+    assert done.code == 1
+    assert "no copy of it" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["--source", "127.0.0.1:1", "--timeout", "5"], 1, "127.0.0.1:1: "),
+        (["--source", "SELF"], 2, "--source and --bootstrap-server are the same cluster"),
+        (["--source", "SOURCE", "--topic", "nobodys"], 1, "nobodys: "),
+        (["--source", "SOURCE", "--topics", "nobodys", "--until-end"], 1, "the source has no such topics"),
+        (["--source", "SOURCE", "--topics", "("], 2, "argument --topics: '('"),
+        (["--source", "SOURCE", "--topic="], 2, "which topic?"),
+    ],
+)
+def test_refused(source: Broker, target: Broker, sh: Shell, arguments: list[str], code: int, told: str) -> None:
+    """One line, and nothing is made."""
+    names = {"SELF": target.bootstrap_servers, "SOURCE": source.bootstrap_servers}
+    done = sh("mirror", *(names.get(each, each) for each in arguments))
+    assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
+    assert told in done.err
+    assert "nobodys" not in AdminClient({"bootstrap.servers": target.bootstrap_servers}).list_topics(timeout=60).topics
