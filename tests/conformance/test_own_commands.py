@@ -237,6 +237,7 @@ def test_mirror_has_the_same_offsets(
     for finish in (writer.commit_transaction, writer.abort_transaction, writer.commit_transaction):
         writer.begin_transaction()
         writer.produce(mixed, "in a transaction")
+        assert writer.flush(60) == 0  # or an abort would leave it out
         finish(60)
     sh.good("consume", plain_, "--group", f"{source}-shop", "--from-beginning", "--max-messages", "100")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
+import sysconfig
 import tarfile
+import venv
 import zipfile
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -44,20 +45,21 @@ def test_builds_are_the_same_and_start(dist: ModuleType, tmp_path: Path) -> None
         names = {name.partition("/")[2] for name in packed.getnames()}
         assert {each.mtime for each in packed.getmembers()} == {EPOCH}
     assert {"pyproject.toml", "setup.py", "LICENSE", "storage/cleaner/walk.pxd"} <= names
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
     with zipfile.ZipFile(tmp_path / wheel) as packed:
-        packed.extractall(tmp_path / "installed")
+        packed.extractall(site)
         top = {name.partition("/")[0] for name in packed.namelist()}
     assert {name for name in top if not name.endswith(".dist-info")} == {
         *("protocol", "storage", "metadata", "coordinator", "security", "broker", "offline", "console", "pybroker")
     }
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))  # without what is in editable mode there
+    python = str(tmp_path / "venv/bin/python")
+    where = subprocess.run([python, "-Ic", "import broker; print(broker.__file__)"], capture_output=True, text=True)
+    assert where.stdout.startswith(str(site)), where.stderr
+    options = ["--ephemeral", "--print-json", "--until-stdin-ends"]
     done = subprocess.run(
-        [sys.executable, "-m", "pybroker", "serve", "--ephemeral", "--print-json", "--until-stdin-ends"],
-        cwd=tmp_path / "installed",
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "installed")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [python, "-I", "-m", "broker.main", *options], input="", capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     assert '"bootstrap_servers"' in done.stdout
