@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from broker.shares.limits import Limits
-from broker.shares.runs import Batch, RecordState, Run
+from broker.shares.runs import Batch, RecordState
 
 #: Deliveries after which records that keep failing are handed out in ever smaller portions, at least.
 _FEWEST_BEFORE_THROTTLING = 2
@@ -35,39 +35,52 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def acquire_again(
-    batch: Batch, first: int, last: int, left: int, wanted: Wanted, limits: Limits, deadline_ms: float
+    batch: Batch,
+    first: int,
+    last: int,
+    left: int,
+    wanted: Wanted,
+    limits: Limits,
+    deadline_ms: float,
+    *,
+    is_first: bool,
 ) -> tuple[list[Acquired], bool]:
     """What is available of a batch, all of it unless the member counts records.
 
-    Whether to stop there: it has failed so often that it comes in portions.
+    Whether to stop there: some of it has failed so often that it comes in portions. Then nothing of it is given unless
+    it `is_first`, with nothing given before it; and the portion limits what is given before those records, too.
     """
-    taken: list[Acquired] = []
+    available = [run for run in batch.between(first, last) if run.state is RecordState.AVAILABLE]
     threshold = max(_FEWEST_BEFORE_THROTTLING, -(-limits.delivery_count // 2))
-    for run in batch.between(first, last):
-        if run.state is not RecordState.AVAILABLE:
-            continue
-        begin, end = max(run.first, first), min(run.last, last)
-        is_throttled = run.count >= threshold
-        if is_throttled:
-            if taken:
-                return taken, True
-            end = min(end, begin + _portion(batch, run, threshold, limits) - 1)
-        if wanted.exact:
-            end = min(end, begin + left - 1)
-        if end < begin:
+    is_throttled = any(run.count >= threshold for run in available)
+    if is_throttled and not is_first:
+        return [], True
+    taken: list[Acquired] = []
+    total = 0
+    portion = 0  # not known before the first that keeps failing
+    for run in available:
+        is_last_time = run.count >= limits.delivery_count - 1 and limits.delivery_count > _FEWEST_BEFORE_THROTTLING
+        if is_last_time and taken:
             break
+        begin, end = max(run.first, first), min(run.last, last)
+        if run.count >= threshold and not portion:
+            portion = max(1, (batch.last - batch.first + 1) >> (run.count - threshold + 1))
+        if is_last_time:
+            end = begin
+        if total < portion:
+            end = min(end, begin + portion - total - 1)
+        if wanted.exact:
+            end = min(end, begin + left - total - 1)
         batch.cut(begin)
         batch.cut(end + 1)
         [each] = batch.between(begin, end)
         each.state, each.member_id, each.deadline_ms = RecordState.ACQUIRED, wanted.member_id, deadline_ms
         each.count += 1
         taken.append(Acquired(each.first, each.last, each.count))
-        left -= end - begin + 1
-        if is_throttled:
-            return taken, True
-        if wanted.exact and left <= 0:
+        total += end - begin + 1
+        if is_last_time or total == portion or (wanted.exact and total >= left):
             break
-    return _joined(taken), False
+    return _joined(taken), is_throttled
 
 
 def acquire_new(
@@ -99,13 +112,6 @@ def acquire_new(
     if begin is not None:
         taken.append(Acquired(begin, end, 1))
     return taken
-
-
-def _portion(batch: Batch, run: Run, threshold: int, limits: Limits) -> int:
-    """How many records that keep failing are given at a time: half of their batch, then half of that, at last one."""
-    if run.count >= limits.delivery_count - 1:
-        return 1
-    return max(1, (batch.last - batch.first + 1) >> (run.count - threshold + 1))
 
 
 def _joined(taken: list[Acquired]) -> list[Acquired]:

@@ -96,7 +96,9 @@ class InFlight:
                 break
             if batch.last < first:
                 continue
-            taken, is_throttled = acquire_again(batch, first, last, left, wanted, limits, deadline_ms)
+            taken, is_throttled = acquire_again(
+                batch, first, last, left, wanted, limits, deadline_ms, is_first=not acquired
+            )
             acquired += taken
             left -= sum(each.last_offset - each.first_offset + 1 for each in taken)
             if is_throttled:

@@ -117,6 +117,39 @@ def test_portions_are_those_of_the_whole_batch():
     assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [(0, 1, 4)]
 
 
+def failing(first_ones):
+    """A batch of ten: the first of them are held, the others have come back three times."""
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(most=first_ones, exact=True), Limits(), 0)
+    for _ in range(3):
+        flight.acquire([(0, 9)], wanted(most=10 - first_ones, exact=True), Limits(), 0)
+        acknowledge(flight, "m", (first_ones, 9, [RELEASE]))
+    acknowledge(flight, "m", (0, first_ones - 1, [RELEASE]))
+    return flight
+
+
+@pytest.mark.parametrize(("first_ones", "last"), [(2, 4), (4, 4), (5, 9), (7, 9)])
+def test_portions_count_what_comes_before_in_the_batch(first_ones, last):
+    """Seen on Kafka 4.3.1: five of ten with what is given before; where that is five or more, all the rest comes."""
+    flight = failing(first_ones)
+    held = (0, first_ones - 1, 2)
+    assert flight.acquire([(0, 9)], wanted(), Limits(), 0) == [held, (first_ones, last, 4)]
+
+
+def test_batch_with_records_that_keep_failing_begins_an_answer():
+    """Seen on Kafka 4.3.1: nothing of it comes with another batch, be it before or behind, be it failing or not."""
+    log = [(0, 9), (10, 19), (20, 24)]
+    flight = begun()
+    flight.acquire(log, wanted(most=1, size=1), Limits(), 0)
+    flight.acquire(log, wanted(most=4, exact=True), Limits(), 0)
+    for _ in range(3):
+        flight.acquire(log, wanted(most=6, exact=True), Limits(), 0)
+        acknowledge(flight, "m", (14, 19, [RELEASE]))
+    acknowledge(flight, "m", (0, 13, [RELEASE]))
+    given = [flight.acquire(log, wanted(), Limits(), 0) for _ in range(4)]
+    assert given == [[(0, 9, 2)], [(10, 13, 2), (14, 14, 4)], [(15, 19, 4)], [(20, 24, 1)]]
+
+
 def test_as_many_as_may_be_locked_rounded_up_to_a_batch():
     limits = Limits(record_locks=100)
     flight = begun(20)
