@@ -66,7 +66,7 @@ def acknowledge(
     found = Acknowledging()
     for place, acknowledged in batches.items():
         try:
-            check_acknowledgements(acknowledged, may_renew=may_renew and settings.may_renew)
+            check_acknowledgements(acknowledged, may_renew=may_renew)
             written = _acknowledge_one(ctx, key, place, acknowledged, settings, may_read)
         except Refused as refusal:
             found.results[place] = refusal

@@ -26,8 +26,9 @@ _WITH_KEY = "a store with a private key and its certificate (keytool -list: Priv
 
 
 class StoreRefused(Exception):
-    """Why a store can not be used: key (without a listener's prefix), value (None: it is not to be shown), what is wrong,
-    what would be right."""
+    """Why a store can not be used: key without a listener's prefix, value (None: not to be shown), what is wrong, what
+    would be right.
+    """
 
     def __init__(self, key: str, value: str | None, reason: str, allowed: str) -> None:
         what = key if value is None else f"{key}={value}"

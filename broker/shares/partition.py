@@ -130,7 +130,7 @@ class InFlight:
     # -- acknowledging ----------------------------------------------------------------------------------------------
 
     def plan(
-        self, member_id: str, batches: Iterable[Acknowledged], limits: Limits
+        self, member_id: str, batches: Iterable[Acknowledged], limits: Limits, *, may_renew: bool = True
     ) -> tuple[list[Change], list[Change]]:
         """What a member's acknowledgements change, and which locks they renew; nothing is changed yet.
 
@@ -155,6 +155,8 @@ class InFlight:
                         if change.first <= planned and _is_among(change, changes):
                             raise bad_state("The offset cannot be acknowledged. The offset is not acquired.")
                         if kind is Acknowledge.RENEW:
+                            if not may_renew:
+                                raise bad_state("Renewing acquisition locks is not enabled for the group.")
                             renewals.append(change)
                         else:
                             changes.append(change)

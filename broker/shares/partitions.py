@@ -174,7 +174,7 @@ class SharePartitions:
         where another process writes it: it fails with Refused, and what is in memory is let go of then.
         """
         share.in_flight.begin_at(share.partition.log_start_offset)
-        changes, renewals = share.in_flight.plan(member_id, batches, settings.limits)
+        changes, renewals = share.in_flight.plan(member_id, batches, settings.limits, may_renew=settings.may_renew)
         written = None
         if changes:
             written = self._store(share, changes)

@@ -273,6 +273,22 @@ def test_locks_end_and_can_be_renewed():
     assert {run.member_id for _, run in flight.runs() if run.state is RecordState.ACQUIRED} == {"m", "n"}
 
 
+def test_groups_that_do_not_renew_say_so_of_records_that_could_be():
+    """share.renew.acknowledge.enable, seen on Kafka 4.3.1: whose record it is, and whether, is looked at first."""
+    flight = begun()
+    flight.acquire([(0, 9)], wanted(), Limits(), 0)
+    acknowledge(flight, "m", (0, 0, [ACCEPT]))
+
+    def refused(member, first):
+        return refusal(flight.plan, member, [Acknowledged(first, first, [RENEW])], Limits(), may_renew=False)
+
+    off = "Renewing acquisition locks is not enabled for the group."
+    assert refused("m", 1) == (ErrorCode.INVALID_RECORD_STATE, off)
+    assert refused("other", 1) == (ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of offset")
+    assert refused("m", 10)[0] is ErrorCode.INVALID_REQUEST
+    assert flight.plan("m", [Acknowledged(0, 0, [RENEW])], Limits(), may_renew=False) == ([], [])
+
+
 def test_one_request_may_renew_and_release_but_not_release_and_renew():
     """A lock that was renewed may end; of one that has ended nothing is left to be renewed. No lock outlives that."""
     flight = begun()
