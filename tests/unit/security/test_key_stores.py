@@ -11,7 +11,7 @@ from broker.authentication.tls_context import TlsError, TlsSettings
 from broker.config import load
 from security.key_stores import Store, StoreRefused
 
-STORES = Path(__file__).resolve().parents[3] / "data" / "keystores"
+STORES = Path(__file__).resolve().parents[2] / "data" / "keystores"
 PASSWORD, KEY_PASSWORD = "store-password", "key-password"
 SERVER = {
     "ssl.keystore.location": str(STORES / "server.jks"),

@@ -26,7 +26,10 @@ SERVER = ["--bootstrap-server", "localhost:9092"]
         (["lake", "--topics", "orders", *SERVER, "--step-offsets", "0"], "0 is too small"),
         (["lake", "--topics", "orders", *SERVER, "--isolation-level", "all"], "invalid choice: 'all'"),
         (["lake", "--topics", "orders", *SERVER, "--property", "x"], "'x' is not KEY=VALUE"),
-        (["lake", "--topics", "orders", *SERVER, "--property", "sasl.mechanism=PLAIN"], "no option 'sasl.mechanism'"),
+        (
+            ["lake", "--topics", "orders", *SERVER, "--property", "interceptor.classes=X"],
+            "no option 'interceptor.classes'",
+        ),
         (["lake", "--topics", "orders", *SERVER, "--property", "isolation.level=x"], "--isolation-level says that"),
         (["lake", "--compact", "--property", "security.protocol=SSL"], "--property is for --bootstrap-server"),
         (["lake", "--verify", "--format", "delta"], "--format is for --topics or --compact"),

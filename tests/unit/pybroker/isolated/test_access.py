@@ -73,7 +73,7 @@ def test_options_that_say_too_little_are_named(properties: dict[str, str], said:
         ),
         (
             {"ssl.keystore.location": str(STORES / "server.p12"), "ssl.keystore.password": "hidden"},
-            "kafka.ssl.keystore.location=",
+            "kafka.ssl.keystore.password: its password is wrong",
         ),
     ],
 )
