@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from console.cluster import changes
 from console.cluster.client import Client
-from console.errors import BadRequest, Declined
+from console.errors import BadRequest, Declined, NotThere
 from console.forms import Form
 from console.pages.moments import moment_ms
 from console.pages.page import go_on, sources
@@ -19,6 +19,8 @@ _LONGEST_OFFSET = 18
 def change(request: Request, form: Form) -> Response:
     """POST /groups/{group}: what=move with to, and place for one partition only; what=delete with name, once more"""
     client, group = sources(request).client, request.path_params["group"]
+    if "\0" in group:
+        raise NotThere("librdkafka has no names with a zero byte in them")
     what = form.word("what")
     if what == "delete":
         if form.text("name") != group:

@@ -73,8 +73,10 @@ def produce(request: Request, form: Form) -> Response:
     """POST /topics/{topic}/messages: partition, key, value, headers as lines NAME: VALUE, is-null for a tombstone"""
     name = request.path_params["topic"]
     client = sources(request).client
-    client.topic(name)  # a producer waits for one that there is not, or makes it
+    topic = client.topic(name)  # a producer waits for one that there is not, or makes it
     chosen = form.number("partition", -1, least=-1, most=_INT_MAX)
+    if chosen not in (-1, *(each.number for each in topic.partitions)):
+        raise NotThere(f"{name} has no partition {chosen}")
     key = form.text("key").encode() or None
     value = None if form.text("is-null") else form.text("value").encode()
     partition, offset = changes.produce(client, name, chosen, key, value, _headers(form.text("headers")))
@@ -135,7 +137,7 @@ def _headers(text: str) -> list[tuple[str, bytes | None]]:
     found: list[tuple[str, bytes | None]] = []
     for line in filter(None, text.split("\n")):
         name, colon, value = line.partition(":")
-        if not colon or not name.strip():
+        if not colon or not name.strip() or "\0" in name:
             raise BadRequest(f"{line[:80]!r} is no header such as NAME: VALUE")
         found.append((name.strip(), value.strip().encode()))
     return found

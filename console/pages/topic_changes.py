@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from console.cluster import changes
-from console.errors import BadRequest
+from console.errors import BadRequest, NotThere
 from console.forms import Form
 from console.pages.page import go_on, sources
 from metadata.topic_names import name_problem
@@ -27,7 +27,7 @@ def create(request: Request, form: Form) -> Response:
 
 def delete(request: Request, form: Form) -> Response:
     """POST /topics/{topic}/delete: name, once more"""
-    name = request.path_params["topic"]
+    name = _topic(request)
     if form.word("name") != name:
         raise BadRequest(f"To delete {name}, enter its name: it is gone with all its records")
     changes.delete_topic(sources(request).client, name)
@@ -36,7 +36,7 @@ def delete(request: Request, form: Form) -> Response:
 
 def add_partitions(request: Request, form: Form) -> Response:
     """POST /topics/{topic}/partitions: count"""
-    name = request.path_params["topic"]
+    name = _topic(request)
     count = form.number("count", 0, least=1, most=_MOST_PARTITIONS)
     changes.add_partitions(sources(request).client, name, count)
     return go_on(request, "partitions", "topic", topic=name)
@@ -44,7 +44,7 @@ def add_partitions(request: Request, form: Form) -> Response:
 
 def alter(request: Request, form: Form) -> Response:
     """POST /topics/{topic}/settings: key, value; with `reset` it goes by the broker's again"""
-    name, key = request.path_params["topic"], form.word("key")
+    name, key = _topic(request), form.word("key")
     if not key or len(key) > _LONGEST_KEY or "\0" in key:
         raise BadRequest("which setting?")
     value = None if form.text("reset") else form.word("value")
@@ -52,6 +52,14 @@ def alter(request: Request, form: Form) -> Response:
         raise BadRequest(f"{key}: a value has no zero byte")
     changes.alter_setting(sources(request).client, name, key, value)
     return go_on(request, "set", "topic", topic=name)
+
+
+def _topic(request: Request) -> str:
+    """The topic that the address names. NotThere for what none can be called."""
+    name: str = request.path_params["topic"]
+    if problem := name_problem(name):
+        raise NotThere(problem)
+    return name
 
 
 def _settings(text: str) -> dict[str, str]:

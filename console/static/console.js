@@ -130,7 +130,7 @@ if (gauges !== null) {
     const line = points.map((point, at) => `${((240 * (first + at)) / (KEPT - 1)).toFixed(1)},${(58 - (54 * point) / (most || 1)).toFixed(1)}`);
     gauge.querySelector("polyline").setAttribute("points", line.join(" "));
     gauge.querySelector("polygon").setAttribute("points", [`${(240 * first) / (KEPT - 1)},60`, ...line, "240,60"].join(" "));
-    gauge.querySelector(".most").textContent = `at most ${shown(most, gauge.dataset.unit)} in the last ${Math.ceil((points.length * EVERY_MS) / 60000)} min`;
+    gauge.querySelector(".most").textContent = `up to ${shown(most, gauge.dataset.unit)} in ${Math.ceil((points.length * EVERY_MS) / 60000)} min`;
   };
   const ask = async () => {
     if (document.hidden) return; // nobody looks: the broker need not tell

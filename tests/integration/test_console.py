@@ -339,7 +339,16 @@ def test_a_life_of_a_topic(console: Console) -> None:
     assert forms.send(messages, partition="2", key="k", **{"is-null": "1"}).status == 303
     assert "<em>null</em>" in console.page(f"{messages}?partition=2")
     assert forms.send(messages, value="no key").status == 409  # compacted
-    assert forms.send(messages, headers="nothing").status == 400
+    for fields, status in (
+        ({"headers": "nothing"}, 400),
+        ({"headers": "a\0b: c"}, 400),
+        ({"partition": "x"}, 400),
+        ({"partition": "7"}, 404),
+        ({"key": "k", "value": "x" * 2_000_000}, 409),
+    ):
+        assert (fields, forms.send(messages, **fields).status) == (fields, status)
+    for path in ("/topics/a%00b/delete", "/topics/a%00b/settings", "/topics/a%00b/messages", "/groups/a%00b"):
+        assert (path, forms.send(path, name="a\0b", what="delete", key="a").status) == (path, 404)
     assert forms.send("/topics/nothing/messages", value="x").status == 404
 
     assert forms.send("/topics/formed/delete", name="other").status == 400

@@ -1,0 +1,103 @@
+"""The console of a broker whose users log in over TLS, with passwords that the broker keeps (SCRAM)."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.cookiejar import CookieJar
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+
+from pybroker.testing import Broker
+from tests.support.certificates import Authority
+
+PATIENCE_S = 60
+
+
+class Visitor:
+    """A browser with cookies, without scripts."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        nowhere = urllib.request.ProxyHandler({})
+        self._opener = urllib.request.build_opener(nowhere, urllib.request.HTTPCookieProcessor(CookieJar()))
+
+    def ask(self, path: str, **form: str) -> tuple[int, str]:
+        """Status and text, after redirections; the console may take a moment after the broker to listen."""
+        data = urllib.parse.urlencode(form).encode() if form else None
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                with self._opener.open(self._address + path, data, timeout=PATIENCE_S) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+            except urllib.error.URLError:
+                assert time.monotonic() < deadline, "nobody listens"
+                time.sleep(0.05)
+
+    def log_in(self, user: str, password: str) -> tuple[int, str]:
+        _, text = self.ask("/topics")
+        (token,) = re.findall(r'name="token" value="([^"]+)"', text)
+        return self.ask("/login", token=token, user=user, password=password, next="/topics")
+
+
+def test_users_of_a_listener_with_tls(tmp_path: Path) -> None:
+    """Log in by the mechanism in which they have a password; by an authority that has not signed, nobody does."""
+    authority = Authority(tmp_path)
+    config = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,LOGIN://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LOGIN:SASL_SSL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,SCRAM-SHA-256",
+        "listener.name.login.ssl.keystore.type": "PEM",
+        "listener.name.login.ssl.keystore.location": authority.issue("server"),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:admin",
+        "console.listeners": "http://127.0.0.1:0",
+        "console.ssl.ca.location": authority.path,
+    }
+    with Broker(config) as broker:
+        broker.create_topic("orders")
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        for name, mechanism in (("admin", ScramMechanism.SCRAM_SHA_256), ("clerk", ScramMechanism.SCRAM_SHA_512)):
+            wanted = UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism, 4096), b"sec\xc3\xbcret")
+            for future in admin.alter_user_scram_credentials([wanted]).values():
+                future.result(PATIENCE_S)
+        (address,) = re.findall(r"The console is at (http://\S+)", broker.log)
+        for user, password in (("admin", "secret"), ("nobody", "secüret"), ("adm\0in", "secüret")):
+            assert "User or password is wrong" in Visitor(address).log_in(user, password)[1]
+        visitor = Visitor(address)
+        status, text = visitor.log_in("admin", "secüret")
+        assert (status, ">orders</a>" in text) == (200, True)
+        status, text = visitor.ask("/access")
+        assert (status, "SCRAM-SHA-256" in text) == (200, True)
+        clerk = Visitor(address)
+        status, text = clerk.log_in("clerk", "secüret")
+        assert (status, "There are no topics." in text) == (200, True)
+        status, text = clerk.ask("/access")
+        assert (status, "SCRAM-SHA" in text) == (200, False)
+        assert "secüret" not in broker.log
+
+
+def test_certificate_of_another_authority(tmp_path: Path) -> None:
+    """Whoever has the port is not told a password."""
+    (tmp_path / "other").mkdir()
+    authority, other = Authority(tmp_path), Authority(tmp_path / "other")
+    config = {
+        "listeners": "LOGIN://127.0.0.1:0",
+        "inter.broker.listener.name": "LOGIN",
+        "listener.security.protocol.map": "LOGIN:SASL_SSL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.login.ssl.keystore.type": "PEM",
+        "listener.name.login.ssl.keystore.location": authority.issue("server"),
+        "console.listeners": "http://127.0.0.1:0",
+        "console.ssl.ca.location": other.path,
+    }
+    with Broker(config) as broker:
+        (address,) = re.findall(r"The console is at (http://\S+)", broker.log)
+        status, text = Visitor(address).log_in("admin", "secret")
+        assert (status, "certificate" in text) == (503, True)
