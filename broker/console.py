@@ -90,18 +90,21 @@ class Console:
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         code = process.wait()
+        self._stop_telling()
         if self._is_wanted:
             log.warning("The console has ended with code %d; the broker goes on without it", code)
 
     def end(self) -> None:
         """Ask the process to end."""
         self._is_wanted = False
-        if self._log is not None:
-            logging.getLogger().removeHandler(self._log)
-            self._log = None
+        self._stop_telling()
         if self._process is not None and self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
+
+    def _stop_telling(self) -> None:
+        if self._log is not None:
+            logging.getLogger().removeHandler(self._log)
 
     def close(self) -> None:
         """Wait for its end, and make it one if that takes too long."""

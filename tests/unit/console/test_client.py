@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, TopicPartition
 from console.cluster import client as client_module
 from console.cluster.client import Client
 from console.cluster.values import Lag
-from console.errors import Unanswered
+from console.errors import ConsoleError, Declined, NotThere, Refused, Unanswered
 from pybroker.cli.client.errors import CommandError
 
 
@@ -90,3 +90,46 @@ def test_those_who_wait_for_a_broker_that_does_not_answer_wait_once(monkeypatch:
     with pytest.raises(Unanswered):
         client.topics()
     assert tries == [0.5, 12.5]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, NotThere),
+        (KafkaError.TOPIC_AUTHORIZATION_FAILED, Refused),
+        (KafkaError.CLUSTER_AUTHORIZATION_FAILED, Refused),
+        (KafkaError.INVALID_CONFIG, Declined),
+        (KafkaError.TOPIC_ALREADY_EXISTS, Declined),
+        (KafkaError.COORDINATOR_LOAD_IN_PROGRESS, Unanswered),
+        (KafkaError._ALL_BROKERS_DOWN, Unanswered),
+        (None, Unanswered),
+    ],
+)
+def test_what_the_broker_says_no_with(
+    monkeypatch: pytest.MonkeyPatch, code: int | None, kind: type[ConsoleError]
+) -> None:
+    """Is told apart: what is not there, what is not allowed, what cannot be; and what may be later."""
+    made: list[object] = []
+    monkeypatch.setattr(client_module, "Session", lambda _: made.append(object()) or made[-1])
+    client = Client("127.0.0.1:9092")
+    with pytest.raises(kind, match="told so"), client.session():
+        raise CommandError("told so", code)
+    with client.session():
+        pass
+    assert len(made) == (2 if kind is Unanswered else 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_known"), [(KafkaError._AUTHENTICATION, False), (KafkaError.SASL_AUTHENTICATION_FAILED, False)]
+)
+def test_unknown_users(monkeypatch: pytest.MonkeyPatch, code: int, is_known: bool) -> None:
+    """Are no failure of the broker; all else is."""
+
+    def connect(_: argparse.Namespace) -> None:
+        raise CommandError("no", code)
+
+    monkeypatch.setattr(client_module, "Session", connect)
+    assert Client("127.0.0.1:9092").is_known() is is_known
+    code = KafkaError._SSL
+    with pytest.raises(Unanswered):
+        Client("127.0.0.1:9092").is_known()

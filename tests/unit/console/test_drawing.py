@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from struct import pack
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from console.logs.batches import BatchRow
 from console.logs.index_entries import OffsetEntries, OffsetEntry
 from console.logs.segment import Segment
-from console.pages.drawing import WIDTH, segment_bars, stretch
+from console.pages.drawing import WIDTH, entry_ticks, segment_bars, stretch
 
 
 def segments(*sizes: int) -> list[Segment]:
@@ -57,3 +58,21 @@ def test_batches_with_the_entries_that_point_at_them() -> None:
     assert (drawn.start, drawn.end) == (100, 300)
     assert [(bar.x, bar.width) for bar in drawn.bars] == [(0.0, 500.0), (500.0, 500.0)]
     assert drawn.ticks == ((500.0, OffsetEntry(1, 19, 200)),)
+
+
+def test_entries_of_indexes_stand_below_their_segments(tmp_path: Path) -> None:
+    """Where they point to; of very many some; none outside, whatever a damaged file says."""
+    entries = [(9, 0), (19, 500), (29, 5000), (39, -5)]
+    (tmp_path / f"{0:020d}.index").write_bytes(b"".join(pack(">ii", *each) for each in entries))
+    (tmp_path / f"{100:020d}.index").write_bytes(b"".join(pack(">ii", each, each) for each in range(1, 1000)))
+    found = [
+        Segment(str(tmp_path), 0, {"log": 1000, "index": 32}),
+        Segment(str(tmp_path), 100, {"log": 1000, "index": 7992}),
+        Segment(str(tmp_path), 200, {"log": 1000, "index": 8}),  # whose file is gone
+    ]
+    bars = segment_bars(found, 0)
+    ticks = entry_ticks(bars)
+    first = [x for x, entry in ticks if entry.last_offset < 100]
+    assert first == pytest.approx([bars[0].x, bars[0].x + bars[0].width / 2], abs=0.02)
+    assert 50 < len(ticks) <= 400
+    assert all(bars[0].x <= x <= bars[1].x + bars[1].width for x, _ in ticks)
