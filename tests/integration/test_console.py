@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 import re
 import signal
@@ -10,12 +9,9 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.parse
 from collections import deque
-from collections.abc import Callable, Iterator
-from html import unescape
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -24,81 +20,13 @@ from broker.console import Console as StartedConsole
 from broker.network.listener import CannotBind
 from protocol.records.builder import BatchBuilder
 from pybroker.testing import Broker
+from tests.support.console_visitor import PATIENCE_S, Console, links, until
 from tests.support.data_client import DataClient
 from tests.support.producing import patched
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
 ESCAPED = "&lt;script&gt;alert(&#34;x&#34;)&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;"
 GROUP = f"group/{HOSTILE}?a=b&c#d"
-_LINK = re.compile(r'(?:href|src)="([^"#]+)')
-_OWN_CODE = re.compile(r"<style|style=|<script(?! src=)|<[^>]* on\w+=|javascript:")
-_PATIENCE_S = 60
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    text: str
-
-
-class Console:
-    """The console of a broker, and the process that it is."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        told = re.findall(r"The console is at http://(.+):(\d+)", broker.log)
-        self._host, self._port = told[-1][0], int(told[-1][1])
-
-    @property
-    def address(self) -> tuple[str, int]:
-        return self._host, self._port
-
-    def ask(
-        self, path: str, method: str = "GET", headers: dict[str, str] | None = None, body: str | None = None
-    ) -> Answer:
-        """What it answers; it may take a moment after the broker to listen."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            connection = http.client.HTTPConnection(self._host, self._port, timeout=_PATIENCE_S)
-            try:
-                connection.request(method, path, body, headers or {})
-                answer = connection.getresponse()
-                told = {name.lower(): value for name, value in answer.getheaders()}
-                return Answer(answer.status, told, answer.read().decode())
-            except ConnectionRefusedError:
-                assert time.monotonic() < deadline, "nobody listens"
-                time.sleep(0.05)
-            finally:
-                connection.close()
-
-    def page(self, path: str) -> str:
-        """A page that there is, which runs nothing that is not the console's own."""
-        answer = self.ask(path)
-        assert answer.status == 200, f"{path}: {answer.text}\n{self.broker.log[-4000:]}"
-        assert "default-src 'none'" in answer.headers["content-security-policy"], path
-        if "html" in answer.headers["content-type"]:
-            assert _OWN_CODE.findall(answer.text) == [], path
-            assert answer.text.count("<h1>") == 1, path
-        return answer.text
-
-    @property
-    def pid(self) -> int:
-        """Of its process."""
-        children = Path(f"/proc/{self.broker.pid}/task/{self.broker.pid}/children").read_text().split()
-        (found,) = (int(pid) for pid in children if b"console.main" in Path(f"/proc/{pid}/cmdline").read_bytes())
-        return found
-
-
-def links(text: str) -> set[str]:
-    """Addresses of the console that a page names."""
-    return {unescape(each) for each in _LINK.findall(text)}
-
-
-def until(condition: Callable[[], object], about: str) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, about
-        time.sleep(0.05)
 
 
 def is_alive(pid: int) -> bool:
@@ -135,7 +63,7 @@ def console(broker: Broker, bare: dict[str, str]) -> Iterator[Console]:
     producer.produce("orders", bytes(range(256)), "binary", timestamp=1_700_000_001_000)
     producer.produce("orders", None, "tombstone", timestamp=1_700_000_002_000)
     producer.produce("orders", '{"a": ["</pre>", "\\ud800"]}', "json", timestamp=1_700_000_003_000)
-    assert producer.flush(_PATIENCE_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     consumer = Consumer(
         {
             **server,
@@ -266,7 +194,7 @@ def test_looking_leaves_no_group() -> None:
         assert "__consumer_offsets" not in console.page("/topics")
         producer = Producer({"bootstrap.servers": other.bootstrap_servers})
         producer.produce("only", "value")
-        assert producer.flush(_PATIENCE_S) == 0
+        assert producer.flush(PATIENCE_S) == 0
         assert '<pre tabindex="0">value</pre>' in console.page("/topics/only/messages")
         assert "There are no groups." in console.page("/groups")
 
@@ -277,191 +205,6 @@ def test_rates(console: Console) -> None:
     told = console.ask("/rates.json")
     assert told.headers["content-type"] == "application/json"
     assert set(re.findall(r'"(\w+)": ?[\d.]+', told.text)) - {"at"} == samples
-
-
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", None])
-def test_nothing_is_changed_for_other_sites(console: Console, origin: str | None) -> None:
-    """A page of one can have a browser send a form: not with a token that it would have to read here."""
-    headers = {"content-type": "application/x-www-form-urlencoded", **({"origin": origin} if origin else {})}
-    group = urllib.parse.quote(f"/groups/{GROUP}")
-    for path in ("/topics", "/topics/orders/delete", "/topics/orders/settings", "/topics/orders/messages", group):
-        assert console.ask(path, "POST", headers).status == 403
-        for method in ("PUT", "DELETE"):
-            assert console.ask(path, method, headers).status == 405
-    assert "access-control-allow-origin" not in console.ask("/topics", headers=headers).headers
-
-
-class Forms:
-    """Forms of the console, sent as a browser would."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        (self._token,) = set(re.findall(r'name="token" value="([^"]+)"', console.page("/topics")))
-
-    def send(self, path: str, **fields: str) -> Answer:
-        body = urllib.parse.urlencode({"token": self._token, **fields})
-        return self._console.ask(path, "POST", {"content-type": "application/x-www-form-urlencoded"}, body)
-
-
-def test_a_life_of_a_topic(console: Console) -> None:
-    """Made, altered, filled, followed, deleted by forms; what the broker declines is said in its words."""
-    forms = Forms(console)
-    answer = forms.send(
-        "/topics", name="formed", partitions="2", settings="cleanup.policy=compact\r\nretention.ms=1000"
-    )
-    assert (answer.status, answer.headers["location"]) == (303, "/topics/formed?done=made")
-    page = console.page("/topics/formed?done=made&edit=retention.ms")
-    assert "The topic is made." in page
-    assert 'value="1000"' in page
-    answer = forms.send("/topics", name="formed")
-    assert (answer.status, "already exists" in answer.text) == (409, True)
-    for fields in ({"name": "a b"}, {"name": "x", "partitions": "0"}, {"name": "x", "settings": "nothing"}):
-        assert forms.send("/topics", **fields).status == 400
-    assert forms.send("/topics", name="x", settings="no.such.key=1").status == 409
-
-    settings = "/topics/formed/settings"
-    assert forms.send(settings, key="retention.ms", value="2000").status == 303
-    assert re.search(r"retention.ms</th>\s*<td>2000</td><td>dynamic topic config", console.page("/topics/formed"))
-    assert forms.send(settings, key="retention.ms", value="much").status == 409
-    assert forms.send(settings, key="retention.ms", reset="1").status == 303
-    assert "dynamic topic config</td>" in console.page("/topics/formed")  # of cleanup.policy
-    assert not re.search(r"retention.ms</th>\s*<td>\d+</td><td>dynamic", console.page("/topics/formed"))
-    assert forms.send(settings, key="", value="1").status == 400
-    assert forms.send("/topics/formed/partitions", count="3").status == 303
-    assert forms.send("/topics/formed/partitions", count="2").status == 409
-
-    messages = "/topics/formed/messages"
-    sent = forms.send(messages, partition="2", key="k", value="two\r\nlines", headers="a: b\r\nc:")
-    assert (sent.status, sent.headers["location"]) == (303, f"{messages}?partition=2&offset=0&done=sent")
-    shown = console.page(sent.headers["location"])
-    assert "two\nlines" in shown
-    assert "<dt>a</dt>" in shown
-    assert forms.send(messages, partition="2", key="k", **{"is-null": "1"}).status == 303
-    assert "<em>null</em>" in console.page(f"{messages}?partition=2")
-    assert forms.send(messages, value="no key").status == 409  # compacted
-    for fields, status in (
-        ({"headers": "nothing"}, 400),
-        ({"headers": "a\0b: c"}, 400),
-        ({"partition": "x"}, 400),
-        ({"partition": "7"}, 404),
-        ({"key": "k", "value": "x" * 2_000_000}, 409),
-    ):
-        assert (fields, forms.send(messages, **fields).status) == (fields, status)
-    for path in ("/topics/a%00b/delete", "/topics/a%00b/settings", "/topics/a%00b/messages", "/groups/a%00b"):
-        assert (path, forms.send(path, name="a\0b", what="delete", key="a").status) == (path, 404)
-    assert forms.send("/topics/nothing/messages", value="x").status == 404
-
-    assert forms.send("/topics/formed/delete", name="other").status == 400
-    assert forms.send("/topics/formed/delete", name="formed").status == 303
-    assert console.ask("/topics/formed").status == 404
-
-
-def test_group_goes_on_elsewhere(console: Console) -> None:
-    """If nobody is in it: to the first record, the last, an offset, a time; and goes itself."""
-    forms = Forms(console)
-    server = {"bootstrap.servers": console.broker.bootstrap_servers}
-    consumer = Consumer({**server, "group.id": "moved", "auto.offset.reset": "earliest", "enable.auto.commit": False})
-    consumer.subscribe(["orders"])
-    until(lambda: (record := consumer.poll(1)) is not None and record.error() is None, "no record")
-    consumer.commit(asynchronous=False)
-    answer = forms.send("/groups/moved", what="move", to="earliest")
-    assert (answer.status, "has members" in answer.text) == (409, True)
-    consumer.close()
-    for fields, lag in (
-        ({"to": "latest"}, 0),
-        ({"to": "earliest"}, 4),
-        ({"to": "offset", "offset": "3", "place": "orders-0"}, 1),
-        ({"to": "offset", "offset": "999"}, 0),
-        ({"to": "time", "offset": "@1700000001500"}, 2),
-    ):
-        assert forms.send("/groups/moved", what="move", **fields).status == 303
-        assert f"<dt>Lag</dt><dd>{lag}</dd>" in console.page("/groups/moved")
-        assert f'"lag":{lag}' in console.ask("/lag.json?group=moved").text
-    for fields in ({"to": "offset", "offset": "x"}, {"to": ""}, {"to": "time", "offset": "when"}, {"place": "other-0"}):
-        assert forms.send("/groups/moved", **{"what": "move", "to": "earliest", **fields}).status == 400
-    assert forms.send("/groups/moved").status == 400
-    assert forms.send("/groups/moved", what="delete", name="other").status == 400
-    assert forms.send("/groups/moved", what="delete", name="moved").status == 303
-    assert console.ask("/groups/moved").status == 404
-
-
-def test_filter_and_avro(console: Console) -> None:
-    """Only records with a word; values by a schema that one enters."""
-    found = console.page("/topics/orders/messages?word=BINARY")
-    assert re.findall(r'<th scope="row">(\d+)</th>', found) == ["1"]
-    assert "4 records from offset 0 on were looked at" in found
-    console.broker.create_topic("avro")
-    producer = Producer({"bootstrap.servers": console.broker.bootstrap_servers})
-    producer.produce("avro", b"\0\0\0\0\1\x06foo")
-    producer.produce("avro", b"\x7f")
-    assert producer.flush(_PATIENCE_S) == 0
-    shown = console.page("/topics/avro/messages?form=avro&schema=string")
-    assert '<pre tabindex="0">&#34;foo&#34;</pre>' in shown
-    assert "no Avro of this schema: the bytes end before the value does" in shown
-    assert console.ask("/topics/avro/messages?form=avro&schema=%7B").status == 400
-
-
-def test_followers_are_few(console: Console) -> None:
-    """Each has a consumer; one that hangs up leaves its place to the next."""
-    address = console.address
-    path = "/topics/orders/tail?offset=1"
-    assert console.ask("/topics/nothing/tail").status == 404
-    assert console.ask("/topics/orders/tail?partition=9").status == 404
-    open_ones = []
-    try:
-        for _ in range(8):
-            connection = http.client.HTTPConnection(*address, timeout=_PATIENCE_S)
-            open_ones.append(connection)
-            connection.request("GET", path, headers={"last-event-id": "1"})
-            answer = connection.getresponse()
-            assert answer.headers["content-type"].startswith("text/event-stream")
-            while not (line := answer.readline()).startswith(b"id:"):
-                assert line
-            assert line == b"id: 2\n"
-        assert console.ask(path).status == 429
-    finally:
-        for each in open_ones:
-            each.close()
-
-    def has_room() -> bool:
-        connection = http.client.HTTPConnection(*address, timeout=_PATIENCE_S)
-        try:
-            connection.request("GET", path)
-            return connection.getresponse().status == 200
-        finally:
-            connection.close()
-
-    until(has_room, "there is no room again")
-
-
-def test_transactions_and_the_log(console: Console) -> None:
-    """Who writes in transactions, who numbers what it writes, and what the broker says of itself."""
-    server = {"bootstrap.servers": console.broker.bootstrap_servers}
-    producer = Producer({**server, "transactional.id": HOSTILE})
-    producer.init_transactions()
-    producer.begin_transaction()
-    producer.produce("orders", "in a transaction", "tx")
-    producer.flush()
-    page = console.page("/transactions?topic=orders")
-    assert ESCAPED in page
-    assert "ongoing" in page
-    assert "offset 4</a>" in page
-    producer.abort_transaction()
-    assert "The console is at" in console.page("/log?word=CONSOLE")
-    assert "There are none." in console.page("/access")
-
-
-def test_read_only() -> None:
-    """There is no form, and none is taken."""
-    with Broker({"console.listeners": "http://127.0.0.1:0", "console.read.only": True}) as other:
-        console = Console(other)
-        page = console.page("/topics")
-        assert "read only" in page
-        assert 'method="post"' not in page
-        assert (
-            console.ask("/topics", "POST", {"content-type": "application/x-www-form-urlencoded"}, "name=x").status
-            == 405
-        )
 
 
 def test_other_sites_names_lead_nowhere(console: Console) -> None:

@@ -1,0 +1,97 @@
+"""A visitor of a broker's console, without a browser: pages as text, forms as a browser would send them."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import time
+import urllib.parse
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import NamedTuple
+
+from pybroker.testing import Broker
+
+PATIENCE_S = 60
+_LINK = re.compile(r'(?:href|src)="([^"#]+)')
+_OWN_CODE = re.compile(r"<style|style=|<script(?! src=)|<[^>]* on\w+=|javascript:")
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    text: str
+
+
+class Console:
+    """The console of a broker, and the process that it is."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        told = re.findall(r"The console is at http://(.+):(\d+)", broker.log)
+        self._host, self._port = told[-1][0], int(told[-1][1])
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return self._host, self._port
+
+    def ask(
+        self, path: str, method: str = "GET", headers: dict[str, str] | None = None, body: str | None = None
+    ) -> Answer:
+        """What it answers; it may take a moment after the broker to listen."""
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE_S)
+            try:
+                connection.request(method, path, body, headers or {})
+                answer = connection.getresponse()
+                told = {name.lower(): value for name, value in answer.getheaders()}
+                return Answer(answer.status, told, answer.read().decode())
+            except ConnectionRefusedError:
+                assert time.monotonic() < deadline, "nobody listens"
+                time.sleep(0.05)
+            finally:
+                connection.close()
+
+    def page(self, path: str) -> str:
+        """A page that there is, which runs nothing that is not the console's own."""
+        answer = self.ask(path)
+        assert answer.status == 200, f"{path}: {answer.text}\n{self.broker.log[-4000:]}"
+        assert "default-src 'none'" in answer.headers["content-security-policy"], path
+        if "html" in answer.headers["content-type"]:
+            assert _OWN_CODE.findall(answer.text) == [], path
+            assert answer.text.count("<h1>") == 1, path
+        return answer.text
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        children = Path(f"/proc/{self.broker.pid}/task/{self.broker.pid}/children").read_text().split()
+        (found,) = (int(pid) for pid in children if b"console.main" in Path(f"/proc/{pid}/cmdline").read_bytes())
+        return found
+
+
+def links(text: str) -> set[str]:
+    """Addresses of the console that a page names."""
+    return {unescape(each) for each in _LINK.findall(text)}
+
+
+def until(condition: Callable[[], object], about: str) -> None:
+    """Wait for it; `about` says what did not come."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, about
+        time.sleep(0.05)
+
+
+class Forms:
+    """Forms of the console, sent as a browser would."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        (self._token,) = set(re.findall(r'name="token" value="([^"]+)"', console.page("/topics")))
+
+    def send(self, path: str, **fields: str) -> Answer:
+        body = urllib.parse.urlencode({"token": self._token, **fields})
+        return self._console.ask(path, "POST", {"content-type": "application/x-www-form-urlencoded"}, body)
