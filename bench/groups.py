@@ -32,6 +32,7 @@ from typing import NamedTuple
 
 from bench.compare import cpu_seconds, create, show, started
 from bench.comparison import generator
+from bench.comparison.connections import Measured
 from bench.comparison.plan import Client, place, request
 from bench.share_records import PROPERTIES as SHARE_PROPERTIES
 from bench.share_records import measure_share_records
@@ -150,7 +151,7 @@ def measure_commits(brokers: list[RunningBroker], times: argparse.Namespace) -> 
         show(name, "commits/s", rates, more_is_better=True)
 
 
-def entered(broker: RunningBroker, kind: Kind, groups: Sequence[str], interval_s: float) -> Crowd:
+def entered(broker: Measured, kind: Kind, groups: Sequence[str], interval_s: float) -> Crowd:
     """Groups whose members have all found their place."""
     crowd = Crowd(0.5)
     for first in range(0, len(groups), 50):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
@@ -127,10 +127,11 @@ class Hosting(ABC):
 
     def host_all(self) -> None:
         """Host what the metadata has for this broker: at the start, before any client."""
+        online = self._online_directories()
         for topic in self.image.topics_by_name.values():
             config = self._log_config(topic)
             for index in topic.partitions:
-                self._host(topic, index, config, is_new=False)
+                self._host(topic, index, config, online)
         self._record_placements()
 
     def _carry_out(self, delta: Delta) -> None:
@@ -164,7 +165,7 @@ class Hosting(ABC):
             if topic is None:
                 continue
             try:
-                self._host(topic, index, self._log_config(topic), is_new=True)
+                self._host(topic, index, self._log_config(topic))
             except Exception:  # the others, and who waits for them, are not to wait for ever
                 log.exception("Partition %s-%d cannot be hosted", topic.name, index)
         if self._unhosted:
@@ -178,8 +179,11 @@ class Hosting(ABC):
     def _log_config(self, topic: TopicImage) -> LogConfig:
         return self._config.log_config(self.image.topic_config(topic.name))
 
-    def _host(self, topic: TopicImage, index: int, config: LogConfig, *, is_new: bool) -> None:
-        """Host a partition if its replica is here. It is offline if its disk does not work."""
+    def _host(self, topic: TopicImage, index: int, config: LogConfig, online: Collection[bytes] | None = None) -> None:
+        """Host a partition if its replica is here. It is offline if its disk does not work.
+
+        `online`: of one that is not new, the directories that work; None: it is new.
+        """
         registration = topic.partitions[index]
         node_id = self._config.node_id
         if node_id not in registration.replicas:
@@ -197,7 +201,7 @@ class Hosting(ABC):
             replicas=registration.replicas,
             isr=registration.isr,
             # What lies in a directory that works may be made anew there; else it may lie in one that does not.
-            is_new=is_new or directory in self._online_directories(),
+            is_new=online is None or directory in online,
         )
         found = self._partitions.directory_of(partition)
         if found is not None and found.is_online and registration.directories:

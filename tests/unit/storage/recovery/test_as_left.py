@@ -16,7 +16,7 @@ from storage.fs import LOCAL, FileSystem
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.recovery.as_left import NOTE
-from tests.support.failing_fs import FailingFileSystem
+from tests.support.failing_fs import Died, FailingFileSystem
 from tests.support.logs import T0, append, batch, opened
 from tests.support.scale import scaled
 
@@ -227,3 +227,31 @@ def calls_of_a_stop(scratch: Path, root: Path) -> list[str]:
     before = len(fs.calls)
     manager.close(T0, broker_epoch=3)
     return fs.calls[before:]
+
+
+def about_to_stop(root: Path, fs: FileSystem) -> LogManager:
+    """With something to write."""
+    manager = started(root, fs)
+    append(opened(manager, "t", 1), batch())
+    return manager
+
+
+def test_a_stop_may_die_at_any_call(root: Path, tmp_path: Path) -> None:
+    """Before the mark the next start checks all logs, after it it may believe the note: each has all its records."""
+    whole = FailingFileSystem()
+    shutil.copytree(root, tmp_path / "whole")
+    manager = about_to_stop(tmp_path / "whole", whole)
+    before = len(whole.calls)
+    manager.close(T0, broker_epoch=3)
+    for number in range(before + 1, len(whole.calls) + 1):
+        copy = tmp_path / str(number)
+        shutil.copytree(root, copy)
+        fs = FailingFileSystem(number, dies=True)
+        manager = about_to_stop(copy, fs)
+        with pytest.raises(Died):
+            manager.close(T0, broker_epoch=3)
+        manager.unlock()
+        manager = started(copy)
+        assert [opened(manager, *key).log_end_offset for key in KEYS] == [1, 2, 1]
+        manager.close(T0, broker_epoch=4)
+        shutil.rmtree(copy)
