@@ -17,9 +17,10 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
+from broker.adoption import adopt, may_be
 from broker.config import BrokerConfig, Listener
 from broker.cores.placement import OWNER, worker_of
-from broker.formatting import METADATA_LOG, NodeData, formatted_with, id_text, inspect, make_ready
+from broker.formatting import METADATA_LOG, NodeData, formatted_with, inspect, make_ready
 from broker.ids import random_id
 from broker.metadata_log import TOPIC, TOPIC_ID, MetadataLog
 from broker.metadata_retention import write_last_snapshot
@@ -32,7 +33,7 @@ from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
-from storage.checkpoints import PARTITION_METADATA, read_topic_id, write_topic_id
+from storage.checkpoints import read_topic_id, write_topic_id
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory, check_all, lock_all
@@ -345,22 +346,11 @@ def _take_out_strays(
 
 
 def _adopt(logs: LogManager, image: MetadataImage) -> None:
-    """Give a log the topic id that it belongs to by its name, where a crash was faster than its partition.metadata, a
-    bit of that was flipped, or it is another topic's file. Apache Kafka would set it aside as a stray, with all its
-    records, or leave it without a leader.
-    """
+    """Give each log the topic id that it belongs to by its name (broker/adoption.py)."""
     for (name, _), partition_log in logs.logs.items():
         topic = image.topic(name)
         if topic is not None and partition_log.topic_id != topic.topic_id and partition_log.directory.is_online:
-            if partition_log.topic_id is not None:
-                log.warning("%s/%s: not the id of %s: written anew", partition_log.path, PARTITION_METADATA, name)
-            try:
-                write_topic_id(partition_log.directory.fs, partition_log.path, topic.topic_id)
-            except OSError as error:
-                partition_log.directory.fail(error)
-                continue
-            partition_log.topic_id = topic.topic_id
-            partition_log.mark_unsynced(f"{partition_log.path}/{PARTITION_METADATA}")
+            adopt(partition_log, topic.topic_id)
 
 
 def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tuple[str, int]]:
@@ -372,11 +362,6 @@ def _strays(logs: LogManager, image: MetadataImage, node_id: int) -> Iterator[tu
             topic is None
             or registration is None
             or node_id not in registration.replicas
-            or not (_may_be(found := partition_log.topic_id, topic.topic_id) or image.topic_by_id(found or b""))
+            or not (may_be(found := partition_log.topic_id, topic.topic_id) or image.topic_by_id(found or b""))
         ):
             yield name, index
-
-
-def _may_be(found: bytes | None, topic_id: bytes) -> bool:
-    """Whether a directory's topic id was that one. Ids of two topics are random: they differ in several characters."""
-    return found is None or sum(one != other for one, other in zip(id_text(found), id_text(topic_id), strict=True)) <= 1

@@ -12,6 +12,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import cast
 
+from broker.adoption import adopt, may_be
 from broker.clock import Clock
 from broker.missing import Missing
 from broker.partition import LogOnDemand, OfflineLog, Partition, UnopenedPartition
@@ -175,8 +176,10 @@ class Partitions:
             opened = self._logs.open(*key)
             if opened is None:
                 raise LogOffline(str(partition), "the log is deleted")
-            if opened.topic_id not in (None, partition.topic_id):  # where it could not be looked at before
-                raise LogOffline(opened.path, "is of another topic, by its partition.metadata")
+            if opened.topic_id != partition.topic_id:  # where it could not be looked at before, or was not to be
+                if not may_be(opened.topic_id, partition.topic_id):
+                    raise LogOffline(opened.path, "is of another topic, by its partition.metadata")
+                adopt(opened, partition.topic_id)
         except LogOffline as error:
             return OfflineLog(*key, partition.topic_id, config, error)
         with suppress(LogOffline):  # its directory has just failed: `take_offline` follows

@@ -9,7 +9,9 @@ import pytest
 from broker.clock import Clock
 from broker.partition import OfflineLog, Partition, UnopenedPartition
 from broker.partitions import Partitions
+from storage.checkpoints import read_topic_id
 from storage.errors import LogOffline, StorageError
+from storage.fs import LOCAL
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from tests.support.logs import T0, batch
@@ -182,6 +184,16 @@ def test_a_log_of_another_topic_is_not_taken(stage: Stage):
     one = partitions.create("t", b"n" * 16, 0, LogConfig(), is_new=False)
     with pytest.raises(LogOffline, match="is of another topic"):
         one.append(batch(), T0)
+
+
+def test_a_log_with_a_bit_of_its_topic_id_flipped_is_taken(stage: Stage):
+    """As at a start: nothing told that one that a look at it was due."""
+    nearly = bytes([TOPIC_ID[0] ^ 128, *TOPIC_ID[1:]])
+    partitions = Partitions(stage.logs, 1, Clock(), stage.woken.append)
+    one = partitions.create("t", nearly, 0, LogConfig(), is_new=False)
+    one.append(batch(), T0)
+    assert one.log.topic_id == nearly
+    assert read_topic_id(LOCAL, one.log.path) == nearly
 
 
 def test_one_that_cannot_be_opened_keeps_no_other_from_that(stage: Stage, monkeypatch: pytest.MonkeyPatch):
