@@ -47,6 +47,7 @@ class Application:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._traffic = Traffic()
+        self._prepare = lambda: learn_ends(broker)
         registry = CollectorRegistry(auto_describe=True)  # so that ?name[]= finds what the process is asked for, too
         registry.register(BrokerCollector(self._take_snapshot, broker.config.log_dirs))
         ProcessCollector(registry=registry)
@@ -77,13 +78,13 @@ class Application:
             return _text(
                 start_response, "404 Not Found", "It follows no queries: pybroker.spark.checkpoints is not set"
             )
-        samples = take_snapshot(self._broker.loop, lambda: query_samples(self._broker)).result(ANSWER_S)
+        taken = take_snapshot(self._broker.loop, lambda: query_samples(self._broker, of_all=True), self._prepare)
+        samples = taken.result(ANSWER_S)
         start_response("200 OK", [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
         return [queries_json(queries.found, samples)]
 
     def _take_snapshot(self) -> Future[Snapshot]:
-        prepare = None if self._broker.crew is None else lambda: learn_ends(self._broker)
-        return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic), prepare)
+        return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic), self._prepare)
 
     def _asked_if_ready(self) -> Future[bool]:
         """Of the loop, which is thereby known to turn. RuntimeError: it is closed."""

@@ -150,8 +150,8 @@ def directories(broker: Broker) -> Iterator[Sample]:
     yield table.CLEANER_ACTIVE, (), cleaner.active_count
 
 
-def queries(broker: Broker) -> Iterator[Sample]:
-    """Queries of Spark, in the partitions that are here; and what retention keeps."""
+def queries(broker: Broker, *, of_all: bool = False) -> Iterator[Sample]:
+    """Queries of Spark, in the partitions that are here, or `of_all` workers; and what retention keeps."""
     for (topic, index), held_bytes in broker.background.holds.held_bytes().items():
         yield table.HELD_BY_RETENTION, (topic, str(index)), held_bytes
     found = broker.queries.found if broker.queries is not None else None
@@ -164,11 +164,11 @@ def queries(broker: Broker) -> Iterator[Sample]:
         if progress.committed_ms is not None:
             yield table.QUERY_COMMITTED, (query.name,), progress.committed_ms / 1000
         for (topic, index), offset in progress.positions.items():
-            log = broker.logs.logs.get((topic, index))
-            if log is not None and log.directory.is_online:
+            end = _high_watermark(broker, topic, index) if of_all else _own_high_watermark(broker, topic, index)
+            if end is not None:
                 labels = (query.name, topic, str(index))
                 yield table.QUERY_OFFSET, labels, offset
-                yield table.QUERY_LAG, labels, max(0, log.high_watermark - offset)
+                yield table.QUERY_LAG, labels, max(0, end - offset)
     yield table.QUERIES_UNREADABLE, (), len(found.problems)
 
 
@@ -213,16 +213,20 @@ def groups(broker: Broker) -> Iterator[Sample]:
 
 
 def _high_watermark(broker: Broker, topic: str, index: int) -> int | None:
-    """Of a log that is open, as far as that is known."""
+    """Of a log that is open, here or, as far as that is known, at another worker."""
+    own = _own_high_watermark(broker, topic, index)
+    return own if own is not None or broker.crew is None else broker.crew.known_ends.get((topic, index))
+
+
+def _own_high_watermark(broker: Broker, topic: str, index: int) -> int | None:
     log = broker.logs.logs.get((topic, index))
-    if log is not None and log.directory.is_online:
-        return log.high_watermark
-    return None if broker.crew is None else broker.crew.known_ends.get((topic, index))
+    return log.high_watermark if log is not None and log.directory.is_online else None
 
 
 def learn_ends(broker: Broker) -> Deferred[None]:
-    """Ask other workers for what `groups` has to know of their partitions."""
-    assert broker.crew is not None
+    """Ask other workers for what `groups`, and `queries` of all, have to know of their partitions."""
+    if broker.crew is None:
+        return Deferred.resolved(None)
     offsets = [each.shard.offsets for each in broker.groups.loaded_logs()]
     committed = {
         (topic, index)
@@ -231,6 +235,9 @@ def learn_ends(broker: Broker) -> Deferred[None]:
         for topic, indexes in each.of_group(group_id).items()
         for index in indexes
     }
+    found = broker.queries.found if broker.queries is not None else None
+    for query in () if found is None else found.queries:
+        committed.update(query.progress.positions)
     return broker.crew.learn_ends([place for place in committed if broker.partitions.is_elsewhere(*place)])
 
 

@@ -181,6 +181,7 @@ def test_workers_tell_of_their_own_partitions(tmp_path: Path) -> None:
     lags = re.findall(r'kafka_consumergroup_lag\{consumergroup="readers",partition="(\d)",topic="t"\} (.+)', told[0])
     assert sorted(lags) == [(str(index), "2.0") for index in range(4)]
     assert "pybroker_workers_serving 2.0" in told[0]
+    assert "pybroker_worker_restarts_total 0.0" in told[0]
     broker.kill()
 
 

@@ -31,6 +31,7 @@ class ShareBroker(TxnBroker):
     """`member(name)` gives a client of a connection of its own; all are of group "g" and topic "t"."""
 
     connection = FakeConnection()
+    crew = None
 
     def start_coordinators(self) -> None:
         self.share_states = ShareStates(self)  # type: ignore[arg-type]
