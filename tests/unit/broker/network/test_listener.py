@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from broker.network.listener import CannotBind, bind
+from broker.network.listener import CannotBind, Listener, bind
 
 
 def close(sockets):
@@ -44,3 +44,13 @@ def test_receive_buffer_is_set_before_connections_are_accepted():
     sock.close()
 
     assert size == 204_800
+
+
+def test_clients_that_are_queued_wait_for_who_lets_them_in():
+    """Also where that is another process, which has the socket, too: they are not refused."""
+    listener = Listener("PLAINTEXT", "PLAINTEXT", bind("127.0.0.1", 0, -1), [])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", listener.port), 60)
+    listener.queue(5)
+    socket.create_connection(("127.0.0.1", listener.port), 60).close()
+    listener.close()
