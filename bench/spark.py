@@ -15,7 +15,6 @@ JVM, Python's workers and what these start. Nobody is bound to a core.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import statistics
 import sys
@@ -27,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Producer
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.comparison import machine
@@ -112,8 +112,6 @@ def read_once(session: SparkSession, source: str, broker: RunningBroker, columns
 
 def _spark_seconds() -> float:
     """Of the JVM that this process has started; brokers are not counted."""
-    from pyspark import SparkContext
-
     return cpu_seconds(SparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
@@ -197,5 +195,4 @@ def main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     main(sys.argv[1:])

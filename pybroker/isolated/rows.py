@@ -186,6 +186,8 @@ class Rows:
         """Note what rows have in common, and the bytes in which they are; give them away if they are enough."""
         if taken:
             self.count += taken
+            if self._types and self._types[-1][1] == kind:
+                taken += self._types.pop()[0]
             self._types.append((taken, kind))
             self._parts.append(part)
             self._bytes += len(part)

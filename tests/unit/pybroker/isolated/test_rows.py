@@ -190,6 +190,16 @@ def test_only_the_range_is_taken() -> None:
     assert [row["offset"] for row in found[0].to_pylist()] == [3, 4, 5]
 
 
+def test_timestamp_type_is_that_of_each_batch() -> None:
+    found: list[pa.RecordBatch] = []
+    rows = Rows(("offset", "timestampType"), "orders", 0, found.append)
+    for number, kind in enumerate((0, 0, 1, -1, 0)):
+        rows.add([record(number)], kind, 0, 100)
+    rows.flush()
+
+    assert [row["timestampType"] for row in found[0].to_pylist()] == [0, 0, 1, -1, 0]
+
+
 @pytest.mark.parametrize("timestamp", [(1 << 63) - 1, -(1 << 63)])
 def test_time_that_does_not_fit_is_the_last_that_does(timestamp: int) -> None:
     """Spark has microseconds, Kafka milliseconds: a client's nonsense stops no query."""
