@@ -275,7 +275,7 @@ def test_credentials_are_those_of_sparks_kafka_source(
     rows.select("value").write.format("pybroker").mode("append").options(
         topic="secret-lines", **servers, **options
     ).save()
-    assert rows.count() == 10
+    assert opened(session.read, "pybroker", asking, subscribe="secret-lines", **options).count() == 10
 
     options["kafka.sasl.jaas.config"] = f'{module} username="alice" password="hidden";'
     refused = r"kafka\.sasl\.jaas\.config: .* does not accept alice with this password by PLAIN"
