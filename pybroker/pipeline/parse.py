@@ -79,17 +79,20 @@ def _avro(records: DataFrame, parse: Parse) -> DataFrame:
 
 
 def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> DataFrame:
-    """Match once a record: the groups are joined by a separator and split again, which costs less than a match each."""
+    """Match once a record: the groups are joined by a separator and split again, which costs less than a match each.
+
+    A separator comes first as well: what has not matched has none.
+    """
     groups = _groups(pattern)
     kinds = {field.name: field.dataType for field in _fields(ddl)} if ddl else {}
     if strange := sorted(set(kinds) - set(groups)):
         raise SpecError("parse.schema", f"no group of the pattern is named {', '.join(strange)}")
     whole = f"(?s)^.*?(?:{_NAMED.sub('(', pattern)}).*$"
-    joined = f.regexp_replace(text, f.lit(whole), f.lit(_SEPARATOR.join(f"${number}" for number in groups.values())))
+    joined = f.regexp_replace(text, f.lit(whole), f.lit("".join(f"{_SEPARATOR}${n}" for n in groups.values())))
     rows = records.withColumn("_groups", f.split(joined, _SEPARATOR))
-    unmatched = f.coalesce(f.size("_groups"), f.lit(0)) != len(groups)
+    unmatched = f.coalesce(f.size("_groups"), f.lit(0)) != len(groups) + 1
     columns = {}
-    for index, name in enumerate(groups):
+    for index, name in enumerate(groups, 1):
         group = f.when(~unmatched, f.col("_groups")[index])
         columns[name] = group.try_cast(kinds[name]) if name in kinds else group
     return _with_columns(rows, columns, f.when(unmatched, "no match of the pattern")).drop("_groups")
