@@ -19,15 +19,13 @@ from pybroker.archive.errors import ArchiveError
 from pybroker.archive.inputs import Input
 from pybroker.archive.manifest import ArchivedRange
 from pybroker.archive.store import Archive
-from pybroker.pipeline.session import start_session
+from pybroker.pipeline.session import java_error, start_session
 from pybroker.source.ranges import OffsetRange
 from pybroker.spark import register
 
 _PART = "topic STRING, partition INT, start BIGINT, end BIGINT, shared BIGINT"
 #: How an error of a reader's process stands in what Spark tells of it.
 _SOURCE_ERROR = re.compile(r"pybroker\.source\.errors\.\w+: (.*)")
-#: How Java's exceptions stand in what Py4J tells of them.
-_JAVA_ERROR = re.compile(r"^: (.*)", re.MULTILINE)
 
 
 class Part(NamedTuple):
@@ -85,8 +83,8 @@ def told() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error).strip()
-        found = _SOURCE_ERROR.search(text) or _JAVA_ERROR.search(text)
-        raise ArchiveError(found[1] if found else text.partition("\n")[0]) from error
+        found = _SOURCE_ERROR.search(text)
+        raise ArchiveError(found[1] if found else java_error(text)) from error
 
 
 def write_ranges(

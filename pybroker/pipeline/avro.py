@@ -32,7 +32,7 @@ def decoded(value: Column, parse: Parse) -> tuple[list[str], Column, Column]:
     if parse.registry is None:
         return _by_one_schema(value, parse)
     schemas = schemas_of(parse.registry, parse.subject or "")
-    reader = _given(parse) or next(reversed(schemas.values()))
+    reader = _given(parse) or list(schemas.values())[-1]
     names = _fields(reader, _path(parse, "registry"))
     by_id = _id(value)
     row = f.when(f.lit(False), None)

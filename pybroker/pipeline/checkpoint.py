@@ -85,6 +85,8 @@ def check(folder: Path, identity: Mapping[str, str]) -> None:
         found = json.loads(written.read_text(encoding="utf-8"))
     except ValueError as error:
         raise CheckpointError(f"{written} is damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{written} is damaged: it is no object")
     for name, value in identity.items():
         if found.get(name) != value:
             change = f"{name} was {found.get(name)!r}, is {value!r}"

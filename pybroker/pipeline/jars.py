@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,8 @@ _IVY_SETTINGS = """<ivysettings><settings defaultResolver="central"/>
 _IVY_MODULE = """<ivy-module version="2.0"><info organisation="pybroker" module="jars"/>
 <configurations><conf name="default"/></configurations><dependencies>{dependencies}</dependencies></ivy-module>"""
 
+
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
 # A repository may be busy or a connection may break; what has come by then is kept from one attempt to the next
 _ATTEMPTS = 3
@@ -107,9 +110,8 @@ def _run(command: _Command, artifacts: Sequence[Artifact], into: Path, *, transi
     missing = [a.file_name for a in artifacts if not (into / "jars" / a.file_name).is_file()]
     if done.returncode == 0 and not missing:
         return None
-    said = [
-        line.strip() for line in (done.stdout + done.stderr).splitlines() if "ERROR" in line or "FAIL" in line.upper()
-    ]
+    lines = _COLOURS.sub("", done.stdout + done.stderr).splitlines()
+    said = [line.strip() for line in lines if "ERROR" in line or "FAIL" in line.upper()]
     return " / ".join(said[:3]) or f"exit code {done.returncode}, without {', '.join(missing)}"
 
 

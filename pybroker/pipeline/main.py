@@ -75,7 +75,14 @@ def command_line() -> OneLineParser:
 def _run(options: argparse.Namespace) -> int:
     pipeline = _load(options.spec)
     _prepare(pipeline, ask_broker=True)
+    from pybroker.pipeline.preflight import see_writable
     from pybroker.pipeline.running import Run
+
+    if options.metrics is not None:
+        try:
+            see_writable(options.metrics.parent)
+        except OSError as error:
+            raise PipelineError(f"--metrics {options.metrics}: {error.strerror}") from error
 
     run = Run(pipeline, options.metrics)
     with _spark(pipeline) as spark:
@@ -186,17 +193,22 @@ def _need(package: str) -> None:
 @contextmanager
 def _spark(pipeline: Pipeline) -> Iterator[SparkSession]:
     """Spark, for as long as the context; what it complains of is a PipelineError."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from pybroker.pipeline.session import open_session
+    from pybroker.pipeline.session import java_error, open_session
 
-    spark = open_session(pipeline)
+    spark = None
     try:
+        spark = open_session(pipeline)
         yield spark
     except PySparkException as error:
         raise PipelineError(str(error).strip().partition("\n")[0]) from error
+    except Py4JError as error:
+        raise PipelineError(f"Spark: {java_error(str(error))}") from error
     finally:
-        spark.stop()
+        if spark is not None:
+            spark.stop()
 
 
 def _count(number: int, noun: str) -> str:

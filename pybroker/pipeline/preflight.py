@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,5 +72,13 @@ def _check_writable(folder: Path, path: str) -> None:
     there = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     if not there.is_dir():
         raise SpecError(path, f"{there} is not a folder")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise SpecError(path, f"{there} cannot be written to")
+    try:
+        see_writable(there)
+    except OSError as error:
+        raise SpecError(path, f"{there} cannot be written to: {error.strerror}") from error
+
+
+def see_writable(folder: Path) -> None:
+    """See whether files can be made in a folder: rights say too little of a file system that takes none. OSError."""
+    with tempfile.TemporaryFile(dir=folder):
+        pass

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
@@ -54,7 +55,8 @@ def _get(registry: str, path: str) -> Any:
         with urlopen(Request(url, headers=headers), timeout=_TIMEOUT_S) as answer:
             return json.loads(answer.read(_MOST_BYTES))
     except (OSError, HTTPException, ValueError) as error:
-        raise RegistryError(f"{url}: {' '.join(str(getattr(error, 'reason', error)).split())}") from error
+        told = error if isinstance(error, HTTPError) else getattr(error, "reason", error)
+        raise RegistryError(f"{url}: {' '.join(str(told).split())}") from error
 
 
 def _shown(registry: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -57,7 +58,10 @@ AVRO = (
 
 _EXTENSIONS = "spark.sql.extensions"
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
-_DELTA_CATALOG = ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+_DELTA_SETTINGS = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # of 50 tasks for a table's state a small machine has no use
+}
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -72,6 +76,9 @@ _DEFAULTS = {
         "-Dderby.stream.error.method=java.io.OutputStream.nullOutputStream"
     ),
 }
+
+#: How an exception stands in what Py4J tells of it.
+_JAVA_ERROR = re.compile(r"^: (.*)", re.MULTILINE)
 
 _VECTORS = "jdk.incubator.vector"
 
@@ -101,8 +108,11 @@ def format_jars(pipeline: Pipeline) -> list[Path]:
 
     Errors: JarsUnavailableError, with the format.
     """
-    needed = [("delta", "delta-4.4.0", DELTA)] if pipeline.uses_delta() else []
-    needed += [("avro", "spark-avro-4.1.1", AVRO)] if pipeline.parses_avro() else []
+    needed: list[tuple[str, str, Sequence[Artifact]]] = []
+    if pipeline.uses_delta():
+        needed.append(("delta", "delta-4.4.0", DELTA))
+    if pipeline.parses_avro():
+        needed.append(("avro", "spark-avro-4.1.1", AVRO))
     jars: list[Path] = []
     for name, directory, artifacts in needed:
         try:
@@ -112,13 +122,13 @@ def format_jars(pipeline: Pipeline) -> list[Path]:
     return jars
 
 
-def format_settings(pipeline: Pipeline) -> dict[str, str]:
-    """Return the properties of Spark that the formats need, besides those that the specification has."""
+def format_settings(pipeline: Pipeline) -> Mapping[str, str]:
+    """Return the specification's properties of Spark, and those that its formats need."""
     if not pipeline.uses_delta():
-        return {}
+        return pipeline.spark.conf
     others = pipeline.spark.conf.get(_EXTENSIONS)
     extensions = _DELTA_EXTENSION if others is None else f"{others},{_DELTA_EXTENSION}"
-    return {_EXTENSIONS: extensions, **({} if _DELTA_CATALOG[0] in pipeline.spark.conf else dict([_DELTA_CATALOG]))}
+    return {**_DELTA_SETTINGS, **pipeline.spark.conf, _EXTENSIONS: extensions}
 
 
 def sink_jars(pipeline: Pipeline) -> list[Path]:
@@ -160,6 +170,12 @@ def java_home(java: Java) -> Path:
     return home
 
 
+def java_error(text: str) -> str:
+    """Return what Py4J tells of one of Java's exceptions in a line."""
+    found = _JAVA_ERROR.search(text)
+    return found[1] if found else text.strip().partition("\n")[0]
+
+
 def open_session(pipeline: Pipeline) -> SparkSession:
     """Start Spark as the specification says.
 
@@ -168,7 +184,6 @@ def open_session(pipeline: Pipeline) -> SparkSession:
     settings = {
         "spark.driver.memory": pipeline.spark.memory,
         "spark.jars": ",".join(map(str, all_jars(pipeline))),
-        **pipeline.spark.conf,
         **format_settings(pipeline),
     }
     return start_session(pipeline.name, pipeline.spark.master, settings)

@@ -68,7 +68,7 @@ def _session(pipeline: Pipeline) -> SparkSession:
     SparkContext._ensure_initialized()  # with the properties of spark-submit, which SparkConf then knows
     submitted = SparkConf()
     builder = SparkSession.builder
-    given = {**_DEFAULTS, "spark.app.name": pipeline.name, **pipeline.spark.conf, **format_settings(pipeline)}
+    given = {**_DEFAULTS, "spark.app.name": pipeline.name, **format_settings(pipeline)}
     for key, value in given.items():
         if not submitted.contains(key):
             builder = builder.config(key, value)

@@ -69,9 +69,10 @@ def test_checkpoint_of_another_program_is_not_taken_over(tmp_path: Path) -> None
     with pytest.raises(CheckpointError, match="was made by something else"):
         checkpoint.claim(tmp_path, IDENTITY)
 
-    (tmp_path / "pybroker.json").write_text("{")
-    with pytest.raises(CheckpointError, match="is damaged"):
-        checkpoint.claim(tmp_path, IDENTITY)
+    for damaged in ("{", "[1]"):
+        (tmp_path / "pybroker.json").write_text(damaged)
+        with pytest.raises(CheckpointError, match="is damaged"):
+            checkpoint.claim(tmp_path, IDENTITY)
 
 
 def test_only_local_folders_are_looked_into() -> None:
