@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from pybroker.pipeline.parse import parsed, with_event_time
+from pybroker.pipeline.sources import dead_letters
 from pybroker.pipeline.spec import EventTime, Parse, SpecError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log"
@@ -51,6 +52,14 @@ def test_regex_groups_are_columns(spark: SparkSession) -> None:
         Row(None, None, "no match of the pattern"),
         Row(None, None, "no match of the pattern"),
     ]
+
+
+def test_regex_with_a_single_group_matches_or_not(spark: SparkSession) -> None:
+    """What does not match is not taken for the group."""
+    rows = parsed(records(spark, "x=1;", "nothing", "", None), Parse("regex", pattern="=(?<n>.*);"))
+
+    assert [row.n for row in rows.select("n").collect()] == ["1", None, None, None]
+    assert rows.where("_error IS NULL").count() == 1
 
 
 @pytest.mark.parametrize(
@@ -130,3 +139,31 @@ def test_value_without_a_time_is_an_error(spark: SparkSession) -> None:
     rows = with_event_time(parsed(records(spark, "noon"), Parse("text")), EventTime("value"))
 
     assert rows.select("value", "_error").collect() == [Row(None, "no event time in column value")]
+
+
+@pytest.mark.parametrize(
+    ("parse", "bad", "why"),
+    [
+        (
+            Parse("json", schema="time STRING, n INT"),
+            '{"time": "2026-01-01T00:00:00Z", "n": "x"}',
+            "no JSON of this schema",
+        ),
+        (Parse("json", schema="time STRING, n INT"), '{"n": 1}', "no event time in column time"),
+        (Parse("csv", schema="time STRING, n INT"), "2026-01-01T00:00:00Z", "no CSV of this schema"),
+        (Parse("regex", pattern="(?<time>T.*)"), "nothing", "no match of the pattern"),
+        (
+            Parse("avro", schema='{"type": "record", "name": "n", "fields": [{"name": "time", "type": "string"}]}'),
+            "not Avro",
+            "no Avro of this schema",
+        ),
+    ],
+)
+def test_letter_says_why(spark: SparkSession, parse: Parse, bad: str, why: str) -> None:
+    """And where from; key and value are as they came."""
+    rows = with_event_time(parsed(records(spark, bad), parse), EventTime("time"))
+
+    [letter] = dead_letters(rows).collect()
+    assert (letter.key, letter.value) == (bad.encode(), bad.encode())
+    headers = {header.key: bytes(header.value).decode() for header in letter.headers}
+    assert headers == {"error": why, "topic": "t", "partition": "0", "offset": "0"}

@@ -225,6 +225,36 @@ def test_consumer_that_joins_a_group_finds_the_offsets(
     assert job.result(spark) == written
 
 
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+@pytest.mark.parametrize("deprecated", ["false", "true"], ids=["admin", "consumer"])
+def test_stream_of_what_is_committed_passes_over_gaps(
+    spark: SparkSession, reference: RunningBroker, topic: str, job: Job, deprecated: str
+) -> None:
+    """In small batches, some of nothing but markers and aborted records; up to the first open transaction."""
+    producer = Producer({"bootstrap.servers": reference.bootstrap, "transactional.id": topic})
+    producer.init_transactions(60)
+    for turn in range(9):
+        producer.begin_transaction()
+        for number in range(turn * 10, turn * 10 + 10):
+            producer.produce(topic, b"value-%d" % number, partition=number % PARTITIONS)
+        assert producer.flush(60) == 0
+        if turn % 3 == 0:
+            producer.commit_transaction(60)
+        elif turn < 8:
+            producer.abort_transaction(60)
+    options = {"startingOffsets": "earliest", "kafka.isolation.level": "read_committed", "maxOffsetsPerTrigger": 30}
+    key = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+    spark.conf.set(key, deprecated)
+    try:
+        job.run(source(spark.readStream, reference, topic, **options))
+    finally:
+        spark.conf.unset(key)
+        producer.abort_transaction(60)
+
+    committed = [number for turn in (0, 3, 6) for number in range(turn * 10, turn * 10 + 10)]
+    assert job.result(spark) == summary(b"value-%d" % number for number in committed)
+
+
 def test_stream_into_a_topic(spark: SparkSession, reference: RunningBroker, topic: str, tmp_path: Path) -> None:
     """Spark's sink, an idempotent producer, into a topic that is not there yet; keys and headers go along."""
     written = produce(reference, topic, range(COUNT), key=b"k", headers=[("h", b"v"), ("null", None)])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
 from pybroker.spark import register
@@ -30,7 +31,12 @@ class Stage:
         self._directory = directory
         self._url = f"http://{HOST}:{metrics_port}/queries"
 
-    def produce(self, *topics: str) -> None:
+    def add_partition(self, topic: str) -> None:
+        """A second one."""
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers})
+        admin.create_partitions([NewPartitions(topic, 2)])[topic].result()
+
+    def produce(self, *topics: str, partition: int = 0) -> None:
         """As many records again into each, with the broker's time as theirs."""
         now_ms = round(self.broker.move_time_on(seconds=1).timestamp() * 1000)
         producer = Producer({"bootstrap.servers": self.broker.bootstrap_servers, "batch.num.messages": 5})
@@ -38,18 +44,21 @@ class Stage:
         for topic in topics:
             for number in range(COUNT):
                 producer.produce(
-                    topic, f"{number:0100}", timestamp=now_ms, on_delivery=lambda error, _: errors.append(error)
+                    *(topic, f"{number:0100}"),
+                    partition=partition,
+                    timestamp=now_ms,
+                    on_delivery=lambda error, _: errors.append(error),
                 )
             assert producer.flush(60) == 0
         assert set(errors) == {None}
 
-    def run(self, query: str, kind: str, topic: str) -> str | None:
+    def run(self, query: str, kind: str, topic: str, *, on_loss: str = "fail") -> str | None:
         """Read what is there, from where the query stood; why it failed, if it has."""
         options = {
             "kafka.bootstrap.servers": self.broker.bootstrap_servers,
             "subscribe": topic,
             "startingOffsets": "earliest",
-            "failOnDataLoss": "true",
+            "failOnDataLoss": str(on_loss == "fail").lower(),
         }
         rows = self._spark.readStream.format(kind).options(**options).load()
         writer = rows.select("offset").writeStream.format("parquet").option("path", str(self._directory / query))
@@ -77,11 +86,11 @@ class Stage:
             assert time.monotonic() < deadline, found
             time.sleep(0.05)
 
-    def start_of(self, topic: str) -> int:
-        """A topic's first offset."""
+    def start_of(self, topic: str, partition: int = 0) -> int:
+        """A partition's first offset."""
         host, _, port = self.broker.bootstrap_servers.rpartition(":")
         with DataClient(host, int(port)) as client:
-            return client.bounds(topic)[0]
+            return client.bounds(topic, partition)[0]
 
 
 @pytest.fixture
@@ -131,3 +140,23 @@ def test_query_that_is_held_for_loses_nothing(stage: Stage, kind: str) -> None:
     stage.wait_for({"of-held": 2 * COUNT, "of-let-go": COUNT})
     stage.broker.run_retention()
     assert stage.start_of("held") == 2 * COUNT
+
+    stage.produce("let-go")
+    assert stage.run("of-let-go", kind, "let-go", on_loss="skip") is None
+    assert stage.offsets("of-let-go") == [*range(COUNT), *range(2 * COUNT, 3 * COUNT)]
+
+
+def test_partition_that_comes_while_a_query_is_down_is_held(stage: Stage) -> None:
+    """All of it, though no batch of the query names it; the query then reads it from its beginning."""
+    stage.produce("held")
+    assert stage.run("of-held", "kafka", "held") is None
+    stage.wait_for({"of-held": COUNT})
+    stage.add_partition("held")
+    stage.produce("held", partition=1)
+    stage.broker.move_time_on(days=8)
+    stage.broker.run_retention()
+
+    assert (stage.start_of("held"), stage.start_of("held", 1)) == (COUNT, 0)
+    assert "Retention of held-1 waits: the query of-held has read it up to offset 0; " in stage.broker.log
+    assert stage.run("of-held", "kafka", "held") is None
+    assert stage.offsets("of-held") == sorted([*range(COUNT), *range(COUNT)])
