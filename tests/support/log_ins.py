@@ -1,0 +1,129 @@
+"""Clients of four kinds that log in, or try to: by each mechanism, in the clear and by TLS."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from tests.support.java import JavaRunner
+
+_SECURITY = "org.apache.kafka.common.security."
+_PATIENCE_S = 60
+
+
+class Attempt(NamedTuple):
+    """What a client shows, and whom it trusts; `scope` is what an unsigned token says of its user."""
+
+    bootstrap: str
+    mechanism: str = ""
+    user: str = ""
+    password: str = ""
+    scope: str = ""
+    ca: str = ""
+    identity: str = ""
+
+    @property
+    def token(self) -> str:
+        """A bearer token that nobody has signed."""
+        now_s = int(time.time())
+        claims = {"sub": self.user, "scope": self.scope, "iat": now_s, "exp": now_s + 3600}
+        parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
+        return "".join(f"{urlsafe_b64encode(part).decode().rstrip('=')}." for part in parts)
+
+    @property
+    def protocol(self) -> str:
+        """As security.protocol says it."""
+        transport = "SSL" if self.ca else "PLAINTEXT"
+        return f"SASL_{transport}" if self.mechanism else transport
+
+    def as_json(self) -> dict[str, str]:
+        """For the programs of other languages."""
+        return {**self._asdict(), "token": self.token if self.mechanism == "OAUTHBEARER" else ""}
+
+
+class Outcome(NamedTuple):
+    """Whether the client is in, and what it says if not."""
+
+    is_in: bool
+    error: str
+
+
+def by_program(command: list[str], attempts: Sequence[Attempt]) -> list[Outcome]:
+    """By one that takes all attempts at once."""
+    told = json.dumps([each.as_json() for each in attempts])
+    done = subprocess.run(command, input=told, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [Outcome(each["in"], each["error"]) for each in json.loads(done.stdout)]
+
+
+def by_java(java: JavaRunner, attempts: Sequence[Attempt]) -> list[Outcome]:
+    """By Kafka's own client."""
+    done = java.run("LogIn", stdin=json.dumps([_java_properties(each) for each in attempts]), timeout_s=300)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    return [Outcome(each["in"], each["error"]) for each in json.loads(done.stdout)]
+
+
+def _java_properties(attempt: Attempt) -> dict[str, str]:
+    properties = {"bootstrap.servers": attempt.bootstrap, "security.protocol": attempt.protocol}
+    if attempt.ca:
+        properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": attempt.ca}
+    if attempt.identity:
+        properties |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": attempt.identity}
+    if not attempt.mechanism:
+        return properties
+    if attempt.mechanism == "OAUTHBEARER":
+        login = (
+            f"oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub={attempt.user}"
+            f' unsecuredLoginStringClaim_scope="{attempt.scope}";'
+        )
+    else:
+        module = "plain.PlainLoginModule" if attempt.mechanism == "PLAIN" else "scram.ScramLoginModule"
+        login = f'{module} required username="{attempt.user}" password="{attempt.password}";'
+    return {**properties, "sasl.mechanism": attempt.mechanism, "sasl.jaas.config": _SECURITY + login}
+
+
+def by_librdkafka(attempts: Sequence[Attempt]) -> list[Outcome]:
+    """By confluent-kafka."""
+    return [_by_librdkafka(each) for each in attempts]
+
+
+def _by_librdkafka(attempt: Attempt) -> Outcome:
+    errors: list[KafkaError] = []
+    settings: dict[str, Any] = {
+        "bootstrap.servers": attempt.bootstrap,
+        "security.protocol": attempt.protocol,
+        "error_cb": errors.append,
+        "logger": logging.getLogger("librdkafka"),
+    }
+    if attempt.mechanism:
+        settings["sasl.mechanism"] = attempt.mechanism
+    if attempt.mechanism == "OAUTHBEARER":
+        settings["enable.sasl.oauthbearer.unsecure.jwt"] = True
+        settings["sasl.oauthbearer.config"] = f"principal={attempt.user} scope={attempt.scope}"
+    elif attempt.mechanism:
+        settings |= {"sasl.username": attempt.user, "sasl.password": attempt.password}
+    if attempt.ca:
+        settings["ssl.ca.location"] = attempt.ca
+    if attempt.identity:
+        settings |= {"ssl.certificate.location": attempt.identity, "ssl.key.location": attempt.identity}
+    client = AdminClient(settings)
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        try:
+            client.list_topics(timeout=0.2)
+        except KafkaException:
+            client.poll(0)
+        else:
+            return Outcome(True, "")
+        for error in errors:
+            if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) or "SSL alert" in error.str():
+                return Outcome(False, error.str())
+    return Outcome(False, f"nothing came of it: {errors}")
