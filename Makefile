@@ -1,6 +1,6 @@
 # The project's verbs. `make` lists them; each brings what it needs, and a second call finds it done.
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-quick test-all lint docs dist fuzz soak bench bench-check demo lock clean
+.PHONY: help setup run test test-quick test-all lint docs dist fuzz soak bench bench-check demo lock audit clean
 
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -11,6 +11,8 @@ TEST_WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 
 PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # Compiled where there is a C compiler (setup.py), each with its types in a .pxd beside it
 COMPILED := storage/cleaner/walk.py protocol/records/fields.py
+# Extras that a running broker, its commands and its data sources can need
+RUNTIME := client metrics console arrow spark pipeline
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
@@ -59,13 +61,23 @@ docs: $(VENV)/.docs ## the documentation as a site in .cache/site, any warning a
 dist: $(VENV)/.develop ## wheel and source distribution into dist/, the same bytes each time (SOURCE_DATE_EPOCH: else the commit's)
 	$(BIN)/python .ci/dist --check
 
-lock: $(BIN)/python ## resolve every dependency anew and write constraints.txt
+lock: $(BIN)/python ## resolve every dependency anew: constraints.txt, and requirements.lock with hashes of what running needs
 	rm -rf .cache/lock
 	$(BIN)/python -m venv .cache/lock
 	.cache/lock/bin/python -m pip install --quiet --upgrade setuptools==80.9.0 wheel '.[test,dev,docs,pipeline]'
 	@{ sed -n '/^#/p' constraints.txt; \
 	   .cache/lock/bin/python -m pip list --format=freeze --exclude pip --exclude pybroker | LC_ALL=C sort -f; } > .cache/constraints.txt
 	@mv .cache/constraints.txt constraints.txt
+	.cache/lock/bin/python -m pip install --quiet uv
+	@{ sed -n '/^#/p' requirements.lock; \
+	   .cache/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	     --constraints constraints.txt $(foreach extra,$(RUNTIME),--extra $(extra)) pyproject.toml; } > .cache/requirements.lock
+	@mv .cache/requirements.lock requirements.lock
+
+audit: $(BIN)/python ## ask PyPI which of the versions in constraints.txt have known vulnerabilities (pip-audit)
+	$(BIN)/python -m venv .cache/audit
+	.cache/audit/bin/python -m pip install --quiet pip-audit
+	.cache/audit/bin/pip-audit --strict --disable-pip --no-deps --requirement constraints.txt
 
 clean: ## remove what the verbs made (not data/)
 	rm -rf $(VENV) .cache build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
