@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Dispatcher, Waiting
@@ -117,7 +117,7 @@ class SaslAuthenticator:
             return self._serve(connection, request)
         if not self._pace.has_time:
             request = memoryview(bytes(request))
-        answer = self._pace(partial(self._serve, connection, request))
+        answer: Any = self._pace(partial(self._serve, connection, request))
         # as that of a shortcut, whose value is a frame: of those no codec is asked
         return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer  # type: ignore[arg-type]
 
