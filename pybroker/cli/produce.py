@@ -7,6 +7,7 @@ the broker are not to be had; 2 a bad command line.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import signal
@@ -16,6 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.profiles import read_profile
+from pybroker.cli.client.properties import for_librdkafka, read_properties
 from pybroker.cli.parser import OneLineParser
 
 if TYPE_CHECKING:
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _STANDARD_INPUT = Path("-")
+_NEAR = "localhost:9092"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,14 +38,15 @@ def main(arguments: Sequence[str]) -> int:
     from pybroker.ship.positions import PositionFileError
     from pybroker.ship.sender import DeliveryError, PropertyError, Target
 
-    target = Target(
-        options.bootstrap_server, options.topic, options.max_line_bytes, options.key_regex, dict(options.property)
-    )
     try:
+        server, properties = _cluster(options)
+        target = Target(server, options.topic, options.max_line_bytes, options.key_regex, properties)
         if options.follow:
             _follow(options, target)
         else:
             _send_once(options, target)
+    except UsageError as error:
+        return _refuse(str(error), 2)
     except PropertyError as error:
         return _refuse(f"--property: {error}", 2)
     except (DeliveryError, PositionFileError) as error:
@@ -50,6 +56,15 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _refuse("interrupted: not all is acknowledged", 1)
     return 0
+
+
+def _cluster(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
+    """Address and properties, of the command line, --command-config and --profile in this order. Raises UsageError."""
+    server, properties = read_profile(options.profile) if options.profile is not None else (None, {})
+    if options.command_config is not None:
+        properties |= read_properties(options.command_config)
+    options.bootstrap_server = options.bootstrap_server or server or _NEAR
+    return options.bootstrap_server, for_librdkafka({**properties, **dict(options.property)})
 
 
 def _follow(options: argparse.Namespace, target: Target) -> None:
@@ -78,7 +93,10 @@ def _send_once(options: argparse.Namespace, target: Target) -> None:
         if file != _STANDARD_INPUT and file.is_dir():
             raise IsADirectoryError(0, "Is a directory", str(file))
     count = send_once(inputs, target, options.timeout, _tell)
-    _tell(f"{count} lines are in {target.topic}")
+    if options.json:
+        print(json.dumps({"topic": target.topic, "lines": count}))
+    else:
+        _tell(f"{count} lines are in {target.topic}")
 
 
 def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> Path:
@@ -92,7 +110,11 @@ def command_line() -> OneLineParser:
     parser = OneLineParser(prog="pybroker produce", description="Send the lines of files into a topic.")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="- or none: standard input")
     parser.add_argument("--topic", required=True, type=_topic)
-    parser.add_argument("--bootstrap-server", default="localhost:9092", metavar="HOST:PORT,...")
+    parser.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
+    parser.add_argument("--profile", metavar="NAME", help="address and properties of that name in profiles.toml")
+    parser.add_argument(
+        "--command-config", type=Path, metavar="FILE", help="properties of the client, such as security.protocol"
+    )
     parser.add_argument("--follow", action="store_true", help="go on as the files grow and are rotated, until SIGTERM")
     parser.add_argument("--from-beginning", action="store_true", help="of files that have no position yet")
     parser.add_argument("--position", type=Path, metavar="FILE", help="where --follow keeps how far it has come")
@@ -100,8 +122,15 @@ def command_line() -> OneLineParser:
     parser.add_argument("--max-line-bytes", type=_line_bytes, default=1_000_000, help="longer lines are cut")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="without --follow: for a line (30)")
     parser.add_argument(
-        "--property", type=_property, action="append", default=[], metavar="KEY=VALUE", help="one of librdkafka's own"
+        "-X",
+        "--property",
+        type=_property,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one of librdkafka's own",
     )
+    parser.add_argument("--json", action="store_true", help="without --follow: how many lines, as an object")
     return parser
 
 

@@ -194,3 +194,22 @@ def test_conformance_without_a_broker(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit) as ended:
         conformance.main(["--api", "Fech"])
     assert ended.value.code == 2
+
+
+def test_produce_has_the_options_of_the_others(
+    sh: Shell, broker: Broker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A profile, properties of a file, JSON."""
+    from pybroker.cli.produce import main
+
+    (tmp_path / "profiles.toml").write_text(f'[near]\nbootstrap-server = "{broker.bootstrap_servers}"\n')
+    (tmp_path / "client.properties").write_text("compression.type=lz4\n")
+    (tmp_path / "lines").write_text("a\nb\n")
+    monkeypatch.setenv("PYBROKER_PROFILES", str(tmp_path / "profiles.toml"))
+    sh.good("topics", "create", "sent")
+    capsys.readouterr()
+    words = ["--topic", "sent", "--profile", "near", "--command-config", str(tmp_path / "client.properties"), "--json"]
+    assert main([*words, str(tmp_path / "lines")]) == 0
+    assert capsys.readouterr() == ('{"topic": "sent", "lines": 2}\n', "")
+    assert main(["--topic", "sent", "--profile", "far"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -38,7 +38,7 @@ def run(*arguments: object) -> tuple[int, str]:
         (["--topic", "t", "--key-regex", "("], "argument --key-regex: '(': missing )"),
         (["--topic", "t", "--max-line-bytes", "0"], "argument --max-line-bytes: '0' is not between 1 and 100000000"),
         (["--topic", "t", "--timeout", "-1"], "argument --timeout: '-1' is no number of seconds"),
-        (["--topic", "t", "--property", "x"], "argument --property: 'x' is not KEY=VALUE"),
+        (["--topic", "t", "--property", "x"], "argument -X/--property: 'x' is not KEY=VALUE"),
         (["--topic", "t", "--what"], "unrecognized arguments: --what"),
     ],
 )
