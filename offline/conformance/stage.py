@@ -68,7 +68,13 @@ class Stage:
         raise problem
 
     def open(self) -> None:
-        """Make the topic, and find out who is in charge of what."""
+        """Make the topic, and find out who is in charge of what. Errors: LinkBroken, WrongAnswer."""
+        try:
+            self._open()
+        except (LookupError, ValueError) as error:
+            raise WrongAnswer(f"an answer lacks what was asked for: {error!r}") from None
+
+    def _open(self) -> None:
         topic = {"name": self.name, "num_partitions": 1, "replication_factor": 1}
         self.patiently(CREATE_TOPICS, {"topics": [topic], "timeout_ms": 30_000}, ErrorCode.TOPIC_ALREADY_EXISTS)
         metadata = self.patiently(METADATA, {"topics": [{"name": self.name}], "allow_auto_topic_creation": False})
@@ -125,6 +131,8 @@ class Stage:
 
     def ask(self, api: Api, version: int, fields: Any, whom: Whom = Whom.ANY) -> Struct:
         """One request and its answer, whose bytes are all looked at. Errors: LinkBroken, WrongAnswer."""
+        if version not in api.versions:
+            raise WrongAnswer(f"the broker has no version of {api.name} that is known here")
         address = self._whom.get(whom, self._whom[Whom.ANY])
         link = self._link(address)
         self._correlation_id += 1

@@ -185,6 +185,38 @@ def test_conformance_sees_a_wrong_answer(
     assert "11  JoinGroup                     v0-9     WRONG      no error where UNKNOWN_MEMBER_ID is due\n" in out
 
 
+def test_conformance_of_a_broker_that_lacks_too_much(
+    broker: Broker, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that makes no topics, or tells of none: one line, exit code 2."""
+    from offline.conformance.stage import Stage
+    from protocol.api_keys import ApiKey
+    from protocol.messages.metadata import METADATA
+    from protocol.schema import Api, Struct
+
+    init, ask = Stage.__init__, Stage.ask
+
+    def without(stage: Stage, *rest: object) -> None:
+        init(stage, *rest)  # type: ignore[arg-type]
+        stage.versions[ApiKey.CREATE_TOPICS] = range(-1, 0)
+
+    def empty(stage: Stage, api: Api, version: int, *rest: object) -> Struct:
+        answer = ask(stage, api, version, *rest)  # type: ignore[arg-type]
+        if api is METADATA:
+            answer.topics = []
+        return answer
+
+    server = ["--bootstrap-server", broker.bootstrap_servers]
+    with monkeypatch.context() as patch:
+        patch.setattr(Stage, "__init__", without)
+        assert conformance.main(server) == 2
+    told = "pybroker conformance: the broker has no version of CreateTopics that is known here\n"
+    assert capsys.readouterr().err == told
+    monkeypatch.setattr(Stage, "ask", empty)
+    assert conformance.main(server) == 2
+    assert capsys.readouterr().err.startswith("pybroker conformance: an answer lacks what was asked for: IndexError")
+
+
 def test_conformance_without_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
     """Nobody listens, or somebody who is no broker: one line, exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as other:
