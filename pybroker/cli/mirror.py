@@ -7,7 +7,8 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,20 +89,22 @@ def _mirror(session: Session, options: argparse.Namespace) -> None:
     groups = None if options.no_groups else GroupOffsets(source, session, options.groups)
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with session.administration() as client:
-            _Run(source, session, options, groups, _marker_maker(client, session)).run()
+        with ExitStack() as stack:
+            _Run(source, session, options, groups, _marker_maker(stack, session)).run()
     finally:
         signal.signal(signal.SIGTERM, former)
 
 
-def _marker_maker(client: object, session: Session) -> Callable[[], Markers]:
+def _marker_maker(stack: ExitStack, session: Session) -> Callable[[], Markers]:
+    """A function that gives the writer of markers; most copies need none, and so no second client library."""
     made: list[Markers] = []
 
     def markers() -> Markers:
-        from pybroker.mirror.gaps import Markers as Made
-
         if not made:
-            made.append(Made(client, f"pybroker-mirror-{session.cluster.cluster_id}", session.timeout_s))  # type: ignore[arg-type]
+            client = stack.enter_context(session.administration())
+            from pybroker.mirror.gaps import Markers as Made
+
+            made.append(Made(client, f"pybroker-mirror-{session.cluster.cluster_id}", session.timeout_s))
         return made[0]
 
     return markers
@@ -180,40 +183,47 @@ class _Run:
 
     def _look(self) -> None:
         """Take up topics and partitions that are new."""
-        from pybroker.mirror.same_records import check_same
         from pybroker.mirror.topics import chosen_topics, make_alike
 
-        found = chosen_topics(self._source, self._options.topic, self._options.topics)
+        found = chosen_topics(self._source, self._options.topic, self._options.topics, self._topics)
         known = {place for topic in self._topics for place in topic.places}
         new = [place for topic in found for place in topic.places if place not in known]
-        if found and new:
+        if new:
             fresh = [topic for topic in found if any(place in new for place in topic.places)]
             made = make_alike(self._target, fresh)
             self._wait_for(new)
             starts, ends = self._source.starts(new), self._source.ends(new)
-            begin = self._target.ends(new)
+            begin = self._ends_of_copy(new, ends)
+            self._total += sum(ends[place] - begin[place] for place in new)
+            for topic in fresh:
+                before = sum(begin[place] for place in topic.places if place in begin)
+                row = {"topic": topic.name, "partitions": topic.partitions, "created": topic.name in made}
+                self._say({**row, "copied_before": before})
+            self._copier.add(begin, starts)
+        self._topics = found
+        self._cut()
+        if not found and self._options.until_end:
+            raise CommandError("the source has no such topics")
+
+    def _ends_of_copy(self, places: Sequence[Place], ends: Mapping[Place, int]) -> dict[Place, int]:
+        """Where the copy goes on. Raises CommandError where it is none.
+
+        Looked at twice: what a run that was killed had sent may have been on its way.
+        """
+        from pybroker.mirror.same_records import check_same
+
+        begin = self._target.ends(places)
+        while True:
             for place, offset in begin.items():
                 if offset > ends[place]:
                     raise CommandError(
                         f"{place[0]}-{place[1]}: the copy ends at {offset}, the source at {ends[place]}: no copy of it"
                     )
             check_same(self._source, self._target, begin)
-            self._total += sum(ends[place] - begin[place] for place in new)
-            for topic in fresh:
-                goes_on = sum(begin[place] for place in topic.places if place in begin)
-                self._say(
-                    {
-                        "topic": topic.name,
-                        "partitions": topic.partitions,
-                        "created": topic.name in made,
-                        "copied_before": goes_on,
-                    }
-                )
-            self._copier.add(begin, starts)
-        self._topics = found
-        self._cut()
-        if not found and self._options.until_end:
-            raise CommandError("the source has no such topics")
+            again = self._target.ends(places)
+            if again == begin:
+                return begin
+            begin = again
 
     def _cut(self) -> None:
         from pybroker.mirror.topics import cut_starts

@@ -37,14 +37,24 @@ class MirroredTopic(NamedTuple):
         return [(self.name, number) for number in range(self.partitions)]
 
 
-def chosen_topics(source: Session, names: Sequence[str], pattern: re.Pattern[str] | None) -> list[MirroredTopic]:
-    """Those of these names, or all whose name matches; never Kafka's own. Raises CommandError."""
+def chosen_topics(
+    source: Session, names: Sequence[str], pattern: re.Pattern[str] | None, known: Sequence[MirroredTopic] = ()
+) -> list[MirroredTopic]:
+    """Those of these names, or all whose name matches; never Kafka's own. Raises CommandError.
+
+    Settings of `known` ones are not asked for again.
+    """
     if names:
         found = describe(source, names)
     else:
         found = [each for each in describe_all(source) if pattern is None or pattern.fullmatch(each.name)]
+    settings = {topic.name: topic.settings for topic in known}
     return [
-        MirroredTopic(each.name, len(each.partitions), own_settings(source, each.name))
+        MirroredTopic(
+            each.name,
+            len(each.partitions),
+            settings[each.name] if each.name in settings else own_settings(source, each.name),
+        )
         for each in sorted(found, key=lambda each: each.name)
         if not each.is_internal and not each.name.startswith("__")
     ]

@@ -241,7 +241,8 @@ def test_mirror_has_the_same_offsets(
         finish(60)
     sh.good("consume", plain_, "--group", f"{source}-shop", "--from-beginning", "--max-messages", "100")
 
-    mirror = ("mirror", "--source", from_.bootstrap, "--topics", f"{source}-.*", "--until-end", "--json")
+    chosen = ("--topics", f"{source}-.*", "--groups", f"{source}-.*")
+    mirror = ("mirror", "--source", from_.bootstrap, *chosen, "--until-end", "--json")
     *_, first = there.good(*mirror).rows
     assert (first["records"], first["topics"]) == (352, 2)
     producer.produce(plain_, "later")
