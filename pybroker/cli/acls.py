@@ -90,7 +90,33 @@ def _list(session: Session, options: argparse.Namespace) -> None:
     rows = []
     for each in _filters(options):
         rows += session.wait(session.admin.describe_acls(each, request_timeout=session.timeout_s))
+    if not rows:
+        _check_allowed(session)
     show(sorted(map(binding_row, rows), key=lambda row: [str(cell) for cell in row.values()]), as_json=options.json)
+
+
+def _check_allowed(session: Session) -> None:
+    """Raise CommandError where there is nothing to see because one may not, or there is no authorizer.
+
+    confluent-kafka has no entries then, and no error.
+    """
+    from kafka.protocol.admin import DescribeAclsRequest
+
+    anything = 1
+    try:
+        with session.administration() as client:
+            asked = DescribeAclsRequest(
+                resource_type_filter=anything,
+                resource_name_filter=None,
+                pattern_type_filter=anything,
+                principal_filter=None,
+                host_filter=None,
+                operation=anything,
+                permission_type=anything,
+            )
+            client.check(client.send(asked))
+    except UsageError:  # properties that this client has no names for: then it stays at that
+        return
 
 
 def _add(session: Session, options: argparse.Namespace) -> None:
