@@ -114,7 +114,7 @@ def _check_allowed(session: Session) -> None:
                 operation=anything,
                 permission_type=anything,
             )
-            client.check(client.send(asked))
+            client.check(client.send(asked), _CLUSTER)
     except UsageError:  # properties that this client has no names for: then it stays at that
         return
 
