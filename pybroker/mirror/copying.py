@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 _BATCH = 2_000
 _TURN_S = 0.1
-#: Of one gap, more offsets are filled with records, which retention or DeleteRecords takes again, where they are older
-#: than the source's first record. Nobody sees those.
+#: The key of records that stand where the source has none: a compacted topic keeps one of them, and soon none.
 _FILLER = b"pybroker.mirror"
 
 
@@ -188,14 +187,12 @@ class Copier:
         if self._filler_records:
             self._fill_with_records(place, until)
         self.flush()
-        while (missing := until - self._next[place]) > 0:
-            markers = self._markers()
-            markers.write([place])
+        while self._next[place] < until:
+            self._markers().write([place])
             end = self._wait_for_end(place, self._next[place] + 1)
             if end > self._next[place] + 1:
                 raise CommandError(f"{place[0]}-{place[1]}: the copy grows by itself: somebody else writes to it")
             self._next[place] = self._acknowledged[place] = end
-            assert missing
 
     def _fill_with_records(self, place: Place, until: int) -> None:
         for _ in range(until - self._next[place]):
