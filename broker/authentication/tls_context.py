@@ -25,6 +25,8 @@ _TLS_1_3_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
 _NO_SUITE = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
 _SUITES = "cipher suites by Java's names"
 _LOCATION = "ssl.keystore.location"
+#: What OpenSSL finds too weak of a key store, by default, and Java does not look at: SHA-1, keys below 2,048 bits.
+_WEAK = frozenset({"CA_MD_TOO_WEAK", "CA_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL"})
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 
 KEYS = (
@@ -82,13 +84,9 @@ class TlsSettings:
 
     def context(self) -> ssl.SSLContext:
         """A context for new connections. Raises TlsError."""
-        context, others = self._made()
-        if others:
-            log.warning(
-                "%sssl.cipher.suites: TLS 1.3 is offered with %s, too; only ssl.enabled.protocols keeps them out",
-                self._prefix,
-                ", ".join(sorted(others)),
-            )
+        context, warnings = self._made()
+        for warning in warnings:
+            log.warning("%s%s", self._prefix, warning)
         return context
 
     def problem(self) -> Problem | None:
@@ -99,8 +97,8 @@ class TlsSettings:
             return error.problem
         return None
 
-    def _made(self) -> tuple[ssl.SSLContext, frozenset[str]]:
-        """A context, and the suites of TLS 1.3 that it has though nobody asked for them."""
+    def _made(self) -> tuple[ssl.SSLContext, list[str]]:
+        """A context, and what is to be said of it: suites of TLS 1.3 that nobody asked for, weak certificates."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
         self._choose_versions(context)
@@ -112,9 +110,17 @@ class TlsSettings:
             raise self._error(error.key, error.value, error.reason, error.allowed) from None
         except OSError as error:
             raise self._error(_LOCATION, None, f"it cannot be read: {error.strerror or error}") from None
-        self._load(context, identity)
+        weakness = self._load(context, identity)
         self._trust(context, trusted)
-        return context, others
+        warnings = []
+        if others:
+            names = ", ".join(sorted(others))
+            warnings.append(
+                f"ssl.cipher.suites: TLS 1.3 is offered with {names}, too; only ssl.enabled.protocols keeps them out"
+            )
+        if weakness:
+            warnings.append(f"ssl.keystore: {weakness}; it is served all the same, and clients may refuse it")
+        return context, warnings
 
     def _error(self, key: str, value: str | None, reason: str, allowed: str = "") -> TlsError:
         return TlsError(Problem(f"{self._prefix}{key}" if key in self._own else key, value, reason, allowed))
@@ -192,9 +198,10 @@ class TlsSettings:
     def _store(self, kind: str, location: str) -> Store:
         return Store(kind, location, self._read(f"{kind}.location", location), self._text(f"{kind}.password"))
 
-    def _load(self, context: ssl.SSLContext, identity: _Identity) -> None:
+    def _load(self, context: ssl.SSLContext, identity: _Identity) -> str | None:
+        """Have the context use it; what OpenSSL finds too weak about it, if anything."""
         try:
-            _load(context, identity)
+            return _load_even_weak(context, identity)
         except (ssl.SSLError, ValueError, TypeError) as error:
             where = "the private key" if identity.path is None else f"the private key in {identity.path}"
             if b"ENCRYPTED" not in identity.key:
@@ -268,6 +275,20 @@ def _opens(key: bytes, password: str) -> bool:
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return False
     return True
+
+
+def _load_even_weak(context: ssl.SSLContext, identity: _Identity) -> str | None:
+    """Weak certificates are taken, too, as Apache Kafka does; then clients' are not looked at more closely."""
+    try:
+        _load(context, identity)
+    except ssl.SSLError as error:
+        if error.reason not in _WEAK:
+            raise
+        offered = [cipher["name"] for cipher in context.get_ciphers() if cipher["name"] not in _TLS_1_3_SUITES]
+        context.set_ciphers(":".join([*offered, "@SECLEVEL=0"]))
+        _load(context, identity)
+        return error.reason.lower().replace("_", " ")
+    return None
 
 
 def _load(context: ssl.SSLContext, identity: _Identity) -> None:

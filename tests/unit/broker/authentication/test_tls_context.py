@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509 import CertificateBuilder, Name, NameAttribute, random_serial_number
+from cryptography.x509.oid import NameOID
 
 from broker.authentication.tls_context import TlsError, TlsSettings, openssl_name
 from broker.config import load
@@ -44,6 +50,31 @@ def test_stores(authority: Authority, server: Path) -> None:
         made = context(**keys)
         assert made.verify_mode == ssl.CERT_NONE
         assert made.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+def test_weak_certificates_are_served_with_a_warning(
+    server: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As by Java, which does not look at its own: keys and digests that OpenSSL finds too weak by default."""
+    weak = tmp_path / "weak.pem"
+    weak.write_bytes(small_key())
+    made = context(keystore_type="PEM", keystore_location=weak, cipher_suites="TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256")
+    assert "listener.name.in.ssl.keystore: ee key too small; it is served all the same" in caplog.text
+    assert "ECDHE-RSA-AES128-GCM-SHA256" in {cipher["name"] for cipher in made.get_ciphers()}
+    assert "AES128-SHA" not in {cipher["name"] for cipher in made.get_ciphers()}
+    usual = context(keystore_type="PEM", keystore_location=server)
+    assert made.security_level == 0 < usual.security_level
+
+
+def small_key() -> bytes:
+    """An RSA key of 1,024 bits, with a certificate by itself, in PEM."""
+    key = generate_private_key(65537, 1024)
+    name = Name([NameAttribute(NameOID.COMMON_NAME, "old")])
+    now = datetime.now(UTC)
+    builder = CertificateBuilder(name, name, key.public_key(), random_serial_number(), now, now + timedelta(days=2))
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + builder.sign(
+        key, SHA256()
+    ).public_bytes(Encoding.PEM)
 
 
 def test_clients_certificates(authority: Authority, server: Path) -> None:
