@@ -139,6 +139,28 @@ def test_fetches_are_limited_as_in_kafka(pair: Pair, name: str) -> None:
     same(pair, play)
 
 
+def test_portions_of_failing_records_count_what_is_given_before_them(pair: Pair, name: str) -> None:
+    """And a batch with such records begins an answer. Groups without renewals say so, after whose records they are."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name) as client:
+            client.configure(share_renew_acknowledge_enable="false")
+            wait_for_changes(broker)
+            for size in (10, 10, 5):
+                client.produce(name, batch(*values(size)))
+            client.join(name)
+            lines = [client.share_fetch(epoch=0, most=0), str(client.acquire(most=10, size=1))]
+            lines += [str(client.acquire(most=4, mode=1)), str(client.acquire(most=6, mode=1))]
+            for _ in range(2):
+                lines += [client.acknowledge((14, 19, [2])), str(client.acquire(most=6, mode=1))]
+            lines += [client.acknowledge((14, 19, [2])), client.acknowledge((0, 13, [2]))]
+            lines += [str(client.acquire()) for _ in range(4)]
+            renewed = [(0, 0, [4]), (0, 1, [1, 4]), (30, 30, [4])]
+            return [*lines, *[client.acknowledge(each, renew=True) for each in renewed]]
+
+    same(pair, play)
+
+
 def test_two_members_never_have_the_same_record(pair: Pair, name: str) -> None:
     """Nor may one acknowledge what the other has; when one hangs up, the other is given its records."""
 
