@@ -168,5 +168,8 @@ class Session:
 def failed(failure: KafkaException, about: str = "") -> CommandError:
     """What is wrong, in one line."""
     error: KafkaError = failure.args[0]
-    text = " ".join(error.str().removeprefix("Broker: ").split())
+    told = error.str()
+    if told == "(null)":  # librdkafka's for an answer with a code and no message
+        told = KafkaError(error.code()).str()
+    text = " ".join(told.removeprefix("Broker: ").split())
     return CommandError(f"{about}: {text}" if about else text, error.code())

@@ -17,6 +17,7 @@ from pybroker.cli.client.options import ClientParser
         (CommandError("orders: no"), 1, "pybroker things: orders: no\n"),
         (UsageError("which?"), 2, "pybroker things: which?\n"),
         (KafkaException(KafkaError(29)), 1, "pybroker things: Topic authorization failed\n"),
+        (KafkaException(KafkaError(31, "(null)")), 1, "pybroker things: Cluster authorization failed\n"),
         (ValueError("an empty name"), 2, "pybroker things: an empty name\n"),
         (KeyboardInterrupt(), 130, "pybroker things: interrupted\n"),
     ],
