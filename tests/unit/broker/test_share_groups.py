@@ -169,7 +169,7 @@ def test_locks_end(broker: ShareBroker, member: ShareMemberClient):
     broker.settle()
     assert member.acquire(wait_ms=0) == [(0, 1, 2)]
     member.configure(share_renew_acknowledge_enable="false")
-    assert member.acknowledge((2, 2, [4]), renew=True) == "NONE ['0 INVALID_REQUEST None']"
+    assert member.acknowledge((2, 2, [4]), renew=True) == "NONE ['0 INVALID_RECORD_STATE -']"
 
 
 def test_newer_leader_epoch_is_not_undone_by_the_end_of_older_locks(broker: ShareBroker, member: ShareMemberClient):
