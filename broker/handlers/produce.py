@@ -265,13 +265,36 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
                 return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
             if len(records) < _BYTES_TO_PRODUCER_ID:
                 return ErrorCode.UNKNOWN_SERVER_ERROR
+    code = ErrorCode.NONE
     if not -1 <= acks <= 1:
-        return ErrorCode.INVALID_REQUIRED_ACKS
-    if partition.internal and ctx.client_id != _ADMIN_CLIENT_ID:
-        return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if acks == -1 and partition.lacks_replicas():
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    return ErrorCode.NONE
+        code = ErrorCode.INVALID_REQUIRED_ACKS
+    elif partition.internal and ctx.client_id != _ADMIN_CLIENT_ID:
+        code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif acks == -1 and partition.lacks_replicas():
+        code = ErrorCode.NOT_ENOUGH_REPLICAS
+    if code and ctx.api_version >= _FIRST_VERSION_WITH_BATCHES:
+        return _error_of_heads(records) or code
+    return code
+
+
+def _error_of_heads(records: memoryview) -> ErrorCode:
+    """What Kafka finds by the heads of batches alone, before it looks at anything else; NONE for one batch of today."""
+    position = 0
+    while len(rest := records[position:]) >= LOG_OVERHEAD:
+        length = int.from_bytes(rest[8:LOG_OVERHEAD], signed=True)
+        if length < MIN_ENTRY_LENGTH:
+            return ErrorCode.CORRUPT_MESSAGE
+        if len(rest) <= MAGIC_OFFSET:
+            break
+        magic = rest[MAGIC_OFFSET]
+        if magic > _MAGIC:
+            return ErrorCode.CORRUPT_MESSAGE
+        if len(rest) < length + LOG_OVERHEAD:
+            break
+        if position or magic != _MAGIC:
+            return ErrorCode.INVALID_RECORD
+        position = length + LOG_OVERHEAD
+    return ErrorCode.NONE if position else ErrorCode.INVALID_RECORD
 
 
 def _tell_leader(ctx: RequestContext, answer: Struct, topic: str | None) -> frozenset[int]:

@@ -164,6 +164,24 @@ def test_acks_that_are_none_are_refused(broker: DataBroker, acks: int) -> None:
     assert offsets(broker) == []
 
 
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (b"", ErrorCode.INVALID_RECORD),
+        (OK[:-1], ErrorCode.INVALID_RECORD),
+        (OK + OK, ErrorCode.INVALID_RECORD),
+        (OK + OK[:-1], ErrorCode.INVALID_REQUIRED_ACKS),
+        (old(1), ErrorCode.INVALID_RECORD),
+        (OK + bytes(20), ErrorCode.CORRUPT_MESSAGE),
+        (patched(OK, 16, ">b", 3), ErrorCode.CORRUPT_MESSAGE),
+    ],
+)
+def test_the_heads_of_batches_are_looked_at_before_acks(broker: DataBroker, records: bytes, code: ErrorCode) -> None:
+    """As in Kafka, where the request as such is checked first."""
+    broker.topic()
+    assert produce(broker, records, acks=7).error_code == code
+
+
 def test_zstd_needs_version_7(broker: DataBroker) -> None:
     """KIP-110: older clients could not read it back."""
     broker.topic()
