@@ -50,7 +50,16 @@ def command_line() -> ClientParser:
     return parser
 
 
+def _check_allowed(session: Session) -> None:
+    """Raise CommandError unless users may be seen: librdkafka ends the process where it is told so of all of them."""
+    from confluent_kafka.admin import AclOperation
+
+    if not session.may(AclOperation.DESCRIBE):
+        raise CommandError("not allowed: to see users takes the operation describe on the cluster")
+
+
 def _list(session: Session, options: argparse.Namespace) -> None:
+    _check_allowed(session)
     future: Any = session.admin.describe_user_scram_credentials(request_timeout=session.timeout_s)
     found = session.wait(future)
     rows = [

@@ -52,6 +52,7 @@ NOT_RUN: Mapping[tuple[str, str], str] = {
     ("migrate.md", "pybroker verify"): "needs directories: tests/unit/offline has them",
     ("migrate.md", "pybroker config/server.properties"): _STARTS,
     ("migrate.md", "kill PID"): "Apache Kafka's own",
+    ("migrate.md", "pybroker mirror"): "takes two brokers: tests/integration/test_mirror.py has them",
 }
 
 #: Languages whose blocks are not run.

@@ -85,6 +85,7 @@ STEPS = [
     "@acls list",
     "users create bob --password-file PASSWORD --json",
     "users list --json",
+    "@users list",
     "users delete bob",
     "users delete bob",
     "quotas set --user bob producer_byte_rate=1000 request_percentage=25",

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, DescribeClusterResult, OffsetSpec
+from confluent_kafka.admin import AclOperation, AdminClient, DescribeClusterResult, OffsetSpec
 
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.profiles import read_profile
@@ -131,6 +131,11 @@ class Session:
         from pybroker.cli.client.administration import administration
 
         return administration(self)
+
+    def may(self, operation: AclOperation) -> bool:
+        """Whether the user may do that on the cluster; one whose broker asks nobody may do all."""
+        asked = self.admin.describe_cluster(include_authorized_operations=True, request_timeout=self.timeout_s)
+        return operation in (self.wait(asked).authorized_operations or ())
 
     def check(self) -> None:
         """Raise CommandError when there is no way to the broker any more."""
