@@ -38,7 +38,7 @@ from tests.support.scale import scaled
 EPOCH_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 PARTITIONS = 2
-COUNT = min(scaled(20_000), 500_000)
+COUNT = min(scaled(6_000), 500_000)
 KILLS = min(scaled(1), 10)
 DICE = random.Random(13)
 FIELDS = ["key", "value", "partition", "offset", "timestamp", "timestampType", "headers"]
@@ -301,6 +301,7 @@ class Commands:
         process = self._start()
         while done() <= before + more:
             assert process.poll() is None, "it ended before it was killed"
+            time.sleep(0.01)
         time.sleep(wait_s)
         assert process.poll() is None, "it ended before it was killed"
         os.killpg(process.pid, signal.SIGKILL)
