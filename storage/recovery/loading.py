@@ -206,6 +206,9 @@ class _Loading:
         is_its_own = bool(self.ended_at or self.cuts)
         if not is_its_own or not end_offset < recovery_point <= self.segments[-1].base_offset + INT_MAX:
             return end_offset
+        if not self.cuts:  # those are told of
+            missing = f"its records end at offset {end_offset}, and it had ended at {recovery_point}"
+            self.directory.remarks.append(f"{self.path}: {missing}: what lay between is gone")
         self._create(recovery_point)
         return recovery_point
 

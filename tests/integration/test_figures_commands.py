@@ -206,7 +206,7 @@ def test_conformance_of_a_broker_that_lacks_too_much(
             answer.topics = []
         return answer
 
-    server = ["--bootstrap-server", broker.bootstrap_servers]
+    server = ["--bootstrap-server", broker.bootstrap_servers, "--timeout", "3"]
     with monkeypatch.context() as patch:
         patch.setattr(Stage, "__init__", without)
         assert conformance.main(server) == 2

@@ -225,7 +225,7 @@ def test_where_a_whole_log_ended_is_not_what_a_damaged_checkpoint_says(flipped: 
 
 
 def test_offsets_of_records_that_are_gone_after_a_clean_stop_are_not_given_again(tmp_path: Path) -> None:
-    """The last batch is missing, whole: the snapshot lies behind the log's end, as the checkpoint does."""
+    """The last batch is missing, whole: the snapshot lies behind the log's end, as the checkpoint does. It is told."""
     log = filled(tmp_path)
     append(log, batch(b"one more"))
     end, last = log.log_end_offset, log.segments[-1]
@@ -234,6 +234,7 @@ def test_offsets_of_records_that_are_gone_after_a_clean_stop_are_not_given_again
     close(log)
     os.truncate(last.log.path, entry.position)
     again = open_log(tmp_path, SMALL, clean=True, recovery_point=end)
+    assert f"at offset {end - 1}, and it had ended at {end}: what lay between is gone" in again.directory.remarks[-1]
     assert append(again, batch(b"next")) == end
 
 
