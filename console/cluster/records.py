@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka import Message as KafkaMessage
 
 from console.anatomy.record import MOST_HEADERS
 from console.cluster.client import Client
 from console.cluster.values import Message
 from pybroker.cli.client.headers import headers_of
-from pybroker.cli.client.session import Session
+from pybroker.cli.client.session import Session, failed
 
 #: For a page; then it shows what has come.
 _TIMEOUT_S = 5.0
@@ -56,16 +56,15 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, most:
             len(found) < most and size_bytes < _MOST_BYTES and scanned < _MOST_SCANNED and time.monotonic() < deadline
         ):
             each = consumer.poll(_TURN_S)
-            error = each.error() if each is not None else None
-            if each is not None and error is None:
+            if each is not None and _is_end(each, topic):
+                return Found(found, None, scanned)
+            if each is not None:
                 scanned += 1
                 message = _message(each)
                 following = message.offset + 1
                 if not wanted or message.has(wanted):
                     found.append(message)
                     size_bytes += message.size_bytes
-            elif error is not None and error.code() == _AT_THE_END:
-                return Found(found, None, scanned)
             session.check()
         return Found(found, following, scanned)
 
@@ -75,6 +74,7 @@ class Tail:
 
     def __init__(self, client: Client, topic: str, partition: int, offset: int) -> None:
         self._client = client
+        self._topic = topic
         with client.session() as session:
             self._session = session
             self._consumer = session.consumer(_properties(wait_ms=500))
@@ -88,7 +88,7 @@ class Tail:
             if first is None:
                 return []
             found = [first, *self._consumer.consume(most - 1, 0)]  # and what has come with it
-            return [_message(each) for each in found if each.error() is None]
+            return [_message(each) for each in found if not _is_end(each, self._topic)]
 
     def close(self) -> None:
         self._consumer.close()
@@ -115,6 +115,16 @@ def _properties(*, wait_ms: int) -> dict[str, object]:
         "fetch.wait.max.ms": wait_ms,
         "queued.max.messages.kbytes": _MOST_BYTES >> 10,
     }
+
+
+def _is_end(each: KafkaMessage, topic: str) -> bool:
+    """Whether it stands for the partition's end rather than a record. CommandError for what the broker refuses."""
+    error = each.error()
+    if error is None:
+        return False
+    if error.code() != _AT_THE_END:
+        raise failed(KafkaException(error), topic)
+    return True
 
 
 def _message(each: KafkaMessage) -> Message:

@@ -37,8 +37,8 @@ def client(broker: Broker, **more: object) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """One that asks who comes; `clerk` may read `orders`, and nothing else."""
-    protocol, users = "SASL_PLAINTEXT", 'user_admin="secret" user_clerk="secret"'
+    """One that asks who comes; `clerk` may read `orders`, `auditor` see that it is there; no more."""
+    protocol, users = "SASL_PLAINTEXT", 'user_admin="secret" user_clerk="secret" user_auditor="secret"'
     config = {
         "listeners": f"{protocol}://127.0.0.1:0",
         "security.inter.broker.protocol": protocol,
@@ -52,16 +52,12 @@ def broker() -> Iterator[Broker]:
     with Broker(config) as running:
         producer = Producer(client(running, **{"enable.idempotence": True}))
         admin = AdminClient(client(running))
-        entry = AclBinding(
-            Resource.TOPIC,
-            "orders",
-            ResourcePatternType.LITERAL,
-            "User:clerk",
-            "*",
-            AclOperation.READ,
-            AclPermissionType.ALLOW,
-        )
-        for future in admin.create_acls([entry]).values():
+        orders = Resource.TOPIC, "orders", ResourcePatternType.LITERAL
+        entries = [
+            AclBinding(*orders, user, "*", operation, AclPermissionType.ALLOW)
+            for user, operation in (("User:clerk", AclOperation.READ), ("User:auditor", AclOperation.DESCRIBE))
+        ]
+        for future in admin.create_acls(entries).values():
             future.result(60)
         for number in range(40):
             producer.produce("orders", json.dumps({"order": number}), f"key-{number}", headers={"trace": HOSTILE})
@@ -270,6 +266,15 @@ def test_who_may_read_one_topic(page: Page) -> None:
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     assert page.request.get("/topics", max_redirects=0).status == 303
+
+
+def test_who_may_not_read_a_topic_that_they_see(page: Page) -> None:
+    """Is told so, rather than that it has no records."""
+    log_in(page, "/topics/orders", user="auditor")
+    answer = page.request.get("/topics/orders/messages")
+    assert (answer.status, "authorization failed" in answer.text()) == (403, True)
+    event = page.request.get("/topics/orders/tail?partition=0&offset=0")
+    assert (event.text().count("event: problem"), "authorization failed" in event.text()) == (1, True)
 
 
 def test_passwords_that_are_wrong(page: Page) -> None:

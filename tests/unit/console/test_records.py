@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from confluent_kafka import KafkaError
 
 from console.cluster.client import Client
-from console.cluster.records import read_messages
+from console.cluster.records import Tail, read_messages
+from pybroker.cli.client.errors import CommandError
 
 MIB = 1 << 20
 AT_THE_END = -191
+FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 class Record:
@@ -22,9 +24,9 @@ class Record:
     def __init__(self, value: bytes = b"", headers: int = 0, error: int | None = None) -> None:
         self._value = value
         self._headers = [("name", b"told")] * headers or None
-        self._error = None if error is None else SimpleNamespace(code=lambda: error)
+        self._error = None if error is None else KafkaError(error)
 
-    def error(self) -> SimpleNamespace | None:
+    def error(self) -> KafkaError | None:
         return self._error
 
     def timestamp(self) -> tuple[int, int]:
@@ -66,6 +68,10 @@ class Broker:
     def poll(self, _: float) -> Record | None:
         return self.left.pop(0)
 
+    def consume(self, most: int, _: float) -> list[Record]:
+        taken, self.left = self.left[:most], self.left[most:]
+        return [each for each in taken if each is not None]
+
     def check(self) -> None:
         assert not self.is_closed
 
@@ -81,10 +87,26 @@ def values(broker: Broker, most: int = 500) -> list[bytes | None]:
 
 
 def test_page_ends_with_the_partition_or_with_its_count() -> None:
-    """What stands in a record's place and is not the end is passed over."""
-    records = Record(b"a"), Record(error=-1), Record(b"b"), Record(error=AT_THE_END), Record(b"c")
+    """Nothing behind either is read."""
+    records = Record(b"a"), Record(b"b"), Record(error=AT_THE_END), Record(b"c")
     assert values(Broker(*records)) == [b"a", b"b"]
     assert values(Broker(*records), most=1) == [b"a"]
+
+
+def test_what_the_broker_refuses_is_told() -> None:
+    """Rather than a page of no records; of a partition that is followed, too."""
+    broker = Broker(Record(b"a"), Record(error=FORBIDDEN))
+    with pytest.raises(CommandError, match="orders: .*authorization failed") as refused:
+        values(broker)
+    assert refused.value.error_code == FORBIDDEN
+    assert broker.is_closed
+    broker.left = [None, Record(b"a"), Record(error=AT_THE_END), Record(error=FORBIDDEN)]
+    broker.is_closed = False
+    tail = Tail(cast(Client, broker), "orders", 0, 7)
+    assert tail.some(2, 0) == []
+    assert [each.value for each in tail.some(2, 0)] == [b"a"]
+    with pytest.raises(CommandError, match="authorization failed"):
+        tail.some(2, 0)
 
 
 @pytest.mark.parametrize("large", [Record(bytes(MIB)), Record(bytes(MIB - 8 * 100), headers=100)])
