@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from console.avro import AvroError, Schema, decode
 
@@ -13,6 +13,8 @@ FORMS: tuple[Form, ...] = ("auto", "json", "text", "hex", "avro")
 
 #: More of a value is not put on a page of many records.
 _MOST_BYTES = 20_000
+#: JSON that is deeper is shown as it was written: indented, it may be a thousand times as long.
+_DEEPEST = 64
 _HEX_ROW = 16
 
 
@@ -33,7 +35,7 @@ class Payload:
 def payload(data: bytes | None, form: Form = "auto", schema: Schema | None = None) -> Payload:
     """A key or a value in a form; auto is JSON for what is an object or a list, text for what prints, else hex.
 
-    What is asked for as JSON, and is none, is text; what is asked for as text, and is no UTF-8, is hexadecimal. What
+    What is asked for as JSON, and is none or too deep, is text; what is asked for as text, and is no UTF-8, is hexadecimal. What
     is no Avro of the schema, or is asked for without one, is as if nobody had asked.
     """
     if data is None:
@@ -45,7 +47,7 @@ def payload(data: bytes | None, form: Form = "auto", schema: Schema | None = Non
     cut = data[:_MOST_BYTES]
     is_cut = len(cut) < len(data)
     if form in ("auto", "json") and not is_cut and (told := _json(data, anything=form == "json")) is not None:
-        return Payload("json", told, len(data))
+        return Payload("json", told[:_MOST_BYTES], len(data), len(told) > _MOST_BYTES)
     if form != "hex" and (text := _text(cut, is_cut, strict=form == "auto")) is not None:
         return Payload("text", text, len(data), is_cut)
     return Payload("hex", _hex(cut), len(data), is_cut)
@@ -62,14 +64,40 @@ def _avro(data: bytes, schema: Schema | None) -> Payload:
 
 
 def _json(data: bytes, *, anything: bool) -> str | None:
+    """Indented, of what is too long only some more than is shown; None for what is no JSON, or too deep."""
     if not anything and data[:1] not in b"{[":
         return None
     try:
         # digits and repeated keys stay as they are written only in text: a page shows what it means
-        told = json.dumps(json.loads(data), indent=2, ensure_ascii=False)
+        value = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return told.encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is JSON, and no text
+    if _is_deep(value):
+        return None
+    return _indented(value).encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is JSON, and no text
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return bool(level)
+
+
+def _indented(value: Any) -> str:
+    """As JSON; of what is too long only the beginning."""
+    parts, size = [], 0
+    for part in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value):
+        parts.append(part)
+        size += len(part)
+        if size > _MOST_BYTES:
+            break
+    return "".join(parts)
 
 
 def _text(data: bytes, is_cut: bool, *, strict: bool) -> str | None:

@@ -35,3 +35,14 @@ def test_long_ones_are_cut_between_characters() -> None:
     told = payload("ä".encode() * 20_000 + b"x", "text")
     assert (told.form, told.is_cut, told.size_bytes) == ("text", True, 40_001)
     assert told.text == "ä" * 10_000
+
+
+def test_json_is_cut_and_no_longer_than_what_is_cut() -> None:
+    """However much longer it would be with its indents; and what is deeper is shown as it is."""
+    for depth, form in ((60, "json"), (900, "text")):
+        data = b"[" * depth + b"1," * 9_000 + b"1" + b"]" * depth
+        told = payload(data, "json")
+        assert (told.form, told.is_cut, told.size_bytes) == (form, form == "json", len(data))
+        assert len(told.text) <= 20_000
+    assert payload(b"[" * 64 + b"]" * 64).form == "json"
+    assert payload(b"[" * 65 + b"]" * 65).form == "text"
