@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from console.avro import AvroError, Schema, decode
+from console.avro import decode
+from pybroker.cli.client.avro import AvroError, AvroSchema
 
 Form = Literal["auto", "json", "text", "hex", "avro"]
 FORMS: tuple[Form, ...] = ("auto", "json", "text", "hex", "avro")
@@ -32,11 +33,11 @@ class Payload:
     problem: str = ""
 
 
-def payload(data: bytes | None, form: Form = "auto", schema: Schema | None = None) -> Payload:
+def payload(data: bytes | None, form: Form = "auto", schema: AvroSchema | None = None) -> Payload:
     """A key or a value in a form; auto is JSON for what is an object or a list, text for what prints, else hex.
 
-    What is asked for as JSON, and is none or too deep, is text; what is asked for as text, and is no UTF-8, is hexadecimal. What
-    is no Avro of the schema, or is asked for without one, is as if nobody had asked.
+    What is asked for as JSON, and is none or too deep, is text; what is asked for as text, and is no UTF-8, is
+    hexadecimal. What is no Avro of the schema, or is asked for without one, is as if nobody had asked.
     """
     if data is None:
         return Payload("null", "", 0)
@@ -53,11 +54,11 @@ def payload(data: bytes | None, form: Form = "auto", schema: Schema | None = Non
     return Payload("hex", _hex(cut), len(data), is_cut)
 
 
-def _avro(data: bytes, schema: Schema | None) -> Payload:
+def _avro(data: bytes, schema: AvroSchema | None) -> Payload:
     if schema is None:
         return payload(data)
     try:
-        text = decode(schema, data)
+        text = _indented(decode(schema, data))
     except AvroError as problem:
         return replace(payload(data), problem=f"no Avro of this schema: {problem}")
     return Payload("avro", text[:_MOST_BYTES], len(data), len(text) > _MOST_BYTES)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from console.avro import AvroError, Schema, parse_schema
+from console.avro import parse_schema
 from console.cluster import changes
 from console.cluster.records import offset_at, read_messages
 from console.cluster.values import Message, Partition, Topic
@@ -17,6 +17,7 @@ from console.pages.moments import moment_ms
 from console.pages.page import go_on, number, page, sources
 from console.payload import FORMS, Payload, payload
 from console.payload import Form as PayloadForm
+from pybroker.cli.client.avro import AvroError, AvroSchema
 
 _PAGE = 50
 _MOST = 500
@@ -108,7 +109,7 @@ class Look:
 
     form: PayloadForm
     schema_text: str
-    schema: Schema | None
+    schema: AvroSchema | None
 
     def shown(self, message: Message) -> Shown:
         """Keys are seldom of the values' schema: they are as if none was given."""

@@ -1,24 +1,36 @@
 """Avro's binary encoding (specification 1.11), read with the schema that it was written with; values as JSON has them.
 
-Bytes and fixed are text of their octets (ISO 8859-1), as in Avro's JSON encoding; of a union its value stands alone.
+Logical types are shown as what they are made of; of a union its value stands alone.
 """
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 Read = Callable[["_Cursor"], Any]
 
-#: Deeper values, or more elements of arrays and maps in one value, are an attack rather than data.
+#: Of types in a schema, and of records, unions, arrays and maps in a value: what is deeper is an attack, not data.
+_DEEPEST_SCHEMA = 64
 _DEEPEST = 200
-_MOST_ELEMENTS = 1 << 20
+#: All that is in one value, of whatever type: some take no bytes at all.
+_MOST_VALUES = 1 << 20
 _VARINT_BYTES = 10
 
 
 class AvroError(Exception):
-    """A schema that is none, or bytes that are not of it."""
+    """A schema that is none, or bytes that are not of it; in one line."""
+
+
+def parse_schema(text: str, names: dict[str, Read] | None = None) -> AvroSchema:
+    """A schema in JSON, or the name of a type. Raises AvroError."""
+    try:
+        schema = json.loads(text) if text.strip()[:1] in ("{", "[", '"') else text.strip()
+    except (ValueError, RecursionError):
+        raise AvroError("the schema is no JSON") from None
+    return AvroSchema(schema, names)
 
 
 class AvroSchema:
@@ -26,70 +38,112 @@ class AvroSchema:
 
     def __init__(self, schema: Any, names: dict[str, Read] | None = None) -> None:
         self.names = {} if names is None else names
-        self._read = self._reader(schema, "")
+        self._read = self._reader(schema, "", 0)
 
-    def decode(self, data: bytes) -> Any:
-        """The value. Raises AvroError."""
-        cursor = _Cursor(data)
+    def decode(
+        self,
+        data: bytes,
+        *,
+        most: int = _MOST_VALUES,
+        octets: Callable[[bytes], str] = lambda data: data.decode("latin-1"),
+    ) -> Any:
+        """The value. Raises AvroError unless all bytes are used up.
+
+        Args:
+            most: values, of all types, that may be in it.
+            octets: what bytes and fixed are shown as; in Avro's JSON encoding, each as the letter of ISO 8859-1.
+        """
+        cursor = _Cursor(data, most, octets)
         value = self._read(cursor)
         if cursor.position != len(data):
             raise AvroError(f"{len(data) - cursor.position} bytes are left over")
         return value
 
-    def _reader(self, schema: Any, namespace: str) -> Read:
+    def _reader(self, schema: Any, namespace: str, depth: int) -> Read:
+        if depth > _DEEPEST_SCHEMA:
+            raise AvroError("the schema is too deep")
         if isinstance(schema, list):
-            return _union([self._reader(each, namespace) for each in schema])
+            return _union([self._reader(each, namespace, depth + 1) for each in schema])
         if isinstance(schema, str):
             return self._named(schema, namespace)
         if not isinstance(schema, Mapping) or "type" not in schema:
-            raise AvroError(f"{schema!r} is no type")
+            raise AvroError(f"{_shown(schema)} is no type")
         kind = schema["type"]
         if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(kind, schema, namespace)
+            return self._definition(kind, schema, namespace, depth)
         if kind == "array":
-            return _blocks(self._reader(schema.get("items"), namespace), None)
+            return _array(self._reader(schema.get("items"), namespace, depth + 1))
         if kind == "map":
-            return _blocks(self._reader(schema.get("values"), namespace), _text)
-        return self._reader(kind, namespace)  # a type with a logical one, or another's name
+            return _map(self._reader(schema.get("values"), namespace, depth + 1))
+        return self._reader(kind, namespace, depth + 1)  # a type with a logical one, or another's name
 
     def _named(self, name: str, namespace: str) -> Read:
         if name in _PRIMITIVES:
             return _PRIMITIVES[name]
         full = name if "." in name or not namespace else f"{namespace}.{name}"
         if full not in self.names and name not in self.names:
-            raise AvroError(f"there is no type {name}")
+            raise AvroError(f"there is no type {_shown(name)}")
         known = full if full in self.names else name
         return lambda cursor: self.names[known](cursor)  # it may be inside of itself
 
-    def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str) -> Read:
-        name = str(schema.get("name", ""))
-        inner = name.rpartition(".")[0] if "." in name else str(schema.get("namespace", namespace))
+    def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str, depth: int) -> Read:
+        name = schema.get("name")
+        if not isinstance(name, str) or not name:
+            raise AvroError(f"there is no name in {_shown(schema)}")
+        inner = name.rpartition(".")[0] if "." in name else str(schema.get("namespace") or namespace)
         full = name if "." in name or not inner else f"{inner}.{name}"
         if kind == "enum":
-            self.names[full] = _enum(schema.get("symbols", []))
+            symbols = schema.get("symbols")
+            if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+                raise AvroError(f"{full}: {_shown(symbols)} are no symbols")
+            self.names[full] = _enum(symbols)
         elif kind == "fixed":
             size = schema.get("size")
             if not isinstance(size, int) or size < 0:
-                raise AvroError(f"{full}: {size!r} is no size")
-            self.names[full] = lambda cursor: cursor.take(size).decode("latin-1")
+                raise AvroError(f"{full}: {_shown(size)} is no size")
+            self.names[full] = lambda cursor: cursor.octets(cursor.take(size))
         else:
+            found = schema.get("fields")
+            if not isinstance(found, list):
+                raise AvroError(f"{full}: {_shown(found)} are no fields")
             fields: list[tuple[str, Read]] = []
             self.names[full] = _record(fields)
-            for field in schema.get("fields", []):
-                if not isinstance(field, Mapping) or "name" not in field:
-                    raise AvroError(f"{full}: {field!r} is no field")
-                fields.append((str(field["name"]), self._reader(field.get("type"), inner)))
+            for field in found:
+                if not isinstance(field, Mapping) or not isinstance(field.get("name"), str) or "type" not in field:
+                    raise AvroError(f"{full}: {_shown(field)} is no field")
+                fields.append((field["name"], self._reader(field["type"], inner, depth + 1)))
         return self.names[full]
+
+
+def _shown(schema: Any) -> str:
+    return repr(schema)[:80]
 
 
 class _Cursor:
     """Where in the bytes a reader is, and what it may still read."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, most: int, octets: Callable[[bytes], str]) -> None:
         self._data = data
+        self._most = most
+        self._left = most
+        self._depth = 0
         self.position = 0
-        self.depth = 0
-        self.elements = 0
+        self.octets = octets
+
+    def enter(self, count: int) -> None:
+        """To read so many values that are in another; `leave` follows."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise AvroError(f"it is more than {_DEEPEST} values deep")
+        self.count(count)
+
+    def count(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise AvroError(f"there are more than {self._most} values in it")
+
+    def leave(self) -> None:
+        self._depth -= 1
 
     def take(self, size: int) -> bytes:
         if size < 0 or size > len(self._data) - self.position:
@@ -108,12 +162,11 @@ class _Cursor:
         raise AvroError(f"a number before {self.position} does not end")
 
 
-def _octets(cursor: _Cursor) -> bytes:
-    return cursor.take(cursor.long())
-
-
 def _text(cursor: _Cursor) -> str:
-    return _octets(cursor).decode(errors="replace")
+    try:
+        return cursor.take(cursor.long()).decode()
+    except UnicodeDecodeError:
+        raise AvroError(f"the string before {cursor.position} is no UTF-8") from None
 
 
 def _union(branches: Sequence[Read]) -> Read:
@@ -121,7 +174,10 @@ def _union(branches: Sequence[Read]) -> Read:
         index = cursor.long()
         if not 0 <= index < len(branches):
             raise AvroError(f"there is no branch {index} of a union")
-        return branches[index](cursor)
+        cursor.enter(1)
+        value = branches[index](cursor)
+        cursor.leave()
+        return value
 
     return read
 
@@ -138,32 +194,42 @@ def _enum(symbols: Sequence[str]) -> Read:
 
 def _record(fields: Sequence[tuple[str, Read]]) -> Read:
     def read(cursor: _Cursor) -> dict[str, Any]:
-        cursor.depth += 1
-        if cursor.depth > _DEEPEST:
-            raise AvroError(f"records are more than {_DEEPEST} deep")
+        cursor.enter(len(fields))
         value = {name: each(cursor) for name, each in fields}
-        cursor.depth -= 1
+        cursor.leave()
         return value
 
     return read
 
 
-def _blocks(element: Read, key: Callable[[_Cursor], str] | None) -> Read:
-    """An array, or a map where `key` is given: blocks, each with its count, up to one of none."""
-
-    def read(cursor: _Cursor) -> Any:
-        pairs = []
-        while count := cursor.long():
-            if count < 0:
-                count = -count
-                cursor.long()  # its size, for those who skip it
-            cursor.elements += count
-            if cursor.elements > _MOST_ELEMENTS:
-                raise AvroError(f"there are more than {_MOST_ELEMENTS} elements")
-            pairs += [(key(cursor) if key is not None else "", element(cursor)) for _ in range(count)]
-        return dict(pairs) if key is not None else [value for _, value in pairs]
+def _array(element: Read) -> Read:
+    def read(cursor: _Cursor) -> list[Any]:
+        cursor.enter(0)
+        value = [element(cursor) for _ in _blocks(cursor)]
+        cursor.leave()
+        return value
 
     return read
+
+
+def _map(element: Read) -> Read:
+    def read(cursor: _Cursor) -> dict[str, Any]:
+        cursor.enter(0)
+        value = {_text(cursor): element(cursor) for _ in _blocks(cursor)}
+        cursor.leave()
+        return value
+
+    return read
+
+
+def _blocks(cursor: _Cursor) -> Iterator[int]:
+    """Once for each element: blocks, each with its count, up to one of none."""
+    while count := cursor.long():
+        if count < 0:
+            count = -count
+            cursor.long()  # its size, for those who skip it
+        cursor.count(count)
+        yield from range(count)
 
 
 def _number(code: str) -> Read:
@@ -178,6 +244,6 @@ _PRIMITIVES: Mapping[str, Read] = {
     "long": lambda cursor: cursor.long(),
     "float": _number("<f"),
     "double": _number("<d"),
-    "bytes": lambda cursor: _octets(cursor).decode("latin-1"),
+    "bytes": lambda cursor: cursor.octets(cursor.take(cursor.long())),
     "string": _text,
 }

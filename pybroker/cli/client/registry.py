@@ -13,7 +13,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import Request, urlopen
 
-from pybroker.cli.client.avro import AvroError, AvroSchema, Read
+from pybroker.cli.client.avro import AvroError, AvroSchema, Read, parse_schema
 from pybroker.cli.client.errors import CommandError, UsageError
 
 _HEAD_BYTES = 5
@@ -70,8 +70,7 @@ class Registry:
         for each in found.get("references") or []:
             path = f"/subjects/{quote(str(each['subject']), safe='')}/versions/{each['version']}"
             self._avro(self._ask(path), names, depth + 1)
-        schema = str(found.get("schema"))
-        return AvroSchema(json.loads(schema) if schema[:1] in '{["' else schema, names)
+        return parse_schema(str(found.get("schema")), names)
 
     def _ask(self, path: str) -> dict[str, Any]:
         try:

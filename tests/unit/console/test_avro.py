@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from console.avro import AvroError, decode, parse_schema
+from console.avro import decode, parse_schema
 from console.payload import payload
+from pybroker.cli.client.avro import AvroError
 
 ORDER = json.dumps(
     {
@@ -32,7 +33,7 @@ DATA = bytes.fromhex("36 02 06 66 6f 6f 02 02 61 00 02 02 62 02 ab cd 01 06 02 7
 
 def test_record() -> None:
     """With all that may be in it: named types by their names, blocks with and without their size."""
-    assert json.loads(decode(parse_schema(ORDER), DATA)) == {
+    assert decode(parse_schema(ORDER), DATA) == {
         "id": 27,
         "note": "foo",
         "lines": [{"sku": "a"}],
@@ -68,7 +69,7 @@ def test_head_of_a_schema_registry() -> None:
 def test_values(schema: str, data: str, text: object) -> None:
     """Of each primitive type, and of a union."""
     raw = b"" if schema == "null" else bytes.fromhex(data)
-    assert json.loads(decode(parse_schema(schema), raw)) == text
+    assert decode(parse_schema(schema), raw) == text
 
 
 @pytest.mark.parametrize("end", range(len(DATA)))
@@ -123,6 +124,23 @@ def test_schemas_that_are_none(schema: str) -> None:
     """Are refused before any bytes are looked at."""
     with pytest.raises(AvroError):
         parse_schema(schema)
+
+
+def test_value_of_a_schema_that_doubles() -> None:
+    """From no bytes at all: one line, soon."""
+    schema: object = "null"
+    for number in range(60):
+        half = {"name": "a", "type": schema}
+        other = {"name": "b", "type": f"R{number - 1}" if number else "null"}
+        schema = {"type": "record", "name": f"R{number}", "fields": [half, other]}
+    with pytest.raises(AvroError, match="more than 100000 values"):
+        decode(parse_schema(json.dumps(schema)), b"")
+
+
+def test_long_values_are_cut() -> None:
+    """On the page, not in what is decoded."""
+    told = payload(b"\x80\x7d" + b"\x02" * 8_000 + b"\0", "avro", parse_schema('{"type": "array", "items": "int"}'))
+    assert (told.form, len(told.text), told.is_cut) == ("avro", 20_000, True)
 
 
 def test_without_a_schema() -> None:

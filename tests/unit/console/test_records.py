@@ -96,7 +96,7 @@ def test_page_ends_with_the_partition_or_with_its_count() -> None:
 def test_what_the_broker_refuses_is_told() -> None:
     """Rather than a page of no records; of a partition that is followed, too."""
     broker = Broker(Record(b"a"), Record(error=FORBIDDEN))
-    with pytest.raises(CommandError, match="orders: .*authorization failed") as refused:
+    with pytest.raises(CommandError, match=r"orders: .*authorization failed") as refused:
         values(broker)
     assert refused.value.error_code == FORBIDDEN
     assert broker.is_closed

@@ -69,9 +69,10 @@ def test_every_cut_is_told() -> None:
     [
         (["null", "int"], "04", "no branch 2"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, "02", "no symbol 1"),
-        ({"type": "array", "items": "null"}, "feffffffff3f", "more than 1048576 elements"),
+        ({"type": "array", "items": "null"}, "feffffffff3f", "more than 1048576 values"),
         ("long", "ff" * 11, "does not end"),
         ("bytes", "01", "-1 bytes are due"),
+        ("string", "02ff", "no UTF-8"),
     ],
 )
 def test_bytes_that_are_an_attack(schema: object, data: str, told: str) -> None:
