@@ -56,9 +56,9 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, most:
             len(found) < most and size_bytes < _MOST_BYTES and scanned < _MOST_SCANNED and time.monotonic() < deadline
         ):
             each = consumer.poll(_TURN_S)
-            if each is not None and _is_end(each, topic):
+            if each is not None and _is_end(each):
                 return Found(found, None, scanned)
-            if each is not None:
+            if each is not None and _is_record(each, topic):
                 scanned += 1
                 message = _message(each)
                 following = message.offset + 1
@@ -88,7 +88,7 @@ class Tail:
             if first is None:
                 return []
             found = [first, *self._consumer.consume(most - 1, 0)]  # and what has come with it
-            return [_message(each) for each in found if not _is_end(each, self._topic)]
+            return [_message(each) for each in found if _is_record(each, self._topic)]
 
     def close(self) -> None:
         self._consumer.close()
@@ -117,14 +117,21 @@ def _properties(*, wait_ms: int) -> dict[str, object]:
     }
 
 
-def _is_end(each: KafkaMessage, topic: str) -> bool:
-    """Whether it stands for the partition's end rather than a record. CommandError for what the broker refuses."""
+def _is_end(each: KafkaMessage) -> bool:
+    error = each.error()
+    return error is not None and error.code() == _AT_THE_END
+
+
+def _is_record(each: KafkaMessage, topic: str) -> bool:
+    """Rather than the end, or what the broker says of the group, of which nobody is. CommandError where it refuses the
+    partition.
+    """
     error = each.error()
     if error is None:
-        return False
-    if error.code() != _AT_THE_END:
+        return True
+    if not _is_end(each) and each.topic() is not None:
         raise failed(KafkaException(error), topic)
-    return True
+    return False
 
 
 def _message(each: KafkaMessage) -> Message:

@@ -21,13 +21,19 @@ FORBIDDEN = KafkaError.TOPIC_AUTHORIZATION_FAILED
 class Record:
     """A record as librdkafka gives it, or an error in its place."""
 
-    def __init__(self, value: bytes = b"", headers: int = 0, error: int | None = None) -> None:
+    def __init__(
+        self, value: bytes = b"", headers: int = 0, error: int | None = None, topic: str | None = "orders"
+    ) -> None:
+        self._topic = topic
         self._value = value
         self._headers = [("name", b"told")] * headers or None
         self._error = None if error is None else KafkaError(error)
 
     def error(self) -> KafkaError | None:
         return self._error
+
+    def topic(self) -> str | None:
+        return self._topic
 
     def timestamp(self) -> tuple[int, int]:
         return 1, 1_700_000_000_000
@@ -87,8 +93,9 @@ def values(broker: Broker, most: int = 500) -> list[bytes | None]:
 
 
 def test_page_ends_with_the_partition_or_with_its_count() -> None:
-    """Nothing behind either is read."""
-    records = Record(b"a"), Record(b"b"), Record(error=AT_THE_END), Record(b"c")
+    """Nothing behind either is read; that one may not have the group, which nobody wants, is passed over."""
+    of_the_group = Record(error=KafkaError.GROUP_AUTHORIZATION_FAILED, topic=None)
+    records = Record(b"a"), of_the_group, Record(b"b"), Record(error=AT_THE_END), Record(b"c")
     assert values(Broker(*records)) == [b"a", b"b"]
     assert values(Broker(*records), most=1) == [b"a"]
 
