@@ -20,8 +20,8 @@ from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.jars import JarsUnavailableError
 from pybroker.pipeline.java import JavaNotFoundError
-from pybroker.pipeline.registry import RegistryError
 from pybroker.pipeline.spec import Pipeline, SpecError, load
+from pybroker.schema_registry import RegistryError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

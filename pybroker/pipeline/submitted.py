@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.preflight import check_folders
-from pybroker.pipeline.registry import RegistryError
 from pybroker.pipeline.running import Run
 from pybroker.pipeline.session import format_settings
 from pybroker.pipeline.spec import Pipeline, SpecError, load
+from pybroker.schema_registry import RegistryError
 
 #: Which the jars are for.
 _SPARK = "4.2."

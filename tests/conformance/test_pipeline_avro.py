@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from pybroker.pipeline.parse import parsed
-from pybroker.pipeline.registry import RegistryError
 from pybroker.pipeline.spec import Parse, SpecError
+from pybroker.schema_registry import RegistryError
 from tests.support.brokers import HOST, free_port
 
 ORDER = {

@@ -5,19 +5,17 @@ Such a value begins with a zero byte and the schema's id, four bytes; Avro or JS
 
 from __future__ import annotations
 
-import base64
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote, unquote, urlsplit
-from urllib.request import Request, urlopen
 
 from pybroker.cli.client.avro import AvroError, AvroSchema, Read, parse_schema
 from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.schema_registry import RegistryError, SchemaRegistry
 
 _HEAD_BYTES = 5
-_LARGEST_ANSWER = 16 << 20
+_NOT_FOUND = 404
 _DEEPEST_REFERENCE = 20
 
 Decode = Callable[[bytes], Any]
@@ -27,61 +25,60 @@ class Registry:
     """A registry at a URL; user and password may stand in it. Each schema is asked for once."""
 
     def __init__(self, url: str, timeout_s: float) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError(f"--schema-registry: {url!r} is no URL such as http://localhost:8081")
-        self._headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
-        if parts.username is not None:
-            told = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-            self._headers["Authorization"] = f"Basic {base64.b64encode(told).decode()}"
-        self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl().rstrip("/")
-        self._timeout_s = timeout_s
-        self._decoders: dict[int, Decode] = {}
+        try:
+            self._registry = SchemaRegistry(url, timeout_s)
+        except ValueError:
+            raise UsageError("--schema-registry is no URL such as http://localhost:8081") from None
+        self._decoders: dict[int, Decode | None] = {}
+        self._has_told = False
 
     def text(self, data: bytes) -> bytes | None:
-        """The value as JSON; None where it has no schema's id in front. Raises CommandError."""
+        """The value as JSON; None where no schema's id is in front, or one that the registry does not know, which is
+        told once on standard error. Raises CommandError.
+        """
         if len(data) < _HEAD_BYTES or data[0]:
             return None
         number = int.from_bytes(data[1:_HEAD_BYTES], "big")
-        decode = self._decoders.get(number)
-        if decode is None:
-            decode = self._decoders[number] = self._decoder(number)
         try:
-            value = decode(data[_HEAD_BYTES:])
+            if number not in self._decoders:
+                self._decoders[number] = self._decoder(number)
+            decode = self._decoders[number]
+            return None if decode is None else json.dumps(decode(data[_HEAD_BYTES:]), ensure_ascii=False).encode()
+        except RegistryError as error:
+            raise CommandError(str(error)) from None
         except (AvroError, ValueError, RecursionError) as error:
             raise CommandError(f"schema {number}: {error}") from None
-        return json.dumps(value, ensure_ascii=False).encode()
 
-    def _decoder(self, number: int) -> Decode:
-        found = self._ask(f"/schemas/ids/{number}")
+    def _decoder(self, number: int) -> Decode | None:
+        try:
+            found = self._ask("schemas", "ids", str(number))
+        except RegistryError as error:
+            if error.status != _NOT_FOUND:
+                raise
+            if not self._has_told:
+                self._has_told = True
+                print(f"{error}: such values are shown as they are", file=sys.stderr, flush=True)
+            return None
         kind = found.get("schemaType", "AVRO")
         if kind == "JSON":
             return json.loads
         if kind != "AVRO":
             raise CommandError(f"schema {number} is {kind}: only AVRO and JSON are read")
-        try:
-            return self._avro(found, {}, 0).decode
-        except (AvroError, ValueError, RecursionError) as error:
-            raise CommandError(f"schema {number}: {error}") from None
+        return self._avro(found, {}, 0).decode
 
     def _avro(self, found: dict[str, Any], names: dict[str, Read], depth: int) -> AvroSchema:
         if depth > _DEEPEST_REFERENCE:
             raise AvroError("schemas refer to each other without an end")
-        for each in found.get("references") or []:
-            path = f"/subjects/{quote(str(each['subject']), safe='')}/versions/{each['version']}"
-            self._avro(self._ask(path), names, depth + 1)
-        return parse_schema(str(found.get("schema")), names)
-
-    def _ask(self, path: str) -> dict[str, Any]:
         try:
-            with urlopen(Request(self._url + path, headers=self._headers), timeout=self._timeout_s) as answer:
-                found = json.loads(answer.read(_LARGEST_ANSWER))
-        except HTTPError as error:
-            raise CommandError(f"{self._url}{path}: {error.code} {error.reason}") from None
-        except (URLError, OSError) as error:
-            raise CommandError(f"{self._url}: {getattr(error, 'reason', error)}") from None
-        except ValueError:
-            raise CommandError(f"{self._url}{path}: the answer is no JSON") from None
-        if not isinstance(found, dict):
-            raise CommandError(f"{self._url}{path}: the answer is no schema")
+            others = [(str(each["subject"]), str(each["version"])) for each in found.get("references") or []]
+        except (KeyError, TypeError):
+            raise AvroError("it refers to something that has no subject and version") from None
+        for subject, version in others:
+            self._avro(self._ask("subjects", subject, "versions", version), names, depth + 1)
+        return parse_schema(found["schema"], names)
+
+    def _ask(self, *path: str) -> dict[str, Any]:
+        found = self._registry.ask(*path)
+        if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
+            raise RegistryError(f"{'/'.join((self._registry.url, *path))}: the answer is no schema")
         return found

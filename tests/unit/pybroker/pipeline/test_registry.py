@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+from http.client import IncompleteRead
 from urllib.error import URLError
 from urllib.request import Request
 
 import pytest
 
-from pybroker.pipeline import registry
-from pybroker.pipeline.registry import RegistryError, schemas_of
+from pybroker import schema_registry
+from pybroker.pipeline.registry import schemas_of
+from pybroker.schema_registry import RegistryError
 
 FIRST = {"id": 7, "version": 1, "schema": '{"type": "record"}'}
 SECOND = {"id": 3, "version": 2, "schema": '"string"', "schemaType": "AVRO"}
@@ -35,7 +37,7 @@ class Registry:
 def test_versions_of_a_subject_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest last; a login of the address goes along, and is not shown."""
     one = Registry()
-    monkeypatch.setattr(registry, "urlopen", one.open)
+    monkeypatch.setattr(schema_registry, "_opener", lambda: one)
 
     assert list(schemas_of("http://ann:p%40ss@r:8081/", "a/b").items()) == [(7, FIRST["schema"]), (3, '"string"')]
     assert one.asked[0].full_url == "http://r:8081/subjects/a%2Fb/versions"
@@ -49,6 +51,8 @@ def test_versions_of_a_subject_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> 
         ({"": b"<html>"}, "http://r/subjects/s/versions: Expecting value"),
         ({"": []}, "there are no versions of s"),
         ({"": {"error_code": 40401}}, "there are no versions of s"),
+        ({"": IncompleteRead(b"")}, "versions: IncompleteRead"),
+        ({"/2": {**SECOND, "id": "x"}}, "version 2 of s has no id and schema"),
         ({"/2": {"id": 1}}, "version 2 of s has no id and schema"),
         ({"/2": {**SECOND, "schemaType": "PROTOBUF"}}, "version 2 of s is PROTOBUF, not Avro"),
         ({"/2": {**SECOND, "references": [{"name": "x"}]}}, "version 2 of s refers to other subjects"),
@@ -57,8 +61,13 @@ def test_versions_of_a_subject_by_their_ids(monkeypatch: pytest.MonkeyPatch) -> 
 def test_answer_that_is_none_is_told_in_a_line(
     monkeypatch: pytest.MonkeyPatch, answers: dict[str, object], message: str
 ) -> None:
-    monkeypatch.setattr(registry, "urlopen", Registry(**answers).open)
+    monkeypatch.setattr(schema_registry, "_opener", lambda: Registry(**answers))
 
     with pytest.raises(RegistryError, match=message) as refused:
         schemas_of("http://r", "s")
     assert "\n" not in str(refused.value)
+
+
+def test_address_that_is_none() -> None:
+    with pytest.raises(RegistryError, match="is no address"):
+        schemas_of("http://ann:secret@r:abc", "s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from email.message import Message
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request
@@ -19,12 +20,16 @@ USER = {
     "schema": json.dumps({"type": "record", "name": "User", "fields": [{"name": "name", "type": "a.Name"}]}),
     "references": [{"name": "a.Name", "subject": "names/x", "version": 2}],
 }
-ANSWERS = {
+ANSWERS: dict[str, object] = {
     "/schemas/ids/1": {"schema": '"string"'},
     "/schemas/ids/2": USER,
     "/schemas/ids/3": {"schema": "{}", "schemaType": "JSON"},
     "/schemas/ids/4": {"schema": "", "schemaType": "PROTOBUF"},
     "/schemas/ids/5": {"schema": "{"},
+    "/schemas/ids/7": {"schema": '"string"', "references": [{}]},
+    "/schemas/ids/8": {"schema": '"string"', "references": 8},
+    "/schemas/ids/9": {"no": "schema"},
+    "/schemas/ids/10": HTTPError("", 401, "Unauthorized", Message(), None),
     "/subjects/names%2Fx/versions/2": NAME,
 }
 
@@ -39,9 +44,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         path = request.full_url.removeprefix("http://registry:8081")
         if path not in ANSWERS:
             raise HTTPError(request.full_url, 404, "Not Found", Message(), None)
-        return io.BytesIO(json.dumps(ANSWERS[path]).encode())
+        found = ANSWERS[path]
+        if isinstance(found, HTTPError):
+            raise found
+        return io.BytesIO(json.dumps(found).encode())
 
-    monkeypatch.setattr("pybroker.cli.client.registry.urlopen", answer)
+    monkeypatch.setattr("pybroker.schema_registry._opener", lambda: SimpleNamespace(open=answer))
     return requests
 
 
@@ -72,6 +80,16 @@ def test_value_without_a_schema(asked: list[Request], data: bytes) -> None:
     assert asked == []
 
 
+def test_id_that_is_not_known(asked: list[Request], capsys: pytest.CaptureFixture[str]) -> None:
+    """Values may begin with a zero byte, and have no schema: they are left as they are, and it is told once."""
+    registry = Registry("http://registry:8081", 1)
+    assert [registry.text(framed(number, b"x")) for number in (6, 6, 66)] == [None] * 3
+    assert len(asked) == 2
+    assert capsys.readouterr().err == (
+        "http://registry:8081/schemas/ids/6: 404 Not Found: such values are shown as they are\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("data", "told"),
     [
@@ -79,7 +97,10 @@ def test_value_without_a_schema(asked: list[Request], data: bytes) -> None:
         (framed(3, b"{"), "schema 3: "),
         (framed(4, b""), "schema 4 is PROTOBUF: only AVRO and JSON are read"),
         (framed(5, b""), "schema 5: "),
-        (framed(6, b""), "http://registry:8081/schemas/ids/6: 404 Not Found"),
+        (framed(7, b""), "schema 7: it refers to something that has no subject and version"),
+        (framed(8, b""), "schema 8: it refers to something that has no subject and version"),
+        (framed(9, b""), "http://registry:8081/schemas/ids/9: the answer is no schema"),
+        (framed(10, b""), "http://registry:8081/schemas/ids/10: 401 Unauthorized"),
     ],
 )
 def test_what_is_wrong_is_one_line(asked: list[Request], data: bytes, told: str) -> None:
@@ -95,8 +116,9 @@ def test_registry_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(request: Request, timeout: float) -> None:
         raise URLError("refused")
 
-    monkeypatch.setattr("pybroker.cli.client.registry.urlopen", refuse)
-    with pytest.raises(CommandError, match="http://registry:8081: refused"):
+    monkeypatch.setattr("pybroker.schema_registry._opener", lambda: SimpleNamespace(open=refuse))
+    with pytest.raises(CommandError, match="http://registry:8081/schemas/ids/1: refused"):
         Registry("http://registry:8081", 1).text(framed(1, b""))
-    with pytest.raises(UsageError, match="is no URL"):
-        Registry("registry:8081", 1)
+    for url in ("registry:8081", "http://registry:abc", "http://registry:99999", "http://[registry"):
+        with pytest.raises(UsageError, match="is no URL"):
+            Registry(url, 1)

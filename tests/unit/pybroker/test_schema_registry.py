@@ -1,0 +1,45 @@
+"""A registry of schemas that leads elsewhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from pybroker.schema_registry import RegistryError, SchemaRegistry
+
+asked: list[tuple[str, str | None]] = []
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """Leads on."""
+
+    def do_GET(self) -> None:
+        asked.append((self.path, self.headers.get("Authorization")))
+        self.send_response(302)
+        self.send_header("Location", f"http://localhost:{self.server.server_address[1]}/elsewhere")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Quietly."""
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+def test_redirection_is_not_followed(port: int) -> None:
+    """The password would go along."""
+    with pytest.raises(RegistryError, match=f"http://127.0.0.1:{port}/a%2Fb/1: 302 Found") as told:
+        SchemaRegistry(f"http://ann:secret@127.0.0.1:{port}/", 10).ask("a/b", "1")
+    assert told.value.status == 302
+    assert asked == [("/a%2Fb/1", "Basic YW5uOnNlY3JldA==")]
