@@ -6,7 +6,6 @@ answers, NotThere for topics and groups that do not exist.
 
 from __future__ import annotations
 
-import argparse
 import math
 import threading
 import time
@@ -39,6 +38,7 @@ from console.cluster.values import (
 )
 from console.errors import ConsoleError, Declined, NotThere, Refused, Unanswered
 from metadata.topic_names import INTERNAL_TOPICS, name_problem
+from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.session import Session, failed
 
@@ -129,12 +129,7 @@ class Client:
             return self._session
 
     def _connect(self) -> Session:
-        properties = list(self._properties.items())
-        return Session(
-            argparse.Namespace(
-                bootstrap_server=self._bootstrap, timeout=TIMEOUT_S, command_config=None, property=properties
-            )
-        )
+        return Session(Connection(self._bootstrap, TIMEOUT_S, self._properties))
 
     def round_trip_s(self) -> float:
         """How long it takes the broker to answer a small request, as the console sees it."""

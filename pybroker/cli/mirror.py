@@ -70,19 +70,14 @@ def command_line() -> ClientParser:
 
 
 def _mirror(session: Session, options: argparse.Namespace) -> None:
-    from pybroker.cli.client.session import Session as Connection
+    from pybroker.cli.client.connection import connection
+    from pybroker.cli.client.session import Session as Made
     from pybroker.mirror.groups import GroupOffsets
 
     if "" in options.topic:
         raise UsageError("which topic?")
-    source = Connection(
-        argparse.Namespace(
-            bootstrap_server=options.source,
-            command_config=options.source_config,
-            property=options.source_property,
-            timeout=options.timeout,
-            profile=None,
-        )
+    source = Made(
+        connection(options.source, options.timeout, file=options.source_config, properties=options.source_property)
     )
     if source.cluster.cluster_id == session.cluster.cluster_id:
         raise UsageError("--source and --bootstrap-server are the same cluster")

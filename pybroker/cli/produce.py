@@ -17,9 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.client.connection import connection_of
 from pybroker.cli.client.errors import UsageError
-from pybroker.cli.client.profiles import read_profile
-from pybroker.cli.client.properties import for_librdkafka, read_properties
 from pybroker.cli.parser import OneLineParser
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _STANDARD_INPUT = Path("-")
-_NEAR = "localhost:9092"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,11 +58,9 @@ def main(arguments: Sequence[str]) -> int:
 
 def _cluster(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
     """Address and properties, of the command line, --command-config and --profile in this order. Raises UsageError."""
-    server, properties = read_profile(options.profile) if options.profile is not None else (None, {})
-    if options.command_config is not None:
-        properties |= read_properties(options.command_config)
-    options.bootstrap_server = options.bootstrap_server or server or _NEAR
-    return options.bootstrap_server, for_librdkafka({**properties, **dict(options.property)})
+    found = connection_of(options)
+    options.bootstrap_server = found.server
+    return found.server, dict(found.properties)
 
 
 def _follow(options: argparse.Namespace, target: Target) -> None:

@@ -18,10 +18,11 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
         return _refuse(parser, "it needs a client: pip install '.[client]' in the folder of pybroker's sources", 1)
     from confluent_kafka import KafkaException  # half the time of a command line that is wrong
 
+    from pybroker.cli.client.connection import connection_of
     from pybroker.cli.client.session import Session, failed
 
     try:
-        options.run(Session(options), options)
+        options.run(Session(connection_of(options)), options)
         sys.stdout.flush()
     except UsageError as error:
         return _refuse(parser, str(error), 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -14,9 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AclOperation, AdminClient, DescribeClusterResult, OffsetSpec
 
+from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.profiles import read_profile
-from pybroker.cli.client.properties import for_librdkafka, read_properties
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
@@ -25,7 +23,6 @@ T = TypeVar("T")
 Place = tuple[str, int]
 """A topic's name and a partition."""
 
-_NEAR = "localhost:9092"
 _TURN_S = 0.02
 _BESIDE = re.compile(r"^\S+/(?:bootstrap|\d+): | \(after \d+ms in state [^)]*\)")  # what only librdkafka's authors want
 #: What librdkafka tries again for ever, and what a command tells at once.
@@ -39,30 +36,23 @@ _HOPELESS = (
 
 
 class Session:
-    """A client of the broker that the options name, connected. Raises CommandError where nobody answers, UsageError for
-    properties that make no sense.
+    """A client of a broker, connected. Raises CommandError where nobody answers, UsageError for properties that make no
+    sense.
     """
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.timeout_s: float = options.timeout
+    def __init__(self, connection: Connection) -> None:
+        self.timeout_s = connection.timeout_s
         self._trouble = ""
         self._trouble_code: int | None = None
         self._is_hopeless = False
-        server, given = read_profile(options.profile) if options.profile is not None else (None, {})
-        if options.command_config is not None:
-            given |= read_properties(options.command_config)
-        if options.bootstrap_server is not None:
-            server = options.bootstrap_server
         self.properties: dict[str, Any] = {
-            "bootstrap.servers": _NEAR if server is None else server,
             "client.id": "pybroker",
-            **for_librdkafka({**given, **dict(options.property)}),
+            **connection.properties,
+            "bootstrap.servers": connection.server,
             "log_level": 0,
             "error_cb": self._on_error,
         }
-        self._bootstrap: str = self.properties["bootstrap.servers"]
-        if not self._bootstrap:
-            raise UsageError("which broker? --bootstrap-server is empty")
+        self._bootstrap = connection.server
         try:
             self.admin = AdminClient(self.properties)
         except KafkaException as error:

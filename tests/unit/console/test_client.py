@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from console.cluster import client as client_module
 from console.cluster.client import Client
 from console.cluster.values import Lag
 from console.errors import ConsoleError, Declined, NotThere, Refused, Unanswered
+from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError
 
 
@@ -22,7 +22,7 @@ class GroupOfATopicThatIsGone:
 
     ENDS = {("orders", 0): 10}
 
-    def __init__(self, _: argparse.Namespace) -> None:
+    def __init__(self, _: Connection) -> None:
         self.admin = self
         self.places = [TopicPartition("gone", 0, 4), TopicPartition("orders", 0, 3), TopicPartition("orders", 1, 5)]
 
@@ -73,7 +73,7 @@ def test_those_who_wait_for_a_broker_that_does_not_answer_wait_once(monkeypatch:
     now = 0.5
     tries: list[float] = []
 
-    def connect(_: argparse.Namespace) -> None:
+    def connect(_: Connection) -> None:
         nonlocal now
         tries.append(now)
         now += 10
@@ -125,7 +125,7 @@ def test_what_the_broker_says_no_with(
 def test_unknown_users(monkeypatch: pytest.MonkeyPatch, code: int, is_known: bool) -> None:
     """Are no failure of the broker; all else is."""
 
-    def connect(_: argparse.Namespace) -> None:
+    def connect(_: Connection) -> None:
         raise CommandError("no", code)
 
     monkeypatch.setattr(client_module, "Session", connect)
@@ -133,3 +133,11 @@ def test_unknown_users(monkeypatch: pytest.MonkeyPatch, code: int, is_known: boo
     code = KafkaError._SSL
     with pytest.raises(Unanswered):
         Client("127.0.0.1:9092").is_known()
+
+
+def test_connection_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the broker it is of, with what its user logs in by."""
+    made: list[Connection] = []
+    monkeypatch.setattr(client_module, "Session", made.append)
+    assert Client("127.0.0.1:9092", {"sasl.username": "ann"}).is_known()
+    assert made == [Connection("127.0.0.1:9092", client_module.TIMEOUT_S, {"sasl.username": "ann"})]

@@ -1,0 +1,67 @@
+"""Which broker, and by which properties: what a command line, files and profiles say together."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.profiles import read_profile
+from pybroker.cli.client.properties import for_librdkafka, read_properties
+
+_NEAR = "localhost:9092"
+#: librdkafka has two names for it.
+_ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
+
+
+class Connection(Struct, frozen=True):
+    """What a session is made of."""
+
+    server: str
+    """host:port,..."""
+    timeout_s: float
+    """For an answer."""
+    properties: Mapping[str, str] = {}
+    """In librdkafka's words, without an address."""
+
+
+def connection(
+    server: str | None,
+    timeout_s: float,
+    *,
+    profile: str | None = None,
+    file: Path | None = None,
+    properties: Iterable[tuple[str, str]] = (),
+) -> Connection:
+    """Make one: what is said of its own wins over `properties`, those over the file, and that over the profile.
+
+    Raises UsageError for files and profiles that can not be read, and properties that make no sense.
+    """
+    named, known = read_profile(profile) if profile is not None else (None, {})
+    if named is not None:
+        known[_ADDRESSES[0]] = named
+    for more in (read_properties(file) if file is not None else {}, dict(properties)):
+        if not more.keys().isdisjoint(_ADDRESSES):
+            known = {key: value for key, value in known.items() if key not in _ADDRESSES}
+        known |= more
+    found = for_librdkafka(known)
+    addresses = [found.pop(name) for name in _ADDRESSES if name in found]
+    if server is None:
+        server = addresses[0] if addresses else _NEAR
+    if not server:
+        raise UsageError("which broker? --bootstrap-server is empty")
+    return Connection(server, timeout_s, found)
+
+
+def connection_of(options: argparse.Namespace) -> Connection:
+    """Make the one that the options of a command name. Raises UsageError."""
+    return connection(
+        options.bootstrap_server,
+        options.timeout,
+        profile=options.profile,
+        file=options.command_config,
+        properties=options.property,
+    )

@@ -1,0 +1,73 @@
+"""Which broker a command talks to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.cli import produce
+from pybroker.cli.client.connection import Connection, connection, connection_of
+from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.options import ClientParser
+
+PROFILES = """\
+[far]
+bootstrap-server = "far:1"
+"sasl.username" = "ann"
+"client.id" = "profile"
+[old]
+"bootstrap.servers" = "old:1"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With profiles, and files of properties."""
+    (tmp_path / "profiles.toml").write_text(PROFILES)
+    (tmp_path / "file").write_text("bootstrap.servers=file:1\nclient.id=file\n")
+    (tmp_path / "list").write_text("metadata.broker.list=list:1\n")
+    monkeypatch.setenv("PYBROKER_PROFILES", str(tmp_path / "profiles.toml"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("words", "server"),
+    [
+        ("", "localhost:9092"),
+        ("--profile far", "far:1"),
+        ("--profile old", "old:1"),
+        ("--profile far --command-config file", "file:1"),
+        ("--profile far --command-config list", "list:1"),
+        ("--profile far --command-config file -X bootstrap.servers=x:1", "x:1"),
+        ("--command-config file -X metadata.broker.list=x:1", "x:1"),
+        ("--profile far --bootstrap-server here:1", "here:1"),
+        ("--profile old --bootstrap-server here:1", "here:1"),
+        ("--command-config list --bootstrap-server here:1", "here:1"),
+        ("--command-config file -X bootstrap.servers=x:1 --bootstrap-server here:1", "here:1"),
+    ],
+)
+def test_the_command_line_wins(words: str, server: str) -> None:
+    """Then the file, then the profile; no second address is left among the properties."""
+    parser = ClientParser("pybroker things", "Things.")
+    parser.add_client_options()
+    for options in (parser.parse(words.split()), produce.command_line().parse_args(["--topic", "t", *words.split()])):
+        found = connection_of(options)
+        assert found.server == server
+        assert not found.properties.keys() & {"bootstrap.servers", "metadata.broker.list"}
+
+
+def test_properties_of_all_of_them(folder: Path) -> None:
+    """In librdkafka's words."""
+    given = [("ssl.truststore.location", "/ca")]
+    found = connection(None, 2.5, profile="far", file=folder / "file", properties=given)
+    properties = {"sasl.username": "ann", "client.id": "file", "ssl.ca.location": "/ca"}
+    assert found == Connection("file:1", 2.5, properties)
+
+
+def test_address_that_is_none() -> None:
+    """Is no word for the usual one."""
+    with pytest.raises(UsageError, match="which broker"):
+        connection("", 1)
