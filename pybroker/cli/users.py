@@ -51,7 +51,7 @@ def command_line() -> ClientParser:
 
 
 def _check_allowed(session: Session) -> None:
-    """Raise CommandError unless users may be seen: librdkafka ends the process where it is told so of all of them."""
+    """Raise CommandError unless users may be seen: librdkafka ends the process where it is told so."""
     from confluent_kafka.admin import AclOperation
 
     if not session.may(AclOperation.DESCRIBE):
@@ -93,6 +93,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
 
     mechanisms = options.mechanism
     if not mechanisms:
+        _check_allowed(session)
         futures: Any = session.admin.describe_user_scram_credentials([options.name], request_timeout=session.timeout_s)
         (described,) = session.wait_for_all(futures).values()
         mechanisms = [_name(each.mechanism) for each in described.scram_credential_infos]

@@ -86,6 +86,7 @@ STEPS = [
     "users create bob --password-file PASSWORD --json",
     "users list --json",
     "@users list",
+    "@users delete bob",
     "users delete bob",
     "users delete bob",
     "quotas set --user bob producer_byte_rate=1000 request_percentage=25",
