@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -45,12 +46,14 @@ def main(arguments: Sequence[str]) -> int:
     options = command_line().parse_args(arguments)
     try:
         with options.pid_file.open() as file:
-            if _lock(file):
+            if not _is_locked(file):
                 return _refuse("stop", f"{options.pid_file}: the broker of that file is not running any more")
             pid = int(file.read())
+            if not _holds(pid, file):
+                return _refuse("stop", f"{options.pid_file}: process {pid} is not the broker of that file")
             os.kill(pid, signal.SIGTERM)
             deadline = time.monotonic() + options.timeout
-            while not _lock(file):
+            while _is_locked(file):
                 if time.monotonic() > deadline:
                     return _refuse("stop", f"process {pid} has not ended within {options.timeout:g} s")
                 time.sleep(_TURN_S)
@@ -79,12 +82,14 @@ def start(arguments: Sequence[str]) -> int:
     if options.ephemeral:
         rest.append("--ephemeral")
     try:
-        # not cut to nothing before it is known that nobody else holds it
-        file = os.fdopen(os.open(options.pid_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ALONE), "r+")
+        file = _open(options.pid_file)
+        while (is_ours := _lock(file)) and not _is_at(options.pid_file, file):
+            file.close()  # a `stop` has removed it between the two
+            file = _open(options.pid_file)
     except OSError as error:
         return _refuse("serve", f"{options.pid_file}: {error.strerror}")
     with file:
-        if not _lock(file):
+        if not is_ours:
             return _refuse("serve", f"{options.pid_file}: a broker of that file is running (process {file.read()})")
         file.truncate(0)
         try:
@@ -137,9 +142,49 @@ def _lock(file: IO[str]) -> bool:
     return True
 
 
+def _is_locked(file: IO[str]) -> bool:
+    """Whether a broker has it. Who looks takes a shared lock: two who look are no broker to each other."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _holds(pid: int, file: IO[str]) -> bool:
+    """Whether that process has the file open, where the system tells it."""
+    folder = Path(f"/proc/{pid}/fd")
+    if pid <= 0:
+        return False
+    if not Path("/proc/self/fd").exists():
+        return True
+    wanted = os.fstat(file.fileno())
+    try:
+        for each in folder.iterdir():
+            with suppress(FileNotFoundError):  # closed since
+                if os.path.samestat(wanted, each.stat()):
+                    return True
+    except FileNotFoundError:
+        return False
+    return False
+
+
+def _open(path: Path) -> IO[str]:
+    """Not cut to nothing: that is for who has its lock."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _OWNER_ALONE), "r+")
+
+
+def _is_at(path: Path, file: IO[str]) -> bool:
+    """Whether the path still is that file's."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 def _remove(path: Path, file: IO[str]) -> None:
     """Remove the file, if it still is the one that is locked."""
-    if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
+    if _is_at(path, file):
         path.unlink()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -80,3 +81,21 @@ def test_daemon_has_no_standard_input(capsys: pytest.CaptureFixture[str]) -> Non
         daemon.start(["--daemon", "--control"])
     assert ended.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_process_that_is_no_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Is not signalled: neither while others look at the file, nor while it is locked and its id is an old one."""
+    path = tmp_path / "pybroker.pid"
+    with subprocess.Popen(["sleep", "100"]) as other, path.open("w+") as file:
+        try:
+            file.write(str(other.pid))
+            file.flush()
+            fcntl.flock(file, fcntl.LOCK_SH)
+            assert daemon.main(["--pid-file", str(path)]) == 1
+            assert "is not running any more" in capsys.readouterr().err
+            fcntl.flock(file, fcntl.LOCK_EX)
+            assert daemon.main(["--pid-file", str(path)]) == 1
+            assert f"process {other.pid} is not the broker of that file" in capsys.readouterr().err
+            assert other.poll() is None
+        finally:
+            other.kill()
