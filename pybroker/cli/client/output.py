@@ -42,5 +42,12 @@ def _cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(_cell, value)) or "-"
     if isinstance(value, Mapping):
-        return " ".join(f"{key}={each}" for key, each in value.items()) or "-"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        return " ".join(_harmless(f"{key}={each}") for key, each in value.items()) or "-"
+    return str(value).lower() if isinstance(value, bool) else _harmless(str(value))
+
+
+def _harmless(text: str) -> str:
+    r"""Without what would steer a terminal: names are whatever a client has chosen. Instead there is \xNN or \uNNNN."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

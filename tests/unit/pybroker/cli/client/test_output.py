@@ -26,3 +26,9 @@ def test_json_has_an_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     """With values as they are."""
     show([{"topic": "ä", "offset": None}, {"topic": "b", "offset": 1}], as_json=True)
     assert capsys.readouterr().out == '{"topic": "ä", "offset": null}\n{"topic": "b", "offset": 1}\n'
+
+
+def test_names_do_not_steer_the_terminal() -> None:
+    """What is not to be seen stands as its number."""
+    rows = [{"group": "evil\x1b]0;owned\x07\u202e", "own": {"a": "\n"}, "isr": ["\r"], "name": "ä b"}]
+    assert table(rows)[1] == r"evil\x1b]0;owned\x07\u202e  a=\n  \r   ä b"
