@@ -199,9 +199,13 @@ class TlsSettings:
         return Store(kind, location, self._read(f"{kind}.location", location), self._text(f"{kind}.password"))
 
     def _load(self, context: ssl.SSLContext, identity: _Identity) -> str | None:
-        """Have the context use it; what OpenSSL finds too weak about it, if anything."""
+        """Have the context use it; what OpenSSL finds too weak about it, if anything.
+
+        The level to which it lowers the context is that of clients' certificates, too: none of them is ever judged at
+        level 0, which takes MD5 and RSA keys of 512 bits, and Java does not.
+        """
         try:
-            return _load_even_weak(context, identity)
+            weakness = _load_even_weak(context, identity)
         except (ssl.SSLError, ValueError, TypeError) as error:
             where = "the private key" if identity.path is None else f"the private key in {identity.path}"
             if b"ENCRYPTED" not in identity.key:
@@ -215,6 +219,16 @@ class TlsSettings:
                 raise self._error(identity.origin, identity.path, reason, "those of its private key") from None
             reason = f"its password is wrong: {where} is not opened by it"
             raise self._error("ssl.key.password", None, reason, "the right one") from None
+        if context.security_level == 0 and self._verify_mode != ssl.CERT_NONE:
+            reason = f"it is too weak for a listener that asks for clients' certificates: {weakness}"
+            allowed = "one of 1,024 bits or more that is not signed with SHA-1 or MD5, or ssl.client.auth=none"
+            raise self._error(identity.origin, identity.path, reason, allowed)
+        return weakness
+
+    @property
+    def _verify_mode(self) -> ssl.VerifyMode:
+        """Whether clients are asked for a certificate."""
+        return _VERIFY[str(self._values["ssl.client.auth"])] if self._asks else ssl.CERT_NONE
 
     def _trusted(self) -> tuple[str, str | None, str] | None:
         """Key of the configuration, its value, and certificates in PEM; None where the system's are trusted.
@@ -241,12 +255,11 @@ class TlsSettings:
             except (ssl.SSLError, ValueError, TypeError) as error:
                 reason = f"its certificates cannot be used: {_reason(error)}"
                 raise self._error(key, value, reason, "certificates") from None
-        verify = _VERIFY[str(self._values["ssl.client.auth"])]
-        if not self._asks or verify == ssl.CERT_NONE:
+        if self._verify_mode == ssl.CERT_NONE:
             return
         if trusted is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-        context.verify_mode = verify
+        context.verify_mode = self._verify_mode
 
 
 def openssl_name(suite: str) -> str:
@@ -278,17 +291,28 @@ def _opens(key: bytes, password: str) -> bool:
 
 
 def _load_even_weak(context: ssl.SSLContext, identity: _Identity) -> str | None:
-    """Weak certificates are taken, too, as Apache Kafka does; then clients' are not looked at more closely."""
+    """Weak certificates are taken, too, as Apache Kafka does: at level 1 of OpenSSL, or at 0."""
     try:
         _load(context, identity)
     except ssl.SSLError as error:
         if error.reason not in _WEAK:
             raise
         offered = [cipher["name"] for cipher in context.get_ciphers() if cipher["name"] not in _TLS_1_3_SUITES]
-        context.set_ciphers(":".join([*offered, "@SECLEVEL=0"]))
-        _load(context, identity)
+        try:
+            _lower_level(context, offered, 1)
+            _load(context, identity)
+        except ssl.SSLError as still:
+            if still.reason not in _WEAK:
+                raise
+            _lower_level(context, offered, 0)
+            _load(context, identity)
         return error.reason.lower().replace("_", " ")
     return None
+
+
+def _lower_level(context: ssl.SSLContext, offered: list[str], level: int) -> None:
+    """To a level of security; with the same ciphers."""
+    context.set_ciphers(":".join([*offered, f"@SECLEVEL={level}"]))
 
 
 def _load(context: ssl.SSLContext, identity: _Identity) -> None:

@@ -7,7 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
+from cryptography.hazmat.primitives.asymmetric.rsa import (
+    RSAPrivateKey,
+    RSAPrivateNumbers,
+    RSAPublicNumbers,
+    generate_private_key,
+)
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509 import CertificateBuilder, Name, NameAttribute, random_serial_number
@@ -63,18 +68,48 @@ def test_weak_certificates_are_served_with_a_warning(
     assert "ECDHE-RSA-AES128-GCM-SHA256" in {cipher["name"] for cipher in made.get_ciphers()}
     assert "AES128-SHA" not in {cipher["name"] for cipher in made.get_ciphers()}
     usual = context(keystore_type="PEM", keystore_location=server)
-    assert made.security_level == 0 < usual.security_level
+    assert made.security_level == 1 < usual.security_level
+    weak.write_bytes(small_key(648))
+    assert context(keystore_type="PEM", keystore_location=weak).security_level == 0
 
 
-def small_key() -> bytes:
-    """An RSA key of 1,024 bits, with a certificate by itself, in PEM."""
-    key = generate_private_key(65537, 1024)
+@pytest.mark.parametrize(("bits", "level"), [(1024, 1), (648, 0)])
+def test_clients_certificates_are_never_judged_at_level_0(
+    authority: Authority, tmp_path: Path, bits: int, level: int
+) -> None:
+    """Which takes MD5 and RSA keys of 512 bits: a key store that needs it is refused where clients are asked."""
+    weak = tmp_path / "weak.pem"
+    weak.write_bytes(small_key(bits))
+    keys = {"keystore_type": "PEM", "keystore_location": weak, "truststore_type": "PEM"}
+    keys |= {"truststore_location": authority.path, "client_auth": "requested"}
+    assert context("SASL_SSL", **keys).security_level == level  # which does not ask for certificates
+    if level:
+        assert context(**keys).security_level == level
+        return
+    with pytest.raises(TlsError, match="too weak for a listener that asks for clients' certificates") as refused:
+        context(**keys)
+    assert refused.value.problem.key == "ssl.keystore.location"
+
+
+def small_key(bits: int = 1024) -> bytes:
+    """An RSA key of 1,024 bits, or of 648, with a certificate by itself, in PEM."""
+    key = generate_private_key(65537, 1024) if bits == 1024 else key_of_648_bits()
     name = Name([NameAttribute(NameOID.COMMON_NAME, "old")])
     now = datetime.now(UTC)
     builder = CertificateBuilder(name, name, key.public_key(), random_serial_number(), now, now + timedelta(days=2))
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + builder.sign(
         key, SHA256()
     ).public_bytes(Encoding.PEM)
+
+
+def key_of_648_bits() -> RSAPrivateKey:
+    """Of two Mersenne primes: none as small is generated any more."""
+    p, q = (1 << 521) - 1, (1 << 127) - 1
+    d = pow(65537, -1, (p - 1) * (q - 1))
+    public = RSAPublicNumbers(65537, p * q)
+    return RSAPrivateNumbers(p, q, d, d % (p - 1), d % (q - 1), pow(q, -1, p), public).private_key(
+        unsafe_skip_rsa_key_validation=True
+    )
 
 
 def test_clients_certificates(authority: Authority, server: Path) -> None:
