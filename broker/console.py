@@ -105,6 +105,7 @@ class Console:
     def _stop_telling(self) -> None:
         if self._log is not None:
             logging.getLogger().removeHandler(self._log)
+            self._log.let_go()
 
     def close(self) -> None:
         """Wait for its end, and make it one if that takes too long."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 
 import pytest
 
@@ -32,3 +33,43 @@ def test_lines_on_a_pipe() -> None:
     os.close(reader)
     log.emit(record("nobody reads"))
     os.close(writer)
+
+
+def test_a_line_on_its_way_is_written_before_the_pipe_is_let_go() -> None:
+    """And none after it: the descriptor's number may be that of a segment by then."""
+    reader, writer = os.pipe()
+    log = ConsoleLog(writer)
+    formats, goes_on = threading.Event(), threading.Event()
+
+    class Slow(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            formats.set()
+            goes_on.wait(60)
+            return "on its way"
+
+    log.setFormatter(Slow())
+    telling = threading.Thread(target=log.handle, args=(record("a line"),))
+    telling.start()
+    assert formats.wait(60)
+
+    def let_go() -> None:
+        log.let_go()
+        os.close(writer)
+
+    ending = threading.Thread(target=let_go)
+    ending.start()
+    goes_on.set()
+    telling.join()
+    ending.join()
+    log.handle(record("too late"))
+    with open(reader, "rb") as told:
+        assert told.read() == b"on its way\n"
+
+
+def test_arguments_that_do_not_fit_are_not_raised_where_it_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    reader, writer = os.pipe()
+    ConsoleLog(writer).handle(record("%d", "no number"))
+    os.close(writer)
+    with open(reader, "rb") as told:
+        assert told.read() == b""
+    assert "no number" in capsys.readouterr().err
