@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from broker import logs
 from broker.broker import StartInterrupted
 from broker.coordinators.markers import Marker
+from broker.cores.link import LinkEnded
 from broker.cores.member import Member
 from broker.cores.messages import DirectoryFailed, EndOffset, ForgetShares, KnownEnds, LogLevels, Mark, Records
 from broker.cores.placement import worker_of
@@ -48,6 +49,8 @@ class Crew:
         self._interrupted = False
         #: High watermarks of other workers' partitions, as of when they were asked for last.
         self.known_ends: dict[TopicPartition, int] = {}
+        #: By worker: the last of its answers, or the one that is still to come.
+        self._learning: dict[int, Deferred[dict[TopicPartition, int]]] = {}
         self._members = [Member(broker, number, each) for number, each in enumerate(listeners, 1)]
 
     @property
@@ -142,9 +145,26 @@ class Crew:
         return self._members[worker - 1].mark(Mark(marker, topic, partition))
 
     def end_offset(self, topic: str, partition: int) -> Deferred[int]:
-        """The high watermark of a partition that one of them has. Fails where there is no answer, or it is away."""
+        """The high watermark of a partition that one of them has. Fails where it does not answer soon, or is away."""
         worker = worker_of(topic, partition, self._broker.config.num_workers)
-        return self._members[worker - 1].ask(EndOffset(topic, partition))
+        asked: Deferred[int] = self._members[worker - 1].ask(EndOffset(topic, partition))
+        found: Deferred[int] = Deferred()
+
+        def pass_on(done: Deferred[int]) -> None:
+            if not found.done:
+                timer.cancel()
+                try:
+                    found.resolve(done.result())
+                except Exception as error:
+                    found.fail(error)
+
+        def give_up() -> None:
+            if not found.done:
+                found.fail(LinkEnded())
+
+        timer = self._broker.timers.call_later(_SOON_MS, give_up)
+        asked.add_done_callback(pass_on)
+        return found
 
     def learn_ends(self, places: Collection[TopicPartition]) -> Deferred[None]:
         """Have `known_ends` tell of these partitions, as far as their workers answer soon."""
@@ -163,7 +183,11 @@ class Crew:
                 self.known_ends = ends
                 learnt.resolve(None)
 
-        asked = [self._members[worker - 1].ask(KnownEnds(tuple(some))) for worker, some in by_worker.items() if worker]
+        for worker, some in by_worker.items():
+            # One that has not answered the last time is not asked again: what is not heard would pile up.
+            if worker and (worker not in self._learning or self._learning[worker].done):
+                self._learning[worker] = self._members[worker - 1].ask(KnownEnds(tuple(some)))
+        asked = [self._learning[worker] for worker in by_worker if worker]
         for each in asked:
             each.add_done_callback(note)
         settled(asked).add_done_callback(end)

@@ -320,8 +320,8 @@ class Member:
         return marked
 
     def ask(self, message: object) -> Deferred[Any]:
-        """Its answer; fails with LinkEnded where it is away."""
-        if self._link is not None:
+        """Its answer; fails with LinkEnded where it is away, or still opens its logs, as that may take long."""
+        if self._link is not None and self._is_ready:
             return self._link.ask(message)
         asked: Deferred[Any] = Deferred()
         asked.fail(LinkEnded())

@@ -11,10 +11,15 @@ import pytest
 from broker import logs
 from broker.broker import StartInterrupted
 from broker.cores.crew import Crew
+from broker.cores.link import LinkEnded
 from broker.cores.member import Member
 from broker.cores.messages import LogLevels, Records
+from broker.cores.placement import worker_of
+from broker.deferred import Deferred
+from broker.timers import Timers
 from metadata.create_topics import NewTopic
 from tests.support.controllers import ControllerHarness
+from tests.support.fake_loop import FakeLoop
 
 
 def test_a_start_that_was_interrupted_before_it_began(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,3 +76,32 @@ def test_levels_of_loggers_are_told_until_it_is_closed(monkeypatch: pytest.Monke
     crew.close()
     logs.set_level("broker.cores.crew", None)
     assert len(told) == 1
+
+
+def test_a_worker_that_does_not_answer_is_waited_for_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By who asks for an offset, and by each scrape: of those only the first asks."""
+    asked: list[Deferred[Any]] = []
+
+    def ask(member: Member, message: object) -> Deferred[Any]:
+        asked.append(Deferred())
+        return asked[-1]
+
+    monkeypatch.setattr(Member, "ask", ask)
+    loop = FakeLoop()
+    config = SimpleNamespace(num_workers=2)
+    crew = Crew(SimpleNamespace(timers=Timers(loop, loop.clock), config=config), [[]])  # type: ignore[arg-type]
+    place = next(("t", index) for index in range(100) if worker_of("t", index, 2) == 1)
+    ends = [crew.end_offset(*place) for _ in range(2)]
+    asked[1].resolve(5)
+    assert ends[1].result() == 5
+    learnt = [crew.learn_ends([place]) for _ in range(2)]
+    assert len(asked) == 3
+    loop.advance(1_000)
+    assert all(each.done for each in learnt)
+    with pytest.raises(LinkEnded):
+        ends[0].result()
+    for late in (asked[0], asked[2]):
+        late.resolve({place: 7})
+    crew.learn_ends([place])
+    asked[-1].resolve({place: 8})
+    assert crew.known_ends == {place: 8}

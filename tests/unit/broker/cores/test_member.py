@@ -13,7 +13,7 @@ import pytest
 from broker.broker import StartInterrupted
 from broker.cores.link import LinkEnded
 from broker.cores.member import Member
-from broker.cores.messages import Open, Ready, Records
+from broker.cores.messages import EndOffset, Open, Ready, Records
 from broker.deferred import Deferred
 from tests.support.fake_loop import FakeLoop
 
@@ -67,6 +67,16 @@ def test_one_that_opens_its_logs_is_not_waited_for(member: Member, link: Workers
     assert not caught_up.done
     link.asked[0].resolve(None)
     assert caught_up.done
+
+
+def test_one_that_opens_its_logs_is_asked_nothing(member: Member, link: WorkersLink) -> None:
+    """It would answer once they are open, however long that takes."""
+    with pytest.raises(LinkEnded):
+        member.ask(EndOffset("t", 0)).result()
+    assert link.asked == []
+    member._serve(Ready())
+    assert not member.ask(EndOffset("t", 0)).done
+    assert len(link.asked) == 1
 
 
 def test_one_that_has_ended_is_not_waited_for(member: Member, link: WorkersLink) -> None:
