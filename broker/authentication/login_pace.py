@@ -23,6 +23,9 @@ T = TypeVar("T")
 
 #: Of a turn. A step that has begun is not broken off: a turn may take longer by one.
 _SLICE_NS = 2_000_000
+#: Frames that are larger wait as long as there is room for them, smaller ones in any case: most logins are.
+_SMALL_BYTES = 20 * 1024
+_MOST_HELD_BYTES = 16 << 20
 
 
 class LoginPace:
@@ -35,6 +38,7 @@ class LoginPace:
         self._now_ns = now_ns
         self._spent_ns = 0
         self._turn_begun = False
+        self._held_bytes = 0
         self._queue: deque[Callable[[], None]] = deque()
 
     @property
@@ -42,8 +46,15 @@ class LoginPace:
         """Whether the next step is taken at once."""
         return self._spent_ns < _SLICE_NS
 
-    def __call__(self, step: Callable[[], T | None]) -> T | Deferred[T] | None:
-        """What `step()` gives, now or in a turn to come; a Deferred stays as it is where that is None."""
+    def has_room(self, size: int) -> bool:
+        """Whether a step may wait that holds so many bytes."""
+        return size <= _SMALL_BYTES or self._held_bytes + size <= _MOST_HELD_BYTES
+
+    def __call__(self, step: Callable[[], T | None], held_bytes: int = 0) -> T | Deferred[T] | None:
+        """What `step()` gives, now or in a turn to come; a Deferred stays as it is where that is None.
+
+        `held_bytes`: what it holds while it waits.
+        """
         if not self._turn_begun:
             self._turn_begun = True
             self._call_soon(self._next_turn)
@@ -54,7 +65,9 @@ class LoginPace:
             finally:
                 self._spent_ns += self._now_ns() - began
         deferred: Deferred[T] = Deferred()
-        self._queue.append(lambda: self._take_up(step, deferred))
+        held_bytes = held_bytes if held_bytes > _SMALL_BYTES else 0
+        self._held_bytes += held_bytes
+        self._queue.append(lambda: self._take_up(step, deferred, held_bytes))
         return deferred
 
     def _next_turn(self) -> None:
@@ -67,8 +80,8 @@ class LoginPace:
         if self._turn_begun:
             self._call_soon(self._next_turn)
 
-    @staticmethod
-    def _take_up(step: Callable[[], T | None], deferred: Deferred[T]) -> None:
+    def _take_up(self, step: Callable[[], T | None], deferred: Deferred[T], held_bytes: int) -> None:
+        self._held_bytes -= held_bytes
         if deferred.cancelled:  # the client has hung up
             return
         try:

@@ -42,8 +42,6 @@ log = logging.getLogger(__name__)
 
 #: Larger requests amid SASL are not looked at: an answer to many elements takes long, and nobody knows yet who asks.
 _MOST_REFUSED_BYTES = 1024
-#: Larger ones do not wait for their turn, as they would be held meanwhile: no token that is looked at is as large.
-_MOST_WAITING_BYTES = 20 * 1024
 #: A client that authenticates again sooner than this is not listened to (as in Kafka).
 _REAUTHENTICATION_INTERVAL_MS = 1_000
 
@@ -113,11 +111,13 @@ class SaslAuthenticator:
 
         Raises as `Dispatcher.dispatch` does.
         """
-        if not self._pace.has_time and len(request) > _MOST_WAITING_BYTES:  # there is nothing in it to compute
-            return self._serve(connection, request)
+        held_bytes = 0
         if not self._pace.has_time:
+            held_bytes = len(request)
+            if not self._pace.has_room(held_bytes):
+                raise CloseConnection("too much waits for its turn to log in")
             request = memoryview(bytes(request))
-        answer: Any = self._pace(partial(self._serve, connection, request))
+        answer: Any = self._pace(partial(self._serve, connection, request), held_bytes)
         # as that of a shortcut, whose value is a frame: of those no codec is asked
         return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer  # type: ignore[arg-type]
 

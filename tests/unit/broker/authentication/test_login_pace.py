@@ -84,3 +84,23 @@ def test_a_step_that_fails_ends_its_connection_alone(paced: Paced, error: Except
     with pytest.raises((ProtocolError, CloseConnection)):
         failing.result()
     assert following.result() == 4
+
+
+def test_large_ones_wait_as_long_as_there_is_room(paced: Paced) -> None:
+    """What has hung up gives its room back once it is no longer held; small ones wait in any case."""
+    for number in range(A_SLICE):
+        paced.ask(number)
+    large, small = 1 << 20, 1 << 10
+    waiting = []
+    while paced.pace.has_room(large):
+        waiting.append(paced.pace(lambda: paced.step(9), large))
+    assert len(waiting) == 16
+    assert paced.pace.has_room(small)
+    gone = waiting[0]
+    assert isinstance(gone, Deferred)
+    gone.cancel()
+    assert not paced.pace.has_room(large)
+    paced.loop.settle()
+    assert paced.done == [0, 1, 2] + [9] * 15
+    assert paced.pace.has_room(16 * large)
+    assert not paced.pace.has_room(16 * large + 1)

@@ -347,3 +347,23 @@ def test_a_login_that_others_have_taken_the_time_of() -> None:
         answers = [answer.error_code for _, answer in client.sent(*expected)]
         assert answers == ([0, 1] if error_code == 0 else [58])
         assert client.closed is (error_code != 0)
+
+
+def test_a_large_frame_has_its_turn_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long client id makes no login go first; where too much waits, the connection ends."""
+    monkeypatch.setattr("broker.authentication.login_pace._SMALL_BYTES", 0)
+    for most, is_closed in ((1_000, False), (10, True)):
+        monkeypatch.setattr("broker.authentication.login_pace._MOST_HELD_BYTES", most)
+        client = Client()
+        assert client.ask(SASL_HANDSHAKE, 1, mechanism="PLAIN").error_code == 0
+        client.spent_ns = 0
+
+        def take_long(client: Client = client) -> None:
+            client.spent_ns += 10_000_000
+
+        client.pace(take_long)
+        client.link.receive(request_frame(SASL_AUTHENTICATE, 1, 7, auth_bytes=ALICE), settle=False)
+        assert client.link.transport.sent == b""
+        client.link.loop.settle()
+        assert client.closed is is_closed
+        assert bool(client.sent((SASL_AUTHENTICATE, 1)) if not is_closed else ()) is not is_closed
