@@ -261,7 +261,6 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
         ("groups delete --group=", "groups: which group?"),
         ("consume --topic=", "consume: one topic, please"),
         ("consume orders --group=", "consume: which group?"),
-        ("topics list -X bootstrap.servers=", "topics: which broker?"),
         ("configs describe --topic=", "configs: settings of what?"),
         ("topics list -X no.such.key=1", 'topics: No such configuration property: "no.such.key"'),
         ("topics list --command-config /nowhere", "topics: /nowhere: No such file or directory"),
