@@ -103,8 +103,8 @@ def _look(session: Session, options: argparse.Namespace) -> Sample:
 
     places = [place for place in session.partitions() if options.internal or not place[0].startswith("__")]
     at_s = time.monotonic()
-    ends = session.ends(places)
-    starts = session.starts(places)
+    ends = session.ends(places, if_there=True)
+    starts = session.starts(places, if_there=True)
     committed: dict[str, Mapping[Place, int]] = {}
     states: dict[str, str] = {}
     if not options.no_groups:

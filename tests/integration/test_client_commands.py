@@ -15,6 +15,9 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from protocol.records.builder import BatchBuilder
+from pybroker.cli.client.connection import Connection
+from pybroker.cli.client.errors import CommandError
+from pybroker.cli.client.session import Session
 from pybroker.testing import Broker
 from tests.support.data_client import DataClient
 from tests.support.producing import patched
@@ -361,3 +364,13 @@ def test_nobody_reads_on(broker: Broker) -> None:
         os.close(reading)
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
+
+
+def test_ends_of_a_topic_that_is_gone(broker: Broker) -> None:
+    """Are left out where they are not needed; else it is told."""
+    broker.create_topic("stays")
+    session = Session(Connection(broker.bootstrap_servers, 30))
+    places = [("stays", 0), ("never-was", 0)]
+    assert session.ends(places, if_there=True) == session.starts(places, if_there=True) == {("stays", 0): 0}
+    with pytest.raises(CommandError, match="never-was-0: Unknown topic or partition"):
+        session.ends(places)

@@ -33,6 +33,8 @@ _HOPELESS = (
     KafkaError._RESOLVE,
     KafkaError.SASL_AUTHENTICATION_FAILED,
 )
+#: Of a topic that was deleted, or is just being made.
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 class Session:
@@ -86,13 +88,14 @@ class Session:
         topics = self.admin.list_topics(timeout=self.timeout_s).topics
         return {(name, partition) for name, topic in topics.items() for partition in topic.partitions}
 
-    def starts(self, partitions: Iterable[Place]) -> dict[Place, int]:
-        """The first offset of each partition."""
-        return self._offsets(partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    def starts(self, partitions: Iterable[Place], *, if_there: bool = False) -> dict[Place, int]:
+        """The first offset of each partition; `if_there`: without those that are gone by now, or without a leader."""
+        return self._offsets(partitions, OffsetSpec.earliest(), if_there=if_there)  # type: ignore[no-untyped-call]
 
-    def ends(self, partitions: Iterable[Place], *, committed: bool = False) -> dict[Place, int]:
+    def ends(self, partitions: Iterable[Place], *, committed: bool = False, if_there: bool = False) -> dict[Place, int]:
         """The offset after the last record of each partition, or of those before the first open transaction."""
-        return self._offsets(partitions, OffsetSpec.latest(), committed=committed)  # type: ignore[no-untyped-call]
+        spec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._offsets(partitions, spec, committed=committed, if_there=if_there)
 
     def known(self, partitions: Iterable[Place]) -> list[Place]:
         """Those of the partitions that there are."""
@@ -132,16 +135,22 @@ class Session:
         if self._is_hopeless:
             raise CommandError(f"{self._bootstrap}: {self._trouble}", self._trouble_code)
 
-    def _offsets(self, partitions: Iterable[Place], spec: OffsetSpec, *, committed: bool = False) -> dict[Place, int]:
+    def _offsets(
+        self, partitions: Iterable[Place], spec: OffsetSpec, *, committed: bool = False, if_there: bool = False
+    ) -> dict[Place, int]:
         wanted = {TopicPartition(topic, partition): spec for topic, partition in partitions}
         if not wanted:
             return {}
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         futures = self.admin.list_offsets(wanted, request_timeout=self.timeout_s, isolation_level=level)
-        return {
-            (each.topic, each.partition): self.wait(future, f"{each.topic}-{each.partition}").offset
-            for each, future in futures.items()
-        }
+        found: dict[Place, int] = {}
+        for each, future in futures.items():
+            try:
+                found[each.topic, each.partition] = self.wait(future, f"{each.topic}-{each.partition}").offset
+            except CommandError as error:
+                if not if_there or error.error_code not in _GONE:
+                    raise
+        return found
 
     def _connect(self) -> DescribeClusterResult:
         future: Future[DescribeClusterResult] = self.admin.describe_cluster(request_timeout=self.timeout_s)

@@ -71,3 +71,5 @@ def test_address_that_is_none() -> None:
     """Is no word for the usual one."""
     with pytest.raises(UsageError, match="which broker"):
         connection("", 1)
+    with pytest.raises(UsageError, match="which broker"):
+        connection(None, 1, properties=[("bootstrap.servers", "")])
