@@ -10,6 +10,7 @@ bootstrap-server = "kafka-1:9092,kafka-2:9092"
 from __future__ import annotations
 
 import os
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from pybroker.cli.client.errors import UsageError
 
 _ADDRESS = "bootstrap-server"
+_OTHERS = 0o077
 
 
 def profiles_file(environ: Mapping[str, str]) -> Path:
@@ -24,6 +26,13 @@ def profiles_file(environ: Mapping[str, str]) -> Path:
     if given := environ.get("PYBROKER_PROFILES"):
         return Path(given)
     return Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "pybroker" / "profiles.toml"
+
+
+def _is_for_others(path: Path) -> bool:
+    try:
+        return bool(path.stat().st_mode & _OTHERS)
+    except OSError:  # gone since it was read
+        return False
 
 
 def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[str | None, dict[str, str]]:
@@ -44,5 +53,7 @@ def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[s
         if isinstance(value, dict | list):
             raise UsageError(f"{path}: {name}: {key} is no single value (keys with dots stand in quotes)")
         properties[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    if any(key.endswith(".password") or key == "sasl.jaas.config" for key in properties) and _is_for_others(path):
+        print(f"pybroker: {path}: other users may read the passwords in it: chmod 600", file=sys.stderr)
     address = properties.pop(_ADDRESS, None)
     return address, properties

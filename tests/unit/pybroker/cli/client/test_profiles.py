@@ -45,3 +45,19 @@ def test_no_such_profile(tmp_path: Path, content: str | None, told: str) -> None
     with pytest.raises(UsageError) as raised:
         read_profile("far", {"PYBROKER_PROFILES": str(path)})
     assert told in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "key", "warns"),
+    [(0o640, "sasl.password", True), (0o600, "sasl.password", False), (0o644, "sasl.username", False)],
+)
+def test_password_that_others_may_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: int, key: str, warns: bool
+) -> None:
+    """Is told of in one line, without it."""
+    path = tmp_path / "p.toml"
+    path.write_text(f"[far]\n'{key}' = 'hidden'\n")
+    path.chmod(mode)
+    assert read_profile("far", {"PYBROKER_PROFILES": str(path)}) == (None, {key: "hidden"})
+    told = f"pybroker: {path}: other users may read the passwords in it: chmod 600\n"
+    assert capsys.readouterr().err == (told if warns else "")
