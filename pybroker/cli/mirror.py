@@ -85,13 +85,14 @@ def _mirror(session: Session, options: argparse.Namespace) -> None:
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with ExitStack() as stack:
-            _Run(source, session, options, groups, _marker_maker(stack, session)).run()
+            prefix = f"pybroker-mirror-{source.cluster.cluster_id}-"
+            _Run(source, session, options, groups, _marker_maker(stack, session, prefix)).run()
     finally:
         signal.signal(signal.SIGTERM, former)
 
 
-def _marker_maker(stack: ExitStack, session: Session) -> Callable[[], Markers]:
-    """A function that gives the writer of markers; most copies need none, and so no second client library."""
+def _marker_maker(stack: ExitStack, session: Session, prefix: str) -> Callable[[], Markers]:
+    """A function that gives the writer of markers; a new copy may need none, and so no second client library."""
     made: list[Markers] = []
 
     def markers() -> Markers:
@@ -99,7 +100,7 @@ def _marker_maker(stack: ExitStack, session: Session) -> Callable[[], Markers]:
             client = stack.enter_context(session.administration())
             from pybroker.mirror.gaps import Markers as Made
 
-            made.append(Made(client, f"pybroker-mirror-{session.cluster.cluster_id}", session.timeout_s))
+            made.append(Made(client, prefix, session.timeout_s))
         return made[0]
 
     return markers
@@ -122,6 +123,7 @@ class _Run:
         self._target = target
         self._options = options
         self._groups = groups
+        self._markers = markers
         self._copier: Copier = Made(source, target, markers, filler_records=options.gaps == "records")
         self._bar = ProgressBar("Mirroring")
         self._topics: list[MirroredTopic] = []
@@ -166,7 +168,7 @@ class _Run:
         self._copier.flush()
         self._copy_groups()
         for topic in self._topics:
-            set_timestamps(self._target, topic)
+            set_timestamps(self._target, topic, copying=False)
         waiting = sum(1 for place, end in self._source.ends(places).items() if end > ends[place])
         if waiting:
             self._note(f"{waiting} partitions have more by now, or records of transactions that are still open")
@@ -187,6 +189,8 @@ class _Run:
             fresh = [topic for topic in found if any(place in new for place in topic.places)]
             made = make_alike(self._target, fresh)
             self._wait_for(new)
+            if found_before := [topic.name for topic in fresh if topic.name not in made]:
+                self._markers().fence(found_before)
             starts, ends = self._source.starts(new), self._source.ends(new)
             begin = self._ends_of_copy(new, ends)
             self._total += sum(ends[place] - begin[place] for place in new)

@@ -188,7 +188,7 @@ class Copier:
             self._fill_with_records(place, until)
         self.flush()
         while self._next[place] < until:
-            self._markers().write([place])
+            self._markers().write(place)
             end = self._wait_for_end(place, self._next[place] + 1)
             if end > self._next[place] + 1:
                 raise CommandError(f"{place[0]}-{place[1]}: the copy grows by itself: somebody else writes to it")

@@ -13,9 +13,13 @@ from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.session import Place, Session
 from pybroker.cli.topics import describe, describe_all, own_settings
 
-_TIMESTAMPS = "message.timestamp.type"
+_ANY = str((1 << 63) - 1)
 #: A copy keeps its records' timestamps, whatever the source does with those of its producers, and however old they are.
-_WHILE_COPYING = {_TIMESTAMPS: "CreateTime"}
+_WHILE_COPYING = {
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": _ANY,
+    "message.timestamp.after.max.ms": _ANY,
+}
 #: Settings that name brokers of the source.
 _ELSEWHERE = {"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 
@@ -94,7 +98,7 @@ def make_alike(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:
         target.wait_for_all(target.admin.create_partitions(more, request_timeout=target.timeout_s))
     for each in topics:
         if each.name in there:
-            set_timestamps(target, each, "CreateTime")
+            set_timestamps(target, each, copying=True)
     return [each.topic for each in wanted]
 
 
@@ -111,13 +115,18 @@ def are_there(target: Session, places: Sequence[Place]) -> bool:
     return True
 
 
-def set_timestamps(target: Session, topic: MirroredTopic, wanted: str | None = None) -> None:
-    """Whose timestamps records have from now on: `wanted`, or what the source's topic says. Raises CommandError."""
-    value = wanted or topic.settings.get(_TIMESTAMPS)
-    if value is None or own_settings(target, topic.name).get(_TIMESTAMPS) == value:
+def set_timestamps(target: Session, topic: MirroredTopic, *, copying: bool) -> None:
+    """Have the copy's broker take any timestamp, or do what the source's topic says from now on. CommandError."""
+    own = own_settings(target, topic.name)
+    changes = []
+    for key, meanwhile in _WHILE_COPYING.items():
+        value = meanwhile if copying else topic.settings.get(key)
+        if own.get(key) != value:
+            operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
+            changes.append(ConfigEntry(key, value, incremental_operation=operation))
+    if not changes:
         return
-    change = ConfigEntry(_TIMESTAMPS, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic.name, incremental_configs=[change])
+    resource = ConfigResource(ResourceType.TOPIC, topic.name, incremental_configs=changes)
     (future,) = target.admin.incremental_alter_configs([resource], request_timeout=target.timeout_s).values()
     target.wait(future, topic.name)
 

@@ -13,6 +13,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
+from pybroker.cli.client.errors import CommandError
+from pybroker.mirror.gaps import Markers
 from pybroker.testing import Broker
 from tests.support.shell import Done, Shell
 
@@ -108,6 +110,59 @@ def test_gaps(source: Broker, sh: Shell) -> None:
     assert sh.good("consume", "unseen", *read).out.split() == ["2", "key", "1;"]
     seen = sh.good("consume", "seen", *read).out.replace("\n", "")
     assert seen == "0 pybroker.mirror -1;1 pybroker.mirror -1;2 key 1;3 pybroker.mirror -1;"
+
+
+@pytest.mark.parametrize("step", ["begin", "add", "end"])
+def test_killed_amid_a_marker(source: Broker, sh: Shell, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """What that has left open is ended before the end of the copy is looked at: offsets stay the source's."""
+    topic = f"killed-after-{step}"
+    producer = Producer({"bootstrap.servers": source.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(_LIMIT_S)
+    for value in "abc":
+        producer.begin_transaction()
+        producer.produce(topic, value)
+        producer.commit_transaction(_LIMIT_S)
+    until_done = Markers._until_done
+
+    def killed(markers: Markers, transactional_id: str, ask: Callable[[], int]) -> None:
+        until_done(markers, transactional_id, ask)
+        if ask.__name__ == step:
+            raise CommandError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Markers, "_until_done", killed)
+        assert mirror(sh, source, "--topic", topic).err == "pybroker mirror: killed\n"
+    done = mirror(sh, source, "--topic", topic)
+    assert (done.code, done.err) == (0, "")
+    read = sh.good("consume", topic, "--from-beginning", "--until-end", "--format", "%o %v;").out
+    assert read.replace("\n", "") == "0 a;2 b;4 c;"
+
+
+def test_marker_where_the_source_has_a_record(source: Broker, target: Broker, sh: Shell) -> None:
+    """Then it is no copy, whoever has written that."""
+    write(source, "marked", "a", "b", "c")
+    producer = Producer({"bootstrap.servers": target.bootstrap_servers, "transactional.id": "marks"})
+    producer.init_transactions(_LIMIT_S)
+    producer.begin_transaction()
+    producer.produce("marked", "a", "k", timestamp=1_700_000_000_000)
+    producer.commit_transaction(_LIMIT_S)
+    done = mirror(sh, source, "--topic", "marked")
+    assert (done.code, ends(target, sh, "marked")) == (1, [2])
+    assert "no copy of it" in done.err
+
+
+def test_timestamps_of_any_age(source: Broker, target: Broker, sh: Shell) -> None:
+    """The copy takes what the source would not take any more, and has its limits in the end."""
+    sh("topics", "create", "dated", server=source.bootstrap_servers)
+    producer = Producer({"bootstrap.servers": source.bootstrap_servers})
+    for timestamp in (1, 1_700_000_000_000):
+        producer.produce("dated", "x", timestamp=timestamp)
+    assert producer.flush(_LIMIT_S) == 0
+    limit = "message.timestamp.before.max.ms=1000"
+    assert sh("configs", "alter", "--topic", "dated", "--add-config", limit, server=source.bootstrap_servers).code == 0
+    assert mirror(sh, source, "--topic", "dated").code == 0
+    (described,) = sh.good("topics", "describe", "dated", "--json").rows
+    assert (described["configs"], ends(target, sh, "dated")) == ({"message.timestamp.before.max.ms": "1000"}, [2])
 
 
 def test_settings_and_partitions_come_along(source: Broker, target: Broker, sh: Shell) -> None:
