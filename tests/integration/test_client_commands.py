@@ -230,6 +230,9 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
 
     denied = sh("topics", "describe", "secret", *as_bob, server=secured)
     assert denied == Done(1, "", "pybroker topics: secret: Topic authorization failed\n")
+    denied = sh("users", "delete", "bob", *as_bob, server=secured)
+    told = "pybroker users: not allowed: to see users takes the operation describe on the cluster\n"
+    assert denied == Done(1, "", told)
     entry = (
         "--allow-principal",
         "User:bob",
