@@ -105,12 +105,12 @@ class FileSystem:
         """When the file was last written to."""
         return os.fstat(handle).st_mtime_ns // 1_000_000
 
-    def changed_ns(self, path: str) -> int:
+    def changed_ns(self, path: str, *, follow: bool = False) -> int:
         """When a file, or the names in a directory, last changed (ctime): no copy keeps that, and nobody sets it.
 
-        Of a symbolic link: in the far future, as what it stands for may change at any time.
+        Of a symbolic link: in the far future, as what it stands for may change at any time; of that, with `follow`.
         """
-        status = os.lstat(path)
+        status = os.stat(path, follow_symlinks=follow)
         return _NEVER_NS if stat.S_ISLNK(status.st_mode) else status.st_ctime_ns
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:

@@ -116,7 +116,7 @@ def write_note(
         (name, partition), topic_id = log.key, log.topic_id
         rest = points[RECOVERY_POINTS][log.key], points[LOG_START_OFFSETS].get(log.key, 0)
         is_left = _is_left_in_order(directory, log, *rest)
-        if is_left and topic_id is None:
+        if is_left and (topic_id is None or _may_have_another_id(directory, log)):
             topic_id = read_topic_id(fs, log.path)
         topic = topics.setdefault(name, _Topic(b"", set()))
         if is_left and not topic.topic_id:
@@ -139,6 +139,16 @@ def _is_left_in_order(directory: LogDirectory, log: ClosedLog, recovery_point: i
         return True
     names = fs.names(path)
     return is_in_order(names, recovery_point, log_start_offset) and is_read_in_a_moment(fs, path, names, recovery_point)
+
+
+def _may_have_another_id(directory: LogDirectory, log: ClosedLog) -> bool:
+    """Whether somebody may have written the topic id of a log that nobody has opened, since it was read."""
+    if log.found is None:
+        return False
+    try:
+        return directory.fs.changed_ns(f"{log.path}/{PARTITION_METADATA}") >= directory.looked_into_ns
+    except OSError:
+        return True
 
 
 def _identities(fs: FileSystem, path: str) -> list[tuple[int, int] | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 
 import msgspec
 from msgspec import field
@@ -158,10 +159,11 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
         directory.was_left_clean = broker_epoch is not None
         if broker_epoch is not None:
             as_left = read_note(fs, path, broker_epoch)
-            fs.remove(f"{path}/{NOTE}")
+            with suppress(IsADirectoryError):  # somebody's: no note either
+                fs.remove(f"{path}/{NOTE}")
             fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
             fs.sync_path(path)  # and so does a power loss
-            directory.looked_into_ns = fs.changed_ns(path)
+            directory.looked_into_ns = fs.changed_ns(path, follow=True)  # a log directory may be a link
     found = FoundDirectory(
         directory,
         directory.was_left_clean,

@@ -205,6 +205,29 @@ def test_a_damaged_note_is_none(root: Path, tmp_path: Path) -> None:
             assert seen == {"t-0", "t-1", "u-0"}
 
 
+def test_a_note_that_is_a_directory_is_none(root: Path) -> None:
+    """Nor does it stop a start, or a stop."""
+    (root / NOTE).unlink()
+    (root / NOTE).mkdir()
+    assert looked_at(root) == {"t-0", "t-1", "u-0"}
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_changes_while_a_broker_runs_is_looked_at_by_its_stop(linked: bool, root: Path) -> None:
+    """In logs that nobody has opened: a file that is removed, another topic's id; log.dirs may name a link."""
+    path = root
+    if linked:
+        path = root.with_name("link")
+        path.symlink_to(root)
+    manager = started(path)
+    (removed,) = (root / "u-0").glob("*.index")
+    removed.unlink()
+    written = root / "t-1" / "partition.metadata"
+    written.write_bytes((root / "u-0" / "partition.metadata").read_bytes())
+    stopped(manager, 3)
+    assert looked_at(path) == {"u-0", "t-1"}
+
+
 def test_a_stop_that_cannot_note_it_is_clean_all_the_same(root: Path) -> None:
     """The next start looks at each log."""
     fs = FailingFileSystem()
