@@ -24,10 +24,13 @@ class ShareKeeper:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._behind: set[ShareKey] = set()
+        #: Changes the disk is waited for with, of share-partitions that were not read since.
+        self._waiting: dict[ShareKey, set[object]] = {}
 
     def read(self, asked: ReadShare) -> ShareState:
         """The state, for the leader of that epoch. Raises Refused as `ShareStates.read`."""
         self._behind.discard(asked.share)
+        self._waiting.pop(asked.share, None)
         return self._broker.share_states.read(asked.share, asked.leader_epoch)
 
     def write(self, asked: WriteShare) -> Deferred[None] | None:
@@ -50,11 +53,21 @@ class ShareKeeper:
             raise
         failed: Any = ErrorCode  # the code itself
         forced: Any = states.when_forced((share.text,), _WRITTEN, failed)
-        return forced.then(lambda code: self._check(share, code)) if isinstance(forced, Deferred) else None
+        if not isinstance(forced, Deferred):
+            return None
+        change = object()
+        self._waiting.setdefault(share, set()).add(change)
+        return forced.then(lambda code: self._check(share, change, code))
 
-    def _check(self, share: ShareKey, code: ErrorCode) -> None:
+    def _check(self, share: ShareKey, change: object, code: ErrorCode) -> None:
+        waiting = self._waiting.get(share, set())
+        was_read_since = change not in waiting
+        waiting.discard(change)
+        if not waiting:
+            self._waiting.pop(share, None)
         if code is not _WRITTEN:
-            self._behind.add(share)
+            if not was_read_since:  # else the worker knows of it: what it writes now stands on what there is
+                self._behind.add(share)
             raise Refused(code, code.text)
 
 

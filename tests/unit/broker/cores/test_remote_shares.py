@@ -135,6 +135,28 @@ def test_the_disk_is_waited_for(code: ErrorCode) -> None:
             attempt()
 
 
+def test_a_failure_known_late_is_not_held_against_who_has_read_anew() -> None:
+    """Two changes wait for the disk; the worker reads anew after the first, before the second is known to fail."""
+    coordinator = Coordinator()
+    keeper = ShareKeeper(SimpleNamespace(share_states=coordinator))  # type: ignore[arg-type]
+    written, forced = [], []
+    for offset in (1, 2):
+        coordinator.forced = Deferred()
+        forced.append(coordinator.forced)
+        written.append(keeper.write(write(offset)))
+    coordinator.forced = None
+    forced[0].resolve(ErrorCode.KAFKA_STORAGE_ERROR)
+    with pytest.raises(Refused):
+        keeper.write(write(3))
+    assert keeper.read(ReadShare(SHARE, 0)) is STATE
+    forced[1].resolve(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert written[1] is not None
+    with pytest.raises(Refused):
+        written[1].result()
+    assert keeper.write(write(4)) is None
+    assert coordinator.taken == [1, 2, 4]
+
+
 def test_a_refusal_goes_between_processes() -> None:
     refused = pickle.loads(pickle.dumps(Refused(ErrorCode.FENCED_STATE_EPOCH, "words")))
     assert (refused.code, refused.message) == (ErrorCode.FENCED_STATE_EPOCH, "words")
