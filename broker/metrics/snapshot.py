@@ -50,10 +50,12 @@ def take_snapshot(
             taken.set_result(snapshot)
 
     def begin() -> None:
-        if prepare is None:
-            go_on(samples())
-        else:
-            prepare().add_done_callback(lambda _: go_on(samples()))
+        try:
+            prepared = Deferred.resolved(None) if prepare is None else prepare()
+        except Exception as error:
+            taken.set_exception(error)
+            return
+        prepared.add_done_callback(lambda _: go_on(samples()))
 
     loop.call_soon_threadsafe(begin)
     return taken

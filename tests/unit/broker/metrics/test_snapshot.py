@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from broker.deferred import Deferred
 from broker.metrics.metric import Sample, own
 from broker.metrics.snapshot import take_snapshot
 from tests.support.fake_loop import FakeLoop
@@ -49,6 +50,18 @@ def test_failing_source_fails_the_snapshot() -> None:
 
     loop = Loop()
     taken = take_snapshot(loop, broken)  # type: ignore[arg-type]
+    loop.settle()
+
+    with pytest.raises(KeyError):
+        taken.result(0)
+
+
+def test_failing_preparation_fails_the_snapshot() -> None:
+    def broken() -> Deferred[None]:
+        raise KeyError("gone")
+
+    loop = Loop()
+    taken = take_snapshot(loop, lambda: numbers(1), broken)  # type: ignore[arg-type]
     loop.settle()
 
     with pytest.raises(KeyError):
