@@ -14,6 +14,10 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.cores.link import Link
+    from broker.timers import Timers
+
+#: A state that nobody takes up is not kept for longer: who asked has hung up, and it may not be so any more.
+_KEPT_MS = 5_000
 
 
 class RemoteShareStates:
@@ -23,8 +27,9 @@ class RemoteShareStates:
         on_read: called once a state is there that was asked for.
     """
 
-    def __init__(self, link: Link, on_read: Callable[[ShareKey], None]) -> None:
+    def __init__(self, link: Link, timers: Timers, on_read: Callable[[ShareKey], None]) -> None:
         self._link = link
+        self._timers = timers
         self._on_read = on_read
         self._asked: dict[ShareKey, Deferred[ShareState]] = {}
 
@@ -33,11 +38,20 @@ class RemoteShareStates:
         asked = self._asked.get(share)
         if asked is None:
             asked = self._asked[share] = self._link.ask(ReadShare(share, leader_epoch))
-            asked.add_done_callback(lambda _: self._on_read(share))
+            asked.add_done_callback(lambda done: self._on_answer(share, done))
         if not asked.done:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         del self._asked[share]
         return asked.result()
+
+    def _on_answer(self, share: ShareKey, asked: Deferred[ShareState]) -> None:
+        def drop() -> None:
+            if self._asked.get(share) is asked:
+                del self._asked[share]
+
+        if self._asked.get(share) is asked:
+            self._timers.call_later(_KEPT_MS, drop)
+        self._on_read(share)
 
     def forget(self, topic_id: bytes, group_id: str | None = None) -> None:
         """What was read of a topic, by this group or any, is not so any more."""

@@ -105,7 +105,7 @@ class Worker(Broker):
         self.controller = cast(Controller, self._follower)
         self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
         self.remote_transactions = RemoteTransactions(self.link)
-        self._remote_shares = RemoteShareStates(self.link, self._on_share_read)
+        self._remote_shares = RemoteShareStates(self.link, self.timers, self._on_share_read)
         self.share_states = cast(ShareStates, self._remote_shares)
         self.share_partitions = SharePartitions(self)
         self._follower.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))

@@ -12,9 +12,11 @@ from broker.cores.messages import ReadShare, WriteShare
 from broker.cores.remote_shares import RemoteShareStates
 from broker.cores.share_keeping import ShareKeeper
 from broker.deferred import Deferred
+from broker.timers import Timers
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState
 from protocol.errors import ErrorCode
+from tests.support.fake_loop import FakeLoop
 
 SHARE = ShareKey("g", b"t" * 16, 3)
 OTHER = ShareKey("other", b"t" * 16, 3)
@@ -53,6 +55,10 @@ class Coordinator:
         return response if self.forced is None else self.forced.then(lambda code: failed(code) if code else response)
 
 
+def timers_of(loop: FakeLoop) -> Timers:
+    return Timers(loop, loop.clock)
+
+
 def write(start_offset: int) -> WriteShare:
     return WriteShare(SHARE, 1, 0, start_offset, 0, ())
 
@@ -61,7 +67,7 @@ def test_a_state_is_asked_for_and_given_once() -> None:
     """Until it is there it is being loaded, which fetches wait for; the next one is read anew."""
     link = OwnersLink()
     told: list[ShareKey] = []
-    states = RemoteShareStates(link, told.append)  # type: ignore[arg-type]
+    states = RemoteShareStates(link, timers_of(FakeLoop()), told.append)  # type: ignore[arg-type]
     for _ in range(2):
         with pytest.raises(Refused) as refused:
             states.read(SHARE, 5)
@@ -84,7 +90,7 @@ def test_a_state_is_asked_for_and_given_once() -> None:
 def test_what_has_changed_is_read_anew(group_id: str | None, forgotten: list[ShareKey]) -> None:
     """By one group, or by all where the topic is gone."""
     link = OwnersLink()
-    states = RemoteShareStates(link, lambda _: None)  # type: ignore[arg-type]
+    states = RemoteShareStates(link, timers_of(FakeLoop()), lambda _: None)  # type: ignore[arg-type]
     for share in (SHARE, OTHER):
         with pytest.raises(Refused):
             states.read(share, 0)
@@ -97,6 +103,27 @@ def test_what_has_changed_is_read_anew(group_id: str | None, forgotten: list[Sha
                 states.read(share, 0)
         else:
             assert states.read(share, 0) is STATE
+
+
+def test_what_nobody_takes_up_is_not_kept() -> None:
+    """Neither a state nor a refusal: who asked has hung up, and the next one asks anew."""
+    link, loop = OwnersLink(), FakeLoop()
+    states = RemoteShareStates(link, timers_of(loop), lambda _: None)  # type: ignore[arg-type]
+    for share in (SHARE, OTHER):
+        with pytest.raises(Refused):
+            states.read(share, 0)
+    link.asked[0][1].fail(Refused(ErrorCode.INVALID_REQUEST))
+    link.asked[1][1].resolve(STATE)
+    loop.advance(4_999)
+    assert states.read(OTHER, 0) is STATE
+    with pytest.raises(Refused):
+        states.read(OTHER, 0)  # asked for anew: not what the first time's timer is about
+    loop.advance(1)
+    for share in (SHARE, OTHER):
+        with pytest.raises(Refused) as refused:
+            states.read(share, 0)
+        assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert [message.share for message, _ in link.asked] == [SHARE, OTHER, OTHER, SHARE]
 
 
 def test_behind_a_change_that_is_missing_none_is_taken() -> None:
