@@ -66,7 +66,11 @@ def test_a_line_on_its_way_is_written_before_the_pipe_is_let_go() -> None:
         assert told.read() == b"on its way\n"
 
 
-def test_arguments_that_do_not_fit_are_not_raised_where_it_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_do_not_fit_are_not_raised_where_it_is_logged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are told of on standard error, as logging does where nobody has told it not to."""
+    monkeypatch.setattr(logging, "raiseExceptions", True)
     reader, writer = os.pipe()
     ConsoleLog(writer).handle(record("%d", "no number"))
     os.close(writer)
