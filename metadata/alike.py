@@ -61,16 +61,6 @@ class PartitionChanges(msgspec.Struct, frozen=True):
 Changes: TypeAlias = MetadataRecord | PartitionChanges
 
 
-def each_record(changes: Iterable[Changes]) -> Iterator[MetadataRecord]:
-    """The records one by one."""
-    for change in changes:
-        if isinstance(change, PartitionChanges):
-            for topic_id, partition in change.partitions:
-                yield change.record(topic_id, partition)
-        else:
-            yield change
-
-
 def encode_records(records: Iterable[AnyRecord | PartitionChanges]) -> Iterator[bytes]:
     """The bytes of each record. Raises EncodeError."""
     for record in records:

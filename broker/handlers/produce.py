@@ -50,6 +50,7 @@ from protocol.records.compression import Codec
 from protocol.schema import Struct
 from storage.append.message_sets import are_messages, batch_of_messages, has_whole_message
 from storage.append.result import AppendResult
+from storage.append.rules import error_of_heads
 from storage.errors import (
     AppendRefused,
     CorruptRecords,
@@ -273,28 +274,9 @@ def _refuse(ctx: RequestContext, partition: Partition, records: memoryview | Non
     elif acks == -1 and partition.lacks_replicas():
         code = ErrorCode.NOT_ENOUGH_REPLICAS
     if code and ctx.api_version >= _FIRST_VERSION_WITH_BATCHES:
-        return _error_of_heads(records) or code
+        wrong = error_of_heads(records)
+        return code if wrong is None else error_code_of(wrong)
     return code
-
-
-def _error_of_heads(records: memoryview) -> ErrorCode:
-    """What Kafka finds by the heads of batches alone, before it looks at anything else; NONE for one batch of today."""
-    position = 0
-    while len(rest := records[position:]) >= LOG_OVERHEAD:
-        length = int.from_bytes(rest[8:LOG_OVERHEAD], signed=True)
-        if length < MIN_ENTRY_LENGTH:
-            return ErrorCode.CORRUPT_MESSAGE
-        if len(rest) <= MAGIC_OFFSET:
-            break
-        magic = rest[MAGIC_OFFSET]
-        if magic > _MAGIC:
-            return ErrorCode.CORRUPT_MESSAGE
-        if len(rest) < length + LOG_OVERHEAD:
-            break
-        if position or magic != _MAGIC:
-            return ErrorCode.INVALID_RECORD
-        position = length + LOG_OVERHEAD
-    return ErrorCode.NONE if position else ErrorCode.INVALID_RECORD
 
 
 def _tell_leader(ctx: RequestContext, answer: Struct, topic: str | None) -> frozenset[int]:

@@ -121,9 +121,9 @@ def _has_second(records: memoryview, position: int) -> bool:
     return left > MAGIC_OFFSET and (length + LOG_OVERHEAD <= left or records[position + MAGIC_OFFSET] > _MAGIC)
 
 
-def _misshapen(records: memoryview) -> AppendRefused:
-    """Why `records` are not one batch v2 and nothing else."""
-    position = found = 0
+def error_of_heads(records: memoryview) -> AppendRefused | None:
+    """What Kafka finds by the heads of batches alone, before it looks at anything else; None for one batch of today."""
+    position = 0
     while len(records) - position >= LOG_OVERHEAD:
         length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
         if length < MIN_ENTRY_LENGTH:
@@ -135,17 +135,22 @@ def _misshapen(records: memoryview) -> AppendRefused:
             return CorruptRecords(f"Invalid magic found in record: {magic}")
         if length + LOG_OVERHEAD > len(records) - position:
             break
-        if found:
+        if position:
             return InvalidRecords(
                 "Produce requests are only allowed to contain exactly one record batch per partition."
             )
         if magic != _MAGIC:
             return InvalidRecords("Produce requests are only allowed to contain record batches with magic version 2.")
-        if length + LOG_OVERHEAD < HEADER_SIZE:
-            return CorruptRecords(f"Record batch of {length + LOG_OVERHEAD} bytes is smaller than its header.")
-        found += 1
-        position += length + LOG_OVERHEAD
-    return InvalidRecords("Produce requests must have at least one record batch per partition.")
+        position = length + LOG_OVERHEAD
+    if not position:
+        return InvalidRecords("Produce requests must have at least one record batch per partition.")
+    return None
+
+
+def _misshapen(records: memoryview) -> AppendRefused:
+    """Why `records` are not one batch v2 and nothing else."""
+    size = int.from_bytes(records[8:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+    return error_of_heads(records) or CorruptRecords(f"Record batch of {size} bytes is smaller than its header.")
 
 
 def _inconsistent(header: BatchHeader) -> InvalidRecords:

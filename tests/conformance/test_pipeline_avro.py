@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from pybroker.pipeline.parse import parsed
 from pybroker.pipeline.spec import Parse, SpecError
 from pybroker.schema_registry import RegistryError
 from tests.support.brokers import HOST, free_port
+from tests.support.http_server import http_server
 
 ORDER = {
     "type": "record",
@@ -82,16 +82,8 @@ def registry() -> Iterator[str]:
             self.end_headers()
             self.wfile.write(json.dumps(told).encode())
 
-        def log_message(self, *arguments: object) -> None:
-            """Nothing."""
-
-    server = HTTPServer((HOST, 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://{HOST}:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with http_server(Handler) as address:
+        yield address
 
 
 def test_each_value_is_read_by_the_schema_of_its_id(spark: SparkSession, registry: str) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from confluent_kafka import Producer
 
 from offline.conformance import command as conformance
 from pybroker.testing import Broker
+from tests.support.http_server import http_server
 from tests.support.shell import Shell
 
 
@@ -39,19 +39,11 @@ class Schemas(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Quietly."""
-
 
 @pytest.fixture
 def registry() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Schemas)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with http_server(Schemas) as address:
+        yield address
 
 
 def test_performance(sh: Shell, tmp_path: Path) -> None:

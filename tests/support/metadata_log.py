@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from metadata.alike import Changes, PartitionChanges
 from metadata.framing import AnyRecord, MetadataRecord, decode_record
 from protocol.primitives import uuid
 from protocol.records.batch import iter_batches
@@ -17,6 +18,16 @@ from protocol.schema import Array, Struct, StructType
 
 LOGS = Path(__file__).resolve().parent.parent / "data" / "logs"
 CLEAN_SHUTDOWN = LOGS / "v4.3.1-clean-shutdown"
+
+
+def each_record(changes: Iterable[Changes]) -> Iterator[MetadataRecord]:
+    """The records one by one."""
+    for change in changes:
+        if isinstance(change, PartitionChanges):
+            for topic_id, partition in change.partitions:
+                yield change.record(topic_id, partition)
+        else:
+            yield change
 
 
 def stored_values(file: Path) -> Iterator[tuple[int, bytes]]:

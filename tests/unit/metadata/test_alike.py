@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metadata.alike import ChangesBuilder, PartitionReader, each_record, encode_records
+from metadata.alike import ChangesBuilder, PartitionReader, encode_records
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from metadata.lifecycle import leave, unfence_broker
@@ -17,6 +17,7 @@ from metadata.replay import ReplayError, replay_all
 from protocol.errors import ProtocolError
 from protocol.messages.cluster_metadata import NoOpRecord, PartitionRecord
 from tests.support.images import cluster, with_topics
+from tests.support.metadata_log import each_record
 from tests.support.scale import scaled
 
 brokers = st.lists(st.integers(0, 3), max_size=3)

@@ -6,7 +6,6 @@ import base64
 
 import pytest
 
-from metadata.alike import each_record
 from metadata.create_topics import NewTopic
 from metadata.framing import encode_record
 from metadata.image import Endpoint, MetadataImage
@@ -25,7 +24,7 @@ from metadata.lifecycle import (
 from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
 from tests.support.images import DIRECTORY, cluster, with_topics
-from tests.support.metadata_log import CLEAN_SHUTDOWN, as_dumped, dumped_records, stored_values
+from tests.support.metadata_log import CLEAN_SHUTDOWN, as_dumped, dumped_records, each_record, stored_values
 
 DUMPED = dumped_records(CLEAN_SHUTDOWN / "__cluster_metadata-0.decoded.txt")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
 from pybroker.schema_registry import RegistryError, SchemaRegistry
+from tests.support.http_server import http_server
 
 asked: list[tuple[str, str | None]] = []
 
@@ -23,18 +23,11 @@ class Elsewhere(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Quietly."""
-
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+    with http_server(Elsewhere) as address:
+        yield int(address.rpartition(":")[2])
 
 
 def test_redirection_is_not_followed(port: int) -> None:
