@@ -29,6 +29,7 @@ class Figure:
     ours: tuple[float, ...]
     kafka: tuple[float, ...] = ()
     more_is_better: bool = False
+    kafka_broke_off: bool = False  # all its rounds of this load
 
     @property
     def ratio(self) -> float:

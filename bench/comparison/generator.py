@@ -38,6 +38,13 @@ class Outcome:
     most_ms: float
 
 
+class BrokeOff(SystemExit):
+    """The generator has ended early: the broker has closed a connection, or answered with an error, or not at all.
+
+    Who does not expect it ends with it, with the generator's last words and the broker's.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Outcomes:
     """What a plan has come to: the broker's processor time in seconds, and each group's outcome."""
@@ -75,7 +82,7 @@ def language() -> str:
 
 
 class Generator:
-    """One that has connected its clients to a broker at `address`, and waits. Raises SystemExit where it fails."""
+    """One that has connected its clients to a broker at `address`, and waits. Raises BrokeOff where it fails."""
 
     def __init__(self, address: str, seconds: float, clients: Sequence[Client], folder: Path) -> None:
         plan = Plan(address, seconds, clients).write(folder)
@@ -83,7 +90,8 @@ class Generator:
             [*command(), str(plan)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=_ROOT
         )
         assert self._process.stdout
-        self._process.stdout.readline()
+        if not self._process.stdout.readline():
+            raise BrokeOff(f"the load generator ended with {self._process.wait()} before it was connected")
 
     def go(self) -> None:
         """Begin."""
@@ -95,19 +103,19 @@ class Generator:
         """What each group has done, when the time is over."""
         answer, _ = self._process.communicate()
         if self._process.returncode:
-            raise SystemExit(f"the load generator ended with {self._process.returncode}")
+            raise BrokeOff(f"the load generator ended with {self._process.returncode}")
         return {group: Outcome(**found) for group, found in json.loads(answer).items()}
 
 
 def run(broker: RunningBroker, seconds: float, clients: Sequence[Client]) -> Outcomes:
-    """Put so many clients on a broker for so long. Raises SystemExit with what the generator has to say."""
+    """Put so many clients on a broker for so long. Raises BrokeOff with what both have to say."""
     with tempfile.TemporaryDirectory(prefix="plan-") as scratch:
         generator = Generator(broker.bootstrap, seconds, clients, Path(scratch))
         before = cpu_seconds(broker.pid)
         generator.go()
         try:
             groups = generator.outcome()
-        except SystemExit as end:
-            raise SystemExit(f"{end}; the broker:\n{broker.output[-2000:]}") from None
+        except BrokeOff as end:
+            raise BrokeOff(f"{end}; the broker:\n{broker.output[-2000:]}") from None
         used = cpu_seconds(broker.pid) - before
     return Outcomes(used, groups)

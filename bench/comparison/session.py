@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -10,7 +11,7 @@ from typing import TypeVar
 from bench.comparison import generator
 from bench.comparison.brokers import create
 from bench.comparison.figures import Axis, Figure
-from bench.comparison.generator import Outcomes
+from bench.comparison.generator import BrokeOff, Outcomes
 from bench.comparison.plan import Client
 from tests.support.brokers import RunningBroker
 
@@ -42,14 +43,29 @@ class Session:
         return f"{prefix}-{next(self._numbers)}"
 
     def in_turn(self, once: Callable[[RunningBroker, float], T]) -> list[list[T]]:
-        """For each broker, what `once(broker, seconds)` has given in each round; they take turns."""
+        """For each broker, what `once(broker, seconds)` has given in each round; they take turns.
+
+        A round that Apache Kafka breaks off (out of memory, say) is told and left out. Raises BrokeOff for ours.
+        """
         if self.warm_s:
-            for broker in self.brokers:
-                once(broker, self.warm_s)
+            self._round(once, self.warm_s)
         found: list[list[T]] = [[] for _ in self.brokers]
         for _ in range(self.rounds):
-            for broker, values in zip(self.brokers, found, strict=True):
-                values.append(once(broker, self.seconds))
+            for values, one in zip(found, self._round(once, self.seconds), strict=True):
+                values += one
+        return found
+
+    def _round(self, once: Callable[[RunningBroker, float], T], seconds: float) -> list[list[T]]:
+        """For each broker its value, or none where Apache Kafka broke it off."""
+        found: list[list[T]] = []
+        for broker in self.brokers:
+            try:
+                found.append([once(broker, seconds)])
+            except BrokeOff as end:
+                if broker is self.brokers[0]:
+                    raise
+                print(f"left out: {end}", file=sys.stderr, flush=True)
+                found.append([])
         return found
 
     def drive(self, clients: Sequence[Client]) -> list[list[Outcomes]]:
@@ -68,4 +84,5 @@ def figure(
 ) -> Figure:
     """Of what was found in each round with each broker, the one value that matters."""
     sides = [tuple(value(each) for each in rounds) for rounds in found]
-    return Figure(axis, load, name, sides[0], sides[1] if len(sides) > 1 else (), more_is_better)
+    ours, kafka = sides[0], sides[1] if len(sides) > 1 else ()
+    return Figure(axis, load, name, ours, kafka, more_is_better, kafka_broke_off=len(sides) > 1 and not kafka)

@@ -29,7 +29,7 @@ def _rows(figures: Sequence[Figure]) -> Iterator[tuple[str, ...]]:
             figure.load if figure.load != above else "",
             figure.name,
             medians[0],
-            medians[1] if len(medians) > 1 else "",
+            medians[1] if len(medians) > 1 else "broke off" if figure.kafka_broke_off else "",
             rounded(figure.ratio),
             ", ".join(spreads),
         )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from bench.comparison.figures import Axis
+from bench.comparison.generator import BrokeOff
 from bench.comparison.session import Session, figure
 
 
@@ -29,6 +32,32 @@ def test_brokers_take_turns_after_both_are_warm() -> None:
 
 def test_nothing_is_warmed_up_for_no_time() -> None:
     assert session("ours", warm_s=0).in_turn(lambda broker, seconds: seconds) == [[3, 3]]
+
+
+def test_a_round_that_apache_kafka_breaks_off_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = iter(["ours", "broken", "ours", "kafka"])
+
+    def once(broker: Any, seconds: float) -> str:
+        if (what := next(rounds)) == "broken":
+            raise BrokeOff("the broker closed a connection")
+        return what
+
+    assert session("ours", "kafka", warm_s=0).in_turn(once) == [["ours", "ours"], ["kafka"]]
+    assert "left out: the broker closed a connection" in capsys.readouterr().err
+
+
+def test_a_round_that_ours_breaks_off_ends_it() -> None:
+    def once(broker: Any, seconds: float) -> None:
+        raise BrokeOff("the broker closed a connection")
+
+    with pytest.raises(BrokeOff):
+        session("ours", "kafka").in_turn(once)
+
+
+def test_a_figure_tells_that_all_rounds_were_broken_off() -> None:
+    assert figure(Axis.CPU, "load", "us", [[1.0], []], float).kafka_broke_off
+    assert not figure(Axis.CPU, "load", "us", [[1.0]], float).kafka_broke_off
+    assert not figure(Axis.CPU, "load", "us", [[1.0], [2.0]], float).kafka_broke_off
 
 
 def test_a_figure_takes_one_value_of_each_round() -> None:

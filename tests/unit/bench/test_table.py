@@ -28,6 +28,12 @@ def test_without_apache_kafka_its_cells_are_empty() -> None:
     assert table([ALONE]).splitlines()[2] == "| idle | MB | 35.4 |  |  | 2% |"
 
 
+def test_a_load_that_apache_kafka_broke_off_says_so() -> None:
+    broken = Figure(Axis.LATENCY, "huge", "ms", (1.0,), kafka_broke_off=True)
+
+    assert table([broken]).splitlines()[2] == "| huge | ms | 1.00 | broke off |  |  |"
+
+
 def test_what_stands_between_the_marks_is_replaced() -> None:
     document = f"before\n{BEGIN}\nold\n{END}\nafter\n"
 
