@@ -25,7 +25,6 @@ _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _SMALL_FILE = 4096
 #: Files that are read as a whole have no more, unless the caller knows better.
 _WHOLE_BYTES = 64 << 20
-_NEVER_NS = (1 << 63) - 1
 #: Not inherited by workers, and never waiting for somebody at the other end.
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
 #: Of what is made: records, and credentials among the metadata, are nobody's but the broker's.
@@ -38,6 +37,19 @@ class DirEntry(NamedTuple):
     name: str
     is_directory: bool
     size_bytes: int
+
+
+class Identity(NamedTuple):
+    """What tells a file from another, or from itself before it was changed.
+
+    Nobody can set the time of a change (ctime), and no copy keeps it; but clocks go back, so it is compared for being
+    equal alone.
+    """
+
+    size_bytes: int
+    inode: int
+    modified_ns: int
+    changed_ns: int
 
 
 class FileSystem:
@@ -104,14 +116,6 @@ class FileSystem:
     def modified_ms(self, handle: int) -> int:
         """When the file was last written to."""
         return os.fstat(handle).st_mtime_ns // 1_000_000
-
-    def changed_ns(self, path: str, *, follow: bool = False) -> int:
-        """When a file, or the names in a directory, last changed (ctime): no copy keeps that, and nobody sets it.
-
-        Of a symbolic link: in the far future, as what it stands for may change at any time; of that, with `follow`.
-        """
-        status = os.stat(path, follow_symlinks=follow)
-        return _NEVER_NS if stat.S_ISLNK(status.st_mode) else status.st_ctime_ns
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         """Say when the file was last written to."""
@@ -183,13 +187,19 @@ class FileSystem:
     def rename(self, old: str, new: str) -> None:
         os.rename(old, new)
 
-    def identity(self, path: str) -> tuple[int, int] | None:
-        """Another one once another file is in the place of `path`; None while there is none."""
+    def identity(self, path: str, *, follow: bool = True) -> Identity | None:
+        """Another one once another file is in the place of `path`, or it was written to; None while there is none.
+
+        Of a directory: once a name in it has changed. Without `follow` a symbolic link has none: what it stands for may
+        change at any time.
+        """
         try:
-            status = os.stat(path)
+            status = os.stat(path, follow_symlinks=follow)
         except FileNotFoundError:
             return None
-        return status.st_ino, status.st_mtime_ns
+        if stat.S_ISLNK(status.st_mode):
+            return None
+        return Identity(status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
     def remove(self, path: str) -> None:
         """Remove a file; one that is not there is fine."""

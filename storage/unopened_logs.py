@@ -14,7 +14,7 @@ from storage.errors import LogOffline
 from storage.log.directory import LogDirectory
 from storage.log.partition import PartitionLog
 from storage.log.stored_log import StoredLog, UnopenedLog
-from storage.recovery.as_left import ClosedLog
+from storage.recovery.as_left import ClosedLog, FoundInOrder
 from storage.recovery.loading import load_log
 from storage.recovery.segment import Cut
 
@@ -26,8 +26,8 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
         super().__init__()
         #: The broker has closed its logs: nothing is opened any more.
         self.closed = False
-        #: Of those that were opened: recovery point and start offset of each that the start found in order.
-        self.found_in_order: dict[TopicPartition, tuple[int, int]] = {}
+        #: Of those that were opened: how the start found each that was in order.
+        self.found_in_order: dict[TopicPartition, FoundInOrder] = {}
         self._cuts = cuts
 
     @property
@@ -46,7 +46,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
                 yield ClosedLog(key, log.path, log.config, log.topic_id, self.found_in_order.get(key))
         for key, (its_directory, stored, _) in self.items():
             if its_directory is directory:
-                found = (stored.recovery_point, stored.log_start_offset) if stored.in_order else None
+                found = _found(stored) if stored.in_order else None
                 yield ClosedLog(key, stored.path, stored.config, stored.topic_id, found)
 
     def put(self, directory: LogDirectory, stored: StoredLog) -> None:
@@ -84,5 +84,9 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
             raise offline from error
         self.take(key)
         if stored.in_order:
-            self.found_in_order[key] = stored.recovery_point, stored.log_start_offset
+            self.found_in_order[key] = _found(stored)
         return log
+
+
+def _found(stored: StoredLog) -> FoundInOrder:
+    return FoundInOrder(stored.recovery_point, stored.log_start_offset, stored.state)

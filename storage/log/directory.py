@@ -37,7 +37,6 @@ class LogDirectory:
         "jitter",
         "keeps_batch",
         "log_count",
-        "looked_into_ns",
         "needs_flush",
         "on_failure",
         "owns",
@@ -65,8 +64,6 @@ class LogDirectory:
         self.is_cordoned = False
         #: Whether its last broker marked a clean stop; None: not looked at yet.
         self.was_left_clean: bool | None = None
-        #: When that was, by the clock of its file system; 0 if nothing is known of its logs from that.
-        self.looked_into_ns = 0
         #: How many partitions it has: new ones go where there are the fewest.
         self.log_count = 0
         #: Logs with a rolled segment or small files that have to be forced to the disk soon; an ordered set.

@@ -17,7 +17,8 @@ class StoredLog(NamedTuple):
     off, too, that does not begin where the one before it ends: after a power loss the end of that one may be missing
     while the next is there.
     `in_order`: it is so by the names of its files, and opened in a moment (recovery/order.py). `topic_id`: 16 bytes, as
-    its last stop has noted them; None: they have to be read.
+    its last stop has noted them; None: they have to be read. `state`: of its names and its topic id then, as of
+    `state_of` (recovery/as_left.py); None: nobody knows.
     """
 
     path: str
@@ -33,6 +34,7 @@ class StoredLog(NamedTuple):
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     gapless_from: int | None = None
     topic_id: bytes | None = None
+    state: bytes | None = None
 
 
 class UnopenedLog(NamedTuple):

@@ -1,19 +1,21 @@
 """What a clean stop left in order: who knows that need not look at the files of each log at the next start.
 
 A stop notes it in `.pybroker_in_order`, beside its mark, when all else is written. The note is no part of the data:
-with none, with a damaged one, or one of another stop than the last, a start looks at each log, and that is all. Nor is
-a log believed to be as it was left that has changed since: by the file system's own clock (ctime), which copies,
-restored backups and edits move on, no name in its directory may have changed, nor its topic id; and the checkpoints by
-which it was in order have to be those of the stop.
+with none, with a damaged one, one of another version or of another stop than the last, a start looks at each log, and
+that is all. Nor is a log believed to be as it was left that has changed since: its directory and its topic id's file
+have to be the very ones of the stop (size, inode, mtime, ctime), and so have the checkpoints by which it was in order.
+Times are never put in order: a clock may have gone back, and every change leaves another ctime than before.
 
-    {"version":0,"brokerEpoch":12,"untilNs":1700000000000000000,"checkpoints":[[5,6],null],
-     "topics":{"orders":{"topicId":"<base64>","others":[7]}}}
+    {"version":1,"brokerEpoch":12,"checkpoints":[[38,5,1700000000000000000,1700000000000000000],null],
+     "topics":{"orders":{"topicId":"<base64>","partitions":{"0":"<base64>"}}}}
 
-`others` are partitions that were not in order, and `checkpoints` the identities of recovery points and start offsets.
+`partitions` are those that are in order, each with the identities of its directory and its partition.metadata (each
+four numbers of 8 bytes), and `checkpoints` the identities of recovery points and start offsets.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -26,43 +28,61 @@ from storage.checkpoints import (
     TopicPartition,
     read_topic_id,
 )
-from storage.fs import FileSystem
+from storage.fs import FileSystem, Identity
 from storage.log.directory import LogDirectory
 from storage.log_config import LogConfig
 from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_in_a_moment
 
 NOTE = ".pybroker_in_order"
 
-_VERSION = 0
+_VERSION = 1
 #: By those a log is in order, or not.
 _CHECKPOINTS = RECOVERY_POINTS, LOG_START_OFFSETS
+#: The identities of a partition's directory, and of the file with its topic id.
+_STATE = struct.Struct(">qQqqqQqq")
 
 
 class _Topic(msgspec.Struct, rename="camel"):
     topic_id: bytes
-    others: set[int]
+    partitions: dict[int, bytes]
 
 
 class _Note(msgspec.Struct, rename="camel"):
     version: int
     broker_epoch: int
-    until_ns: int
-    checkpoints: list[tuple[int, int] | None]
+    checkpoints: list[Identity | None]
     topics: dict[str, _Topic]
+
+
+class FoundInOrder(NamedTuple):
+    """How a start found a log in order: `state` as of `state_of`."""
+
+    recovery_point: int
+    log_start_offset: int
+    state: bytes | None
 
 
 class ClosedLog(NamedTuple):
     """A log that a stop has closed, or that nobody has opened.
 
-    `topic_id` None: it has to be read. `found`: its recovery point and start offset when this broker's start found it
-    in order; None: that is not known.
+    `topic_id` None: it has to be read. `found`: None where this broker's start did not find it in order.
     """
 
     key: TopicPartition
     path: str
     config: LogConfig
     topic_id: bytes | None
-    found: tuple[int, int] | None
+    found: FoundInOrder | None
+
+
+def state_of(fs: FileSystem, path: str) -> bytes | None:
+    """What any change of the names in a log's directory, or of its topic id, makes another; None: nobody can tell."""
+    try:
+        directory = fs.identity(path, follow=False)
+        metadata = fs.identity(f"{path}/{PARTITION_METADATA}", follow=False)
+    except OSError:  # whoever looks at it will see
+        return None
+    return None if directory is None or metadata is None else _STATE.pack(*directory, *metadata)
 
 
 class AsLeft:
@@ -70,21 +90,14 @@ class AsLeft:
 
     def __init__(self, fs: FileSystem, note: _Note) -> None:
         self._fs = fs
-        self._until_ns = note.until_ns
         self._topics = note.topics
 
-    def topic_id(self, key: TopicPartition, path: str) -> bytes | None:
+    def topic_id(self, key: TopicPartition, state: bytes | None) -> bytes | None:
         """A log's topic id (16 bytes), if it was left in order and is as it was left; None: it has to be looked at."""
         topic = self._topics.get(key[0])
-        if topic is None or key[1] in topic.others:
+        if topic is None or state is None or topic.partitions.get(key[1]) != state:
             return None
-        until_ns, changed_ns = self._until_ns, self._fs.changed_ns
-        try:
-            if changed_ns(path) < until_ns and changed_ns(f"{path}/{PARTITION_METADATA}") < until_ns:
-                return topic.topic_id
-        except OSError:  # whoever looks at it will see
-            pass
-        return None
+        return topic.topic_id
 
 
 def read_note(fs: FileSystem, directory: str, broker_epoch: int) -> AsLeft | None:
@@ -111,45 +124,49 @@ def write_note(
     `points` are what the checkpoint files have.
     """
     fs, path = directory.fs, directory.path
-    topics: dict[str, _Topic] = {}
-    for log in logs:
-        (name, partition), topic_id = log.key, log.topic_id
-        rest = points[RECOVERY_POINTS][log.key], points[LOG_START_OFFSETS].get(log.key, 0)
-        is_left = _is_left_in_order(directory, log, *rest)
-        if is_left and (topic_id is None or _may_have_another_id(directory, log)):
-            topic_id = read_topic_id(fs, log.path)
-        topic = topics.setdefault(name, _Topic(b"", set()))
-        if is_left and not topic.topic_id:
-            topic.topic_id = topic_id or b""
-        if not (is_left and topic_id == topic.topic_id):
-            topic.others.add(partition)
-    known = {name: topic for name, topic in topics.items() if topic.topic_id}
     temporary = f"{path}/{NOTE}.tmp"
     fs.write_file(temporary, b"")
-    note = _Note(_VERSION, broker_epoch, fs.changed_ns(temporary), _identities(fs, path), known)
+    now = fs.identity(temporary)
+    topics: dict[str, _Topic] = {}
+    for log in logs:
+        name, partition = log.key
+        rest = points[RECOVERY_POINTS][log.key], points[LOG_START_OFFSETS].get(log.key, 0)
+        state = state_of(fs, log.path)
+        if state is None or now is None or _may_change_unseen(state, now.changed_ns):
+            continue
+        if not _is_left_in_order(directory, log, state, *rest):
+            continue
+        is_as_found = log.found is not None and log.found.state == state
+        topic_id = log.topic_id if is_as_found else None
+        if topic_id is None:
+            topic_id = read_topic_id(fs, log.path)
+        if topic_id is not None:
+            topic = topics.setdefault(name, _Topic(topic_id, {}))
+            if topic.topic_id == topic_id:
+                topic.partitions[partition] = state
+    note = _Note(_VERSION, broker_epoch, _identities(fs, path), topics)
     fs.replace_file(f"{path}/{NOTE}", msgspec.json.encode(note))
 
 
-def _is_left_in_order(directory: LogDirectory, log: ClosedLog, recovery_point: int, log_start_offset: int) -> bool:
+def _may_change_unseen(state: bytes, now_ns: int) -> bool:
+    """Whether the last change is so late that another one in the same moment of the clock would leave the same time."""
+    values = _STATE.unpack(state)
+    changed_ns: int = max(values[3], values[7])
+    return now_ns <= changed_ns
+
+
+def _is_left_in_order(
+    directory: LogDirectory, log: ClosedLog, state: bytes, recovery_point: int, log_start_offset: int
+) -> bool:
     """OSError."""
     fs, path, config = directory.fs, log.path, log.config
     if config.compacted or not is_opened_in_a_moment(config):
         return False  # a start looks at it in any case
-    if log.found == (recovery_point, log_start_offset) and fs.changed_ns(path) < directory.looked_into_ns:
+    if log.found == (recovery_point, log_start_offset, state):
         return True
     names = fs.names(path)
     return is_in_order(names, recovery_point, log_start_offset) and is_read_in_a_moment(fs, path, names, recovery_point)
 
 
-def _may_have_another_id(directory: LogDirectory, log: ClosedLog) -> bool:
-    """Whether somebody may have written the topic id of a log that nobody has opened, since it was read."""
-    if log.found is None:
-        return False
-    try:
-        return directory.fs.changed_ns(f"{log.path}/{PARTITION_METADATA}") >= directory.looked_into_ns
-    except OSError:
-        return True
-
-
-def _identities(fs: FileSystem, path: str) -> list[tuple[int, int] | None]:
+def _identities(fs: FileSystem, path: str) -> list[Identity | None]:
     return [fs.identity(f"{path}/{name}") for name in _CHECKPOINTS]

@@ -22,7 +22,7 @@ from storage.log.directory import LogDirectory
 from storage.log.stored_log import StoredLog
 from storage.log_config import LogConfig
 from storage.open_files import OUT_OF_DESCRIPTORS
-from storage.recovery.as_left import NOTE, AsLeft, read_note
+from storage.recovery.as_left import NOTE, AsLeft, read_note, state_of
 from storage.recovery.job import Recovered, RecoveryJob, unchecked_bytes
 from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_in_a_moment
 from storage.recovery.segment import Cut
@@ -72,7 +72,8 @@ class FoundDirectory(msgspec.Struct):
             topic, partition = key
             config = config_of(topic)
             may_wait = self._may_wait(key, config)
-            topic_id = as_left.topic_id(key, path) if as_left is not None and may_wait else None
+            state = state_of(self.directory.fs, path) if may_wait else None  # before its names are looked at
+            topic_id = as_left.topic_id(key, state) if as_left is not None else None
             yield StoredLog(
                 path,
                 topic,
@@ -85,6 +86,7 @@ class FoundDirectory(msgspec.Struct):
                 log_start_offset=self.start_offsets.get(key, 0),
                 producer_expiration_ms=expiration_ms,
                 topic_id=topic_id,
+                state=state,
             )
 
     def _may_wait(self, key: TopicPartition, config: LogConfig) -> bool:
@@ -163,7 +165,6 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
                 fs.remove(f"{path}/{NOTE}")
             fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
             fs.sync_path(path)  # and so does a power loss
-            directory.looked_into_ns = fs.changed_ns(path, follow=True)  # a log directory may be a link
     found = FoundDirectory(
         directory,
         directory.was_left_clean,

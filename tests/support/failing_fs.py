@@ -17,7 +17,7 @@ CALLS = (
     "truncate",
     "size",
     "size_of",
-    "changed_ns",
+    "identity",
     "modified_ms",
     "sync",
     "sync_path",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ from random import Random
 import pytest
 
 from storage.checkpoints import write_clean_shutdown
-from storage.fs import LOCAL, FileSystem
+from storage.fs import LOCAL, FileSystem, Identity
 from storage.log_config import LogConfig
 from storage.log_manager import LogManager
 from storage.recovery.as_left import NOTE
@@ -124,14 +125,14 @@ def test_a_log_that_is_not_in_order_is_no_part_of_it(root: Path) -> None:
     manager = started(root)
     (root / "t-1" / "x.swap").touch()
     stopped(manager, 3)
-    assert note(root)["topics"]["t"]["others"] == [1]
+    assert list(note(root)["topics"]["t"]["partitions"]) == ["0"]
     assert looked_at(root) == {"t-1"}
 
 
 def test_compacted_topics_are_no_part_of_it(root: Path) -> None:
     """A cleaner has to know them at once."""
     stopped(started(root, config=LogConfig(cleanup_policy=frozenset({"compact"}))), 3)
-    assert {name: topic["others"] for name, topic in note(root)["topics"].items()} == {}
+    assert note(root)["topics"] == {}
 
 
 def new_inode(path: Path) -> None:
@@ -212,6 +213,54 @@ def test_a_note_that_is_a_directory_is_none(root: Path) -> None:
     assert looked_at(root) == {"t-0", "t-1", "u-0"}
 
 
+class ClockGoneBack(Watched):
+    """Since the stop, or the start, the clock of the file system has gone back by an hour: what is changed now seems
+    older than what was there.
+    """
+
+    def __init__(self, changed: Path) -> None:
+        super().__init__()
+        self.changed = str(changed)
+
+    def identity(self, path: str, *, follow: bool = True) -> Identity | None:
+        found = super().identity(path, follow=follow)
+        if found is None or path != self.changed:
+            return found
+        hour_ns = 3600 * 10**9
+        return found._replace(modified_ns=found.modified_ns - hour_ns, changed_ns=found.changed_ns - hour_ns)
+
+
+def test_a_change_is_seen_though_the_clock_went_back(root: Path) -> None:
+    """Between the stop and the start."""
+    (root / "t-1" / "x.swap").touch()
+    fs = ClockGoneBack(root / "t-1")
+    started(root, fs).unlock()
+    assert fs.looked_at == ["t-1"]
+
+
+def test_a_change_while_a_broker_runs_is_seen_though_the_clock_went_back(root: Path) -> None:
+    """The stop does not take it for what the start has found."""
+    fs = ClockGoneBack(root / "nothing yet")
+    manager = started(root, fs)
+    (root / "t-1" / "x.swap").touch()
+    fs.changed = str(root / "t-1")
+    stopped(manager, 3)
+    assert list(note(root)["topics"]["t"]["partitions"]) == ["0"]
+
+
+def test_a_note_of_an_older_version_is_none(root: Path) -> None:
+    """It knew times in their order alone."""
+    former = {"version": 0, "brokerEpoch": 2, "untilNs": 2**62, "checkpoints": note(root)["checkpoints"]}
+    topics = {"t": {"topicId": base64.b64encode(TOPIC_ID).decode(), "others": []}}
+    (root / NOTE).write_text(json.dumps({**former, "topics": topics}))
+    assert looked_at(root) == {"t-0", "t-1", "u-0"}
+
+
+def test_a_note_of_a_later_version_is_none(root: Path) -> None:
+    (root / NOTE).write_text(json.dumps({**note(root), "version": 2}))
+    assert looked_at(root) == {"t-0", "t-1", "u-0"}
+
+
 @pytest.mark.parametrize("linked", [False, True])
 def test_what_changes_while_a_broker_runs_is_looked_at_by_its_stop(linked: bool, root: Path) -> None:
     """In logs that nobody has opened: a file that is removed, another topic's id; log.dirs may name a link."""
@@ -233,7 +282,7 @@ def test_a_stop_that_cannot_note_it_is_clean_all_the_same(root: Path) -> None:
     fs = FailingFileSystem()
     manager = started(root, fs)
     fs.fail_at = len(fs.calls) + next(
-        number for number, name in enumerate(calls_of_a_stop(root.parent, root), 1) if name == "changed_ns"
+        number for number, name in enumerate(calls_of_a_stop(root.parent, root), 1) if name == "identity"
     )
     stopped(manager, 3)
     assert fs.has_failed
