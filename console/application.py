@@ -17,6 +17,7 @@ from console.errors import BadRequest, Declined, NotThere, Refused, TooMany, Una
 from console.forms import changing
 from console.pages import (
     access,
+    access_changes,
     broker_log,
     bytes_page,
     group_changes,
@@ -91,6 +92,15 @@ _ROUTES: list[BaseRoute] = [
     _change("/groups/{group:path}", group_changes.change, "change-group"),
     Route("/transactions", transactions.show, name="transactions"),
     Route("/access", access.show, name="access"),
+    _change("/access/acls", access_changes.add_acl, "add-acl"),
+    Route("/access/acls/delete", access_changes.ask_delete_acl, name="ask-delete-acl"),
+    _change("/access/acls/delete", access_changes.delete_acl, "delete-acl"),
+    _change("/access/users", access_changes.set_password, "set-password"),
+    Route("/access/users/remove", access_changes.ask_remove_user, name="ask-remove-user"),
+    _change("/access/users/remove", access_changes.remove_user, "remove-user"),
+    _change("/access/quotas", access_changes.set_quota, "set-quota"),
+    Route("/access/quotas/remove", access_changes.ask_remove_quota, name="ask-remove-quota"),
+    _change("/access/quotas/remove", access_changes.remove_quota, "remove-quota"),
     Route("/log", broker_log.show, name="log"),
     Route("/storage", storage.show_all, name="storage"),
     Route(_FOLDER, storage.show_folder, name="folder"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import compare_digest
 from urllib.parse import parse_qsl
 
@@ -23,7 +23,12 @@ _MOST_FIELDS = 100
 class Form:
     """Fields by name."""
 
-    fields: dict[str, str]
+    fields: dict[str, str] = field(repr=False)  # a password may be among them
+
+    @classmethod
+    def of_query(cls, request: Request) -> Form:
+        """What an address has after its question mark, as if a form had sent it: for pages that ask before a change."""
+        return cls(dict(request.query_params))
 
     def text(self, name: str) -> str:
         """As it was entered, its ends of lines as one character; "" for what there is not."""

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from console.cluster import acls, quotas, users
 from console.cluster.client import Client
-from console.cluster.permissions import Row, acls, quotas, users
 from console.errors import Declined, Refused
 from console.pages.page import page, sources
+from security.scram_credential import BY_SASL_NAME, MIN_ITERATIONS
 
-_SECTIONS: tuple[tuple[str, str, Callable[[Client], list[Row]]], ...] = (
-    ("acls", "Access control entries", acls),
-    ("users", "Users", users),
-    ("quotas", "Quotas", quotas),
-)
+_SECTIONS: dict[str, Callable[[Client], Sequence[object]]] = {
+    "acls": acls.entries,
+    "users": users.credentials,
+    "quotas": quotas.quotas,
+}
 
 
 def show(request: Request) -> Response:
     """GET /access: each of them with its rows, or why there are none"""
     client = sources(request).client
-    found = []
-    for name, title, ask in _SECTIONS:
-        rows: list[Row] = []
-        problem = ""
+    rows: dict[str, Sequence[object]] = {}
+    problems: dict[str, str] = {}
+    for name, ask in _SECTIONS.items():
+        rows[name] = ()
         try:
-            rows = ask(client)
+            rows[name] = ask(client)
         except (Declined, Refused) as error:  # a broker without authorizer has no entries; not everybody may see users
-            problem = str(error)
-        found.append({"name": name, "title": title, "rows": rows, "problem": problem})
-    return page(request, "access.html", sections=found)
+            problems[name] = str(error)
+    return page(
+        request,
+        "access.html",
+        rows=rows,
+        problems=problems,
+        words=acls,
+        mechanisms=tuple(BY_SASL_NAME),
+        iterations=MIN_ITERATIONS,
+        keys=quotas.KEYS,
+        kinds=quotas.KINDS,
+    )

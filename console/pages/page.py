@@ -26,6 +26,12 @@ _DONE = {
     "partitions": "The partitions are there.",
     "sent": "The record is in the topic.",
     "moved": "The group goes on from there.",
+    "acl-added": "The access control entry is there.",
+    "acl-deleted": "The access control entry is deleted.",
+    "password-set": "The user can log in with that password.",
+    "user-removed": "The user's password is taken away.",
+    "quota-set": "The quota is set.",
+    "quota-removed": "The quota is taken away.",
     "group-deleted": "The group is deleted.",
 }
 _TEMPLATES = Environment(
@@ -77,6 +83,35 @@ def go_on(
 ) -> RedirectResponse:
     """After a form: to a page that says what is done, so that loading it again does nothing twice."""
     return RedirectResponse(link(request, name, {**(query or {}), "done": done}, **parameters), 303)
+
+
+def confirmation(
+    request: Request,
+    title: str,
+    facts: Mapping[str, object],
+    change: str,
+    word: str,
+    back: str,
+    fields: Mapping[str, str],
+    **parameters: object,
+) -> HTMLResponse:
+    """What is asked before something is gone.
+
+    Args:
+        change, back: names of what a form with `fields` is sent to, and of the page that nothing is changed on.
+        word: of the button.
+    """
+    return page(
+        request,
+        "confirmation.html",
+        title=title,
+        facts=facts,
+        fields=fields,
+        change=change,
+        word=word,
+        back=back,
+        parameters=parameters,
+    )
 
 
 def sources(request: Request) -> Sources:

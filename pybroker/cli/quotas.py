@@ -143,7 +143,20 @@ def described(client: Administration, entity: Entity, *, strict: bool) -> list[t
 
 
 def _alter(session: Session, options: argparse.Namespace, entity: Entity, changes: Mapping[str, float | None]) -> None:
-    """Set quotas; None takes one away."""
+    with session.administration() as client:
+        alter(client, entity, changes)
+    if options.json:
+        show(
+            [{**entity_names(entity), "key": key, "value": plain_number(value)} for key, value in changes.items()],
+            as_json=True,
+        )
+        return
+    for key, value in changes.items():
+        print(f"{_told(entity)}: " + (f"{key} is gone" if value is None else f"{key}={plain_number(value)}"))
+
+
+def alter(client: Administration, entity: Entity, changes: Mapping[str, float | None]) -> None:
+    """Set quotas of one entity; None takes one away. Raises CommandError."""
     from kafka.protocol.admin import AlterClientQuotasRequest
 
     entry_of = AlterClientQuotasRequest.EntryData
@@ -154,18 +167,9 @@ def _alter(session: Session, options: argparse.Namespace, entity: Entity, change
             for key, value in changes.items()
         ],
     )
-    with session.administration() as client:
-        answer = client.send(AlterClientQuotasRequest(entries=[entry], validate_only=False))
-        for each in answer.entries:
-            client.check(each, _told(entity))
-    if options.json:
-        show(
-            [{**entity_names(entity), "key": key, "value": plain_number(value)} for key, value in changes.items()],
-            as_json=True,
-        )
-        return
-    for key, value in changes.items():
-        print(f"{_told(entity)}: " + (f"{key} is gone" if value is None else f"{key}={plain_number(value)}"))
+    answer = client.send(AlterClientQuotasRequest(entries=[entry], validate_only=False))
+    for each in answer.entries:
+        client.check(each, _told(entity))
 
 
 def entity_names(entity: Entity) -> dict[str, str | None]:

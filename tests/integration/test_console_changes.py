@@ -199,7 +199,8 @@ def test_read_only() -> None:
         page = console.page("/topics")
         assert "read only" in page
         assert 'method="post"' not in page
-        assert (
-            console.ask("/topics", "POST", {"content-type": "application/x-www-form-urlencoded"}, "name=x").status
-            == 405
-        )
+        access = console.page("/access")
+        assert 'method="post"' not in access
+        for path in ("/topics", "/access/acls", "/access/users", "/access/users/remove", "/access/quotas"):
+            answer = console.ask(path, "POST", {"content-type": "application/x-www-form-urlencoded"}, "name=x")
+            assert (path, answer.status) == (path, 405)

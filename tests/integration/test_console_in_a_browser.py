@@ -179,6 +179,56 @@ def test_a_day_at_the_console(page: Page) -> None:
     expect(page.locator("dl.facts")).to_contain_text("Lag10")
 
 
+def test_access_is_changed_by_keyboard(page: Page) -> None:
+    """An entry, a password and a quota are made; before the entry is gone one is asked, and may leave it."""
+    log_in(page, "/access")
+
+    def opened(word: str) -> None:
+        summary = page.locator("summary", has_text=word)
+        summary.focus()
+        page.keyboard.press("Enter")
+        expect(summary.locator("..")).to_have_attribute("open", "")
+        check(page)
+
+    opened("Add an entry")
+    page.get_by_label("Principal").fill("User:keyed")
+    page.get_by_label("Operation").select_option("read")
+    page.get_by_label("Its name, * for all").fill("orders")
+    page.keyboard.press("Enter")
+    expect(page.locator("p.done")).to_have_text("The access control entry is there.")
+
+    opened("Set a user's password")
+    page.get_by_label("Name of the user").fill("keyed")
+    page.get_by_label("Mechanism").select_option("SCRAM-SHA-256")
+    for label in ("Its password", "The password, once more"):
+        assert page.get_by_label(label).get_attribute("type") == "password"
+        page.get_by_label(label).fill("between us")
+    page.keyboard.press("Enter")
+    expect(page.locator("p.done")).to_have_text("The user can log in with that password.")
+    assert "between us" not in page.content()
+
+    opened("Set a quota")
+    of_user = page.get_by_role("group", name="Of user")
+    of_user.get_by_label("Which").select_option("named")
+    of_user.get_by_label("Name", exact=True).fill("keyed")
+    page.get_by_label("Its value").fill("4096")
+    page.keyboard.press("Enter")
+    expect(page.locator("p.done")).to_have_text("The quota is set.")
+    check(page)
+
+    asked = page.get_by_role("link", name="Delete the entry: User:keyed")
+    asked.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Leave it")).to_be_focused()
+    check(page)
+    page.keyboard.press("Enter")
+    expect(asked).to_be_visible()
+    asked.click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.locator("p.done")).to_have_text("The access control entry is deleted.")
+    expect(asked).to_have_count(0)
+
+
 def test_from_a_topic_to_the_bytes_of_a_record(page: Page) -> None:
     """By clicks; a name and its bytes light up together."""
     log_in(page, "/topics/orders/messages?word=key-17")

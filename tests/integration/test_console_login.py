@@ -3,47 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from http.cookiejar import CookieJar
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from pybroker.testing import Broker
 from tests.support.certificates import Authority
-
-PATIENCE_S = 60
-
-
-class Visitor:
-    """A browser with cookies, without scripts."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-        nowhere = urllib.request.ProxyHandler({})
-        self._opener = urllib.request.build_opener(nowhere, urllib.request.HTTPCookieProcessor(CookieJar()))
-
-    def ask(self, path: str, **form: str) -> tuple[int, str]:
-        """Status and text, after redirections; the console may take a moment after the broker to listen."""
-        data = urllib.parse.urlencode(form).encode() if form else None
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                with self._opener.open(self._address + path, data, timeout=PATIENCE_S) as answer:
-                    return answer.status, answer.read().decode()
-            except urllib.error.HTTPError as error:
-                return error.code, error.read().decode()
-            except urllib.error.URLError:
-                assert time.monotonic() < deadline, "nobody listens"
-                time.sleep(0.05)
-
-    def log_in(self, user: str, password: str) -> tuple[int, str]:
-        _, text = self.ask("/topics")
-        (token,) = re.findall(r'name="token" value="([^"]+)"', text)
-        return self.ask("/login", token=token, user=user, password=password, next="/topics")
+from tests.support.console_visitor import PATIENCE_S, Visitor
 
 
 def test_users_of_a_listener_with_tls(tmp_path: Path) -> None:

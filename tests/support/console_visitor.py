@@ -5,9 +5,12 @@ from __future__ import annotations
 import http.client
 import re
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 from collections.abc import Callable
 from html import unescape
+from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,3 +98,38 @@ class Forms:
     def send(self, path: str, **fields: str) -> Answer:
         body = urllib.parse.urlencode({"token": self._token, **fields})
         return self._console.ask(path, "POST", {"content-type": "application/x-www-form-urlencoded"}, body)
+
+
+class Visitor:
+    """A browser with cookies, without scripts."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._token = ""
+        nowhere = urllib.request.ProxyHandler({})
+        self._opener = urllib.request.build_opener(nowhere, urllib.request.HTTPCookieProcessor(CookieJar()))
+
+    def ask(self, path: str, **form: str) -> tuple[int, str]:
+        """Status and text, after redirections; the console may take a moment after the broker to listen."""
+        data = urllib.parse.urlencode(form).encode() if form else None
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                with self._opener.open(self._address + path, data, timeout=PATIENCE_S) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, error.read().decode()
+            except urllib.error.URLError:
+                assert time.monotonic() < deadline, "nobody listens"
+                time.sleep(0.05)
+
+    def log_in(self, user: str, password: str) -> tuple[int, str]:
+        _, text = self.ask("/topics")
+        (token,) = re.findall(r'name="token" value="([^"]+)"', text)
+        status, text = self.ask("/login", token=token, user=user, password=password, next="/topics")
+        self._token = (re.findall(r'name="token" value="([^"]+)"', text) or [""])[0]
+        return status, text
+
+    def send(self, path: str, **fields: str) -> tuple[int, str]:
+        """A form of a page, once one has logged in."""
+        return self.ask(path, token=self._token, **fields)

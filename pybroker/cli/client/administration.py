@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from confluent_kafka import KafkaError as KafkaErrorCode
 from kafka import KafkaAdminClient
-from kafka.errors import BrokerResponseError, KafkaError, for_code
+from kafka.errors import BrokerResponseError, KafkaError
 from kafka.protocol.metadata import CoordinatorType
 
 from pybroker.cli.client.errors import CommandError, UsageError
@@ -59,7 +60,7 @@ class Administration:
     def check(self, answer: Any, about: str = "") -> None:
         """Raise CommandError, in the broker's words, where an answer, or a part of one, is an error."""
         if answer.error_code:
-            text = answer.error_message or for_code(answer.error_code).description
+            text = answer.error_message or KafkaErrorCode(answer.error_code).str().removeprefix("Broker: ")
             raise _one_line(text, about, answer.error_code)
 
     def close(self) -> None:

@@ -51,9 +51,9 @@ def test_failure_is_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
     assert asked.value.error_code == code
 
 
-@pytest.mark.parametrize(("message", "told"), [("Invalid key.", "Invalid key"), ("", "This most likely occurs")])
+@pytest.mark.parametrize(("message", "told"), [("Invalid key.", "Invalid key"), ("", "Invalid request")])
 def test_answer_that_is_an_error(monkeypatch: pytest.MonkeyPatch, message: str, told: str) -> None:
-    """In the broker's words, if it has any."""
+    """In the broker's words, if it has any, or in those of its code."""
     client = connected(monkeypatch, raising(AssertionError()))
     client.check(SimpleNamespace(error_code=0, error_message=None))
     with pytest.raises(CommandError, match=f"^user ann: {told}"):
