@@ -60,18 +60,28 @@ class Acknowledging(msgspec.Struct):
 def acknowledge(
     ctx: RequestContext, key: SessionKey, batches: Mapping[Place, Sequence[Acknowledged]], *, may_renew: bool
 ) -> Acknowledging:
-    """Take acknowledgements."""
+    """Take acknowledgements. A partition without such is answered for what is wrong with it, or beside one that has."""
     settings = settings_of(ctx, key.group_id)
     may_read = reader(ctx)
     found = Acknowledging()
+    sound: dict[Place, Sequence[Acknowledged]] = {}
     for place, acknowledged in batches.items():
         try:
-            check_acknowledgements(acknowledged, may_renew=may_renew)
-            written = _acknowledge_one(ctx, key, place, acknowledged, settings, may_read)
+            _check(ctx, place, acknowledged, may_renew=may_renew, may_read=may_read)
+            sound[place] = acknowledged
+        except Refused as refusal:
+            found.results[place] = refusal
+    if not any(sound.values()):
+        return found
+    for place, acknowledged in sound.items():
+        found.results[place] = None
+        if not acknowledged:
+            continue
+        try:
+            written = _acknowledge_one(ctx, key, place, acknowledged, settings)
         except Refused as refusal:
             found.results[place] = refusal
             continue
-        found.results[place] = None
         if written is not None:
             found.pending.append(written)
             written.add_done_callback(partial(_note, found.results, place))
@@ -109,28 +119,37 @@ def tell_leader(ctx: RequestContext, place: Place, data: Struct, leaders: set[in
         leaders.add(leader[0])
 
 
+def _check(
+    ctx: RequestContext,
+    place: Place,
+    acknowledged: Sequence[Acknowledged],
+    *,
+    may_renew: bool,
+    may_read: Callable[[str], bool] | None,
+) -> None:
+    """Raises Refused: UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION."""
+    partitions = ctx.broker.partitions
+    name = partitions.topic_name(place.topic_id)
+    if name is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+    check_acknowledgements(acknowledged, may_renew=may_renew)
+    if may_read is not None and not may_read(name):
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if partitions.get(name, place.partition) is None:
+        raise Refused(partitions.absence(name, place.partition))
+
+
 def _acknowledge_one(
     ctx: RequestContext,
     key: SessionKey,
     place: Place,
     acknowledged: Sequence[Acknowledged],
     settings: SharePartitionSettings,
-    may_read: Callable[[str], bool] | None,
 ) -> Deferred[None] | None:
-    """Raises Refused: UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, and what
-    `SharePartitions.acknowledge` raises.
-    """
-    broker = ctx.broker
-    name = broker.partitions.topic_name(place.topic_id)
-    if name is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-    if may_read is not None and not may_read(name):
-        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    partition = broker.partitions.get(name, place.partition)
-    if partition is None:
-        raise Refused(broker.partitions.absence(name, place.partition))
-    share = broker.share_partitions.known(key.group_id, place)
+    """Raises Refused: UNKNOWN_TOPIC_OR_PARTITION, and what `SharePartitions.acknowledge` raises."""
+    shares = ctx.broker.share_partitions
+    share = shares.known(key.group_id, place)
     if share is None:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         raise Refused(code, code.text)
-    return broker.share_partitions.acknowledge(share, key.member_id, acknowledged, settings)
+    return shares.acknowledge(share, key.member_id, acknowledged, settings)

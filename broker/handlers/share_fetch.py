@@ -26,7 +26,7 @@ from broker.share_requests import (
 from broker.shares.acknowledgement import Acknowledged
 from broker.shares.acquisition import Wanted
 from broker.shares.fetching import Fetched, ShareFetchAttempt
-from broker.shares.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, SessionKey, ShareSession
+from broker.shares.sessions import FINAL_EPOCH, Place, SessionKey, ShareSession
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import (
@@ -46,7 +46,19 @@ def share_fetch(ctx: RequestContext, request: Struct) -> Reply:
     try:
         return fetch(ctx, request)
     except Refused as refusal:
+        if refusal.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:  # or the client would ask again at once
+            return later(ctx, request.max_wait_ms, failed(refusal.code))
         return failed(refusal.code)
+
+
+def later(ctx: RequestContext, wait_ms: int, response: Struct) -> Reply:
+    """The answer, once the client has waited as long as it would have for records."""
+    answered: Deferred[Struct] = Deferred()
+    waiter = ctx.broker.purgatory.watch(
+        (), lambda: False, ctx.broker.clock.monotonic_ms() + wait_ms, lambda: answered.resolve(response)
+    )
+    answered.on_cancel(waiter.cancel)
+    return answered
 
 
 def failed(code: ErrorCode) -> Struct:
@@ -59,6 +71,8 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION)
     check_caller(request)
     batches = acknowledged_of(request)
+    if not any(batches.values()):
+        batches = {}
     check_request(request)
     broker = ctx.broker
     key = SessionKey(request.group_id, request.member_id)
@@ -74,10 +88,13 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
     if request.share_session_epoch == FINAL_EPOCH:
         broker.share_partitions.sessions.end(session)
         return answer(ctx, request, acknowledged, [], ())
+    if request.is_renew_ack:
+        return answer(ctx, request, acknowledged, [], ())
+    if session.places and request.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which sees it when it begins to fetch
     if request.max_records <= 0 or request.max_bytes <= 0:
         return answer(ctx, request, acknowledged, [], ())
-    is_first = request.share_session_epoch == INITIAL_EPOCH
-    told = list(session.places) if is_first else ()
+    told = session.take_untold()
     attempt = ShareFetchAttempt(
         broker,
         request.group_id,
@@ -95,7 +112,7 @@ def fetch(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def acknowledged_of(request: Struct) -> dict[Place, list[Acknowledged]]:
-    """What the request says of records that its member has."""
+    """What the request says of records that its member has; of a partition without such, nothing."""
     return {
         Place(topic.topic_id, each.partition_index): [
             Acknowledged(batch.first_offset, batch.last_offset, batch.acknowledge_types)
@@ -103,22 +120,13 @@ def acknowledged_of(request: Struct) -> dict[Place, list[Acknowledged]]:
         ]
         for topic in request.topics
         for each in topic.partitions
-        if each.acknowledgement_batches
     }
 
 
 def check_request(request: Struct) -> None:
-    """Raises Refused: INVALID_REQUEST for a renewal that fetches; and for a mode that is none, as Kafka, another."""
-    if request.is_renew_ack and (
-        request.share_session_epoch == INITIAL_EPOCH
-        or request.max_wait_ms
-        or request.min_bytes
-        or request.max_bytes
-        or request.max_records
-    ):
+    """Raises Refused: INVALID_REQUEST for a renewal that fetches."""
+    if request.is_renew_ack and (request.max_wait_ms or request.min_bytes or request.max_bytes or request.max_records):
         raise Refused(ErrorCode.INVALID_REQUEST)
-    if request.share_acquire_mode not in (_BATCH_OPTIMIZED, _RECORD_LIMIT):
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def in_turn(session: ShareSession, epoch: int) -> list[Place]:

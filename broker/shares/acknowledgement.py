@@ -49,7 +49,7 @@ def check_acknowledgements(batches: Sequence[Acknowledged], *, may_renew: bool) 
         highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
         if min(types) < Acknowledge.GAP or max(types) > highest:
             raise Refused(ErrorCode.INVALID_REQUEST)
-        before = first
+        before = last
 
 
 def by_type(acknowledged: Acknowledged, start_offset: int) -> Iterator[tuple[int, int, Acknowledge]]:

@@ -126,7 +126,10 @@ class ShareFetchAttempt:
         answered.on_cancel(waiter.cancel)
 
     def _try(self, *, is_last: bool) -> bool:
-        """Read, and acquire if there is enough; whether there is something to answer with."""
+        """Read, and acquire if there is enough; whether there is something to answer with.
+
+        Partitions that give errors hold up none of the others, nor are they told of before the others have something.
+        """
         self.fetched = []
         self._keys = []
         self._is_loading = False
@@ -146,7 +149,10 @@ class ShareFetchAttempt:
                     (known if is_known else new).append(found)
                     budget = max(budget - found.batches[-1].end, 0)
         readable = self._readiest(known, new)
-        if self.fetched or is_last or sum(map(len, readable)) >= self._min_bytes:
+        refused = len(self.fetched)
+        is_hopeless = refused == len(self._places)
+        is_enough = sum(map(len, readable)) >= self._min_bytes
+        if is_hopeless or is_last or is_enough:
             left = self._wanted.max_records
             for each in readable:
                 if left <= 0:
@@ -158,7 +164,8 @@ class ShareFetchAttempt:
                 if fetched is not None:
                     self.fetched.append(fetched)
                     left -= sum(one.last_offset - one.first_offset + 1 for one in fetched.acquired)
-        return bool(self.fetched)
+        has_no_wish = is_enough and self._min_bytes <= 0 and not self._is_loading
+        return is_hopeless or has_no_wish or len(self.fetched) > refused
 
     def _readiest(self, known: list[Readable], new: list[Readable]) -> list[Readable]:
         """What Kafka answers with: it reads the states of new ones one by one, and the first will do."""

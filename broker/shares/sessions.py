@@ -38,13 +38,27 @@ class Place(NamedTuple):
 class ShareSession:
     """One member's. `places` in the order in which they were asked for; `epoch` is that of the next request."""
 
-    __slots__ = ("connection", "epoch", "key", "places")
+    __slots__ = ("_untold", "connection", "epoch", "key", "places")
 
     def __init__(self, key: SessionKey, connection: Connection) -> None:
         self.key = key
         self.connection = connection
         self.epoch = 1
         self.places: dict[Place, None] = {}
+        self._untold: dict[Place, None] = {}
+
+    def add(self, place: Place) -> None:
+        if place not in self.places:
+            self.places[place] = self._untold[place] = None
+
+    def forget(self, place: Place) -> None:
+        self.places.pop(place, None)
+        self._untold.pop(place, None)
+
+    def take_untold(self) -> list[Place]:
+        """Partitions that are new to it: the first answer names them, whatever there is to be said of them."""
+        untold, self._untold = self._untold, {}
+        return list(untold)
 
     def advance(self) -> None:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
@@ -88,9 +102,9 @@ class ShareSessions:
         else:
             session = self.at(key, epoch)
         for place in added:
-            session.places[place] = None
+            session.add(place)
         for place in forgotten:
-            session.places.pop(place, None)
+            session.forget(place)
         return session
 
     def acknowledge(self, key: SessionKey, epoch: int) -> ShareSession:

@@ -25,12 +25,14 @@ from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsRequestTopic,
 )
+from protocol.messages.share_fetch import SHARE_FETCH
 from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE
 from storage.errors import LogOffline
 from storage.fetch_slice import FetchSlice
 from storage.log.partition import PartitionLog
 from tests.support.data_client import batch
 from tests.support.share_broker import ShareBroker, ShareMemberClient
+from tests.support.share_requests import fetch_of
 
 SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "1",
@@ -221,7 +223,13 @@ def test_sessions_are_limited(broker: ShareBroker, member: ShareMemberClient):
     """group.share.max.share.sessions; one's own is replaced."""
     broker.share_partitions.sessions._slots = 1
     assert member.acquire(wait_ms=0) == []
-    assert broker.member("other").share_fetch(wait_ms=0).startswith("SHARE_SESSION_LIMIT_REACHED")
+    other = broker.member("other")
+    waiting = broker.send(SHARE_FETCH, 2, **fetch_of(other, 0, {}, max_wait_ms=500))
+    broker.advance(499)
+    assert waiting is not None
+    assert not waiting.done
+    broker.advance(1)
+    assert waiting.result().error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
     assert member.share_fetch(epoch=0, wait_ms=0).startswith("NONE")
     assert member.share_fetch(epoch=-1).startswith("NONE")
     assert member.share_fetch(epoch=3).startswith("SHARE_SESSION_NOT_FOUND")

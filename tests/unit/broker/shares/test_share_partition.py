@@ -246,7 +246,7 @@ def test_nothing_is_in_flight():
 @pytest.mark.parametrize(
     "batches",
     [[(5, 4, [1])], [(4, 4, [1, 1])], [(4, 4, [7])], [(4, 4, [])], [(4, 4, [4])], [(3, 3, [1]), (2, 2, [1])],
-     [(2, 3, [1, 0, 1])], [(2, 3, [-1])]],
+     [(2, 4, [1]), (3, 3, [1])],     [(2, 3, [1, 0, 1])], [(2, 3, [-1])]],
 )  # fmt: skip
 def test_acknowledgements_that_make_no_sense(batches):
     """Whatever the records' states are; renewals have to be announced."""

@@ -1,0 +1,157 @@
+"""Sessions of share groups with several partitions (KIP-932): what is said of each of them, and when."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.share_fetch import SHARE_FETCH
+from tests.conformance.conftest import StartBroker
+from tests.support.brokers import HOST, RunningBroker
+from tests.support.data_client import DataClient, batch
+from tests.support.pairs import Pair
+from tests.support.settled import settled
+from tests.support.share_client import SHARE_PROPERTIES, ShareClient, member_of
+from tests.support.share_requests import NOTHING, acknowledge, fetch, fetch_of
+
+_OTHER = b"some other topic"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    made = Pair(tmp_path_factory.mktemp("pair"), SHARE_PROPERTIES)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=["ours", "kafka"])
+def broker(request: pytest.FixtureRequest, pair: Pair) -> RunningBroker:
+    """One of them, then the other."""
+    return pair.ours if request.param == "ours" else pair.kafka
+
+
+@contextmanager
+def in_session(broker: RunningBroker, name: str) -> Iterator[ShareClient]:
+    """A member that has acquired the five records of partition 0, where partition 1 has none; its epoch is 2.
+
+    Kafka reads the states of share-partitions after it has answered: only then an answer names them.
+    """
+    with member_of(broker, name, partitions=2) as client:
+        client.join(name)
+
+        def opened() -> None:
+            told = fetch(client, 0, {client.topic_id: {0: [], 1: []}}, max_wait_ms=100)
+            assert told == "NONE ['own-0 NONE NONE []', 'own-1 NONE NONE []']", told
+
+        settled(broker, opened)
+        client.produce(name, batch(*[b"v"] * 5))
+        assert fetch(client, 1, {}) == "NONE ['own-0 NONE NONE [(0, 4, 1)]']"
+        yield client
+
+
+def same(pair: Pair, play: Callable[[RunningBroker], list[str]]) -> None:
+    ours, kafka = pair.each(play)
+    for number, (one, other) in enumerate(zip(ours, kafka, strict=True)):
+        assert one == other, f"step {number}"
+
+
+def test_partitions_without_acknowledgements_are_answered_beside_others(pair: Pair, name: str) -> None:
+    """And what does not exist is told of; ranges that overlap are refused, topics that nobody knows before them."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with in_session(broker, name) as client:
+            own = client.topic_id
+            return [
+                acknowledge(client, 2, {own: {0: [(0, 2, [1]), (1, 1, [1])]}}),
+                acknowledge(client, 3, {own: {0: [(0, 0, [1])], 1: []}}),
+                acknowledge(client, 4, {own: {0: [], 1: []}}),
+                acknowledge(client, 5, {own: {0: [], 7: []}, _OTHER: {0: []}}),
+                acknowledge(client, 6, {own: {0: [(5, 1, [1])], 1: []}, _OTHER: {0: [(5, 1, [1])]}}),
+                acknowledge(client, 7, {own: {7: [(5, 1, [1])]}}),
+                fetch(client, 8, {own: {0: [(1, 1, [1])], 1: []}}),
+                fetch(client, -1, {own: {0: [(2, 2, [1])], 7: []}}),
+            ]
+
+    same(pair, play)
+
+
+def test_a_request_that_asks_for_what_is_not_possible_is_one_of_the_session(pair: Pair, name: str) -> None:
+    """A session may begin with a renewal of nothing; a mode that is none matters only where something is fetched."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with in_session(broker, name) as client:
+            own = client.topic_id
+            return [
+                fetch(client, 2, {}, share_acquire_mode=9),
+                fetch(client, 2, {}),
+                fetch(client, 3, {}, is_renew_ack=True),
+                fetch(client, 3, {}, is_renew_ack=True, share_acquire_mode=9, **NOTHING),
+                fetch(client, 4, {}, [0, 1], share_acquire_mode=9),
+                fetch(client, -1, {own: {0: [(0, 0, [1])]}}, share_acquire_mode=9),
+                fetch(client, 0, {own: {0: [(1, 1, [1])]}}, is_renew_ack=True, **NOTHING),
+                fetch(client, 0, {own: {0: []}}, is_renew_ack=True, **NOTHING),
+                fetch(client, 1, {}, share_acquire_mode=9, max_records=0),
+                fetch(client, 1, {}, max_records=0),
+                fetch(client, 2, {}, max_records=0),
+            ]
+
+    same(pair, play)
+
+
+def test_partitions_that_are_new_to_a_session_are_named_once(pair: Pair, name: str) -> None:
+    """Also where there is nothing of them."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with in_session(broker, name) as client:
+            return [
+                fetch(client, 2, {}, [0, 1]),
+                fetch(client, 3, {client.topic_id: {1: []}}),
+                fetch(client, 4, {client.topic_id: {1: []}}),
+                fetch(client, 5, {client.topic_id: {0: []}}, [1]),
+                fetch(client, 6, {}),
+            ]
+
+    same(pair, play)
+
+
+def test_who_asks_for_no_bytes_does_not_wait(broker: RunningBroker, name: str) -> None:
+    with in_session(broker, name) as client:
+        client.socket.settimeout(60)
+        assert fetch(client, 2, {}, min_bytes=0, max_wait_ms=600_000) == "NONE []"
+
+
+def test_errors_of_one_partition_do_not_end_the_wait_for_others(broker: RunningBroker, name: str) -> None:
+    """The client is told of them with the records that come, or when the time is over."""
+    with in_session(broker, name) as client, DataClient(HOST, broker.port) as producer:
+        asked = {client.topic_id: {9: []}}
+        client.send(SHARE_FETCH, 2, **fetch_of(client, 2, asked, max_wait_ms=600_000))
+        client.socket.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            client.socket.recv(1)
+        client.socket.settimeout(60)
+        producer.produce(name, batch(b"v"))
+        [topic] = client.receive().responses
+        told = {each.partition_index: (each.error_code, len(each.acquired_records)) for each in topic.partitions}
+        assert told == {0: (ErrorCode.NONE, 1), 9: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)}
+        assert fetch(client, 3, {}, [0, 1], max_wait_ms=600_000) == "NONE ['own-9 UNKNOWN_TOPIC_OR_PARTITION NONE []']"
+
+
+@pytest.mark.parametrize("kind", ["ours", "kafka"])
+def test_member_without_a_place_waits_before_it_is_refused(start_broker: StartBroker, kind: str, name: str) -> None:
+    """group.share.max.share.sessions. It would ask again at once."""
+    broker = start_broker(
+        kind, {**SHARE_PROPERTIES, "group.share.max.size": "10", "group.share.max.share.sessions": "100"}
+    )
+    with member_of(broker, name) as client:
+        asked = {client.topic_id: {0: []}}
+        for number in range(100):
+            client.member = f"member-{number}"
+            assert fetch(client, 0, asked, max_wait_ms=0).startswith("NONE")
+        client.member = "one-more"
+        began = time.monotonic()
+        assert fetch(client, 0, asked, max_wait_ms=400) == "SHARE_SESSION_LIMIT_REACHED []"
+        assert time.monotonic() - began >= 0.4
