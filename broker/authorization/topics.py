@@ -90,8 +90,8 @@ def metadata(access: Access, request: Struct, handle: Handle) -> Reply:
         return handle(request)
     if allowed or access.version > 0:
         reply = handle(changed(request, topics=allowed))
-    else:  # in v0 no topics are all of them
-        reply = then(handle(request), lambda told: changed(told, topics=[]))
+    else:  # in v0 no topics are all of them, and none of those is made
+        reply = then(handle(changed(request, topics=[])), lambda told: changed(told, topics=[]))
     return then(reply, lambda told: joined([told, METADATA.response(topics=refused)]))
 
 

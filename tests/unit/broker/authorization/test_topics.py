@@ -54,6 +54,21 @@ def test_nobody_has_to_be_allowed_what_is_not_done() -> None:
     assert [topic.name for topic in guarded.asked.topics] == ["new"]
 
 
+@pytest.mark.parametrize("version", [0, 1, 12])
+@pytest.mark.parametrize("operations", [(), (Operation.DESCRIBE,)])
+def test_topics_are_not_made_for_who_may_not(version: int, operations: tuple[Operation, ...]) -> None:
+    """Neither who may not know of a topic nor who may only describe it gets it made by asking for it."""
+    guarded = Guarded(*(allow(ResourceType.TOPIC, "new", each) for each in operations))
+    fields = {"allow_auto_topic_creation": True} if version >= 4 else {}
+    topics = [MetadataRequestTopic(name="new")]
+    answer = guarded.ask(METADATA, version, METADATA.response(), topics=topics, **fields)
+    assert guarded.asked is not None
+    assert guarded.asked.topics == []
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+        ("new", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    ]
+
+
 @pytest.mark.parametrize(
     ("acls", "told"),
     [
