@@ -99,16 +99,19 @@ def decide(
 
 
 def results(topics: Sequence[Struct], codes: Mapping[TopicPartition, ErrorCode]) -> list[Struct]:
-    """The codes in the order of the request."""
+    """The codes in the order of the request; a topic or partition that stands in it twice is answered once."""
+    indexes: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        indexes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions))
     return [
         AddPartitionsToTxnTopicResult(
-            name=topic.name,
+            name=name,
             results_by_partition=[
                 AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=codes[TopicPartition(topic.name, index)]
+                    partition_index=index, partition_error_code=codes[TopicPartition(name, index)]
                 )
-                for index in dict.fromkeys(topic.partitions)
+                for index in partitions
             ],
         )
-        for topic in topics
+        for name, partitions in indexes.items()
     ]

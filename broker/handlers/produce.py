@@ -101,6 +101,9 @@ def produce(ctx: RequestContext, request: Struct) -> Reply:
     refused = _refuse_all(request)
     if refused is not None:
         return _answer(ctx, request.acks, refused, [], [])
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        request.topic_data = _last_of_each(topics)
     if request.transactional_id is None:
         return _append_all(ctx, request, NO_VERDICTS)
     return when_verified(ctx, request, partial(_append_all, ctx, request))
@@ -120,7 +123,7 @@ def _append_all(ctx: RequestContext, request: Struct, refusals: Mapping[TopicPar
     for topic in request.topic_data:
         name = topic.name if by_name else partitions.topic_name(topic.topic_id)
         answers = []
-        for data in topic.partition_data if len(topic.partition_data) == 1 else _last_of_each(topic.partition_data):
+        for data in topic.partition_data:
             answer = _new_partition(index=data.index, base_offset=-1)
             answers.append(answer)
             partition = None if name is None else partitions.get(name, data.index)
@@ -166,9 +169,16 @@ def _append_messages(broker: Broker) -> Append:
     return append
 
 
-def _last_of_each(partition_data: list[Struct]) -> list[Struct]:
-    """Without what comes again: of records for the same partition Kafka takes the last and answers once."""
-    return list({data.index: data for data in partition_data}.values())
+def _last_of_each(topic_data: list[Struct]) -> list[Struct]:
+    """Each topic and partition once: of records for the same partition Kafka takes the last and answers once."""
+    found: dict[tuple[str, bytes], tuple[Struct, dict[int, Struct]]] = {}
+    for topic in topic_data:
+        _, partitions = found.setdefault((topic.name, topic.topic_id), (topic, {}))
+        for data in topic.partition_data:
+            partitions[data.index] = data
+    for topic, partitions in found.values():
+        topic.partition_data = list(partitions.values())
+    return [topic for topic, _ in found.values()]
 
 
 def _answer(
@@ -251,7 +261,7 @@ def _everywhere(request: Struct, code: ErrorCode, message: str | None = None) ->
                 for data in topic.partition_data
             ],
         )
-        for topic in request.topic_data
+        for topic in _last_of_each(request.topic_data)
     ]
 
 

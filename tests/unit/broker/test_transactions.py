@@ -10,6 +10,7 @@ from broker.coordinators.ending import RETRY_MS
 from coordinator.placement import partition_for
 from coordinator.transaction.state import TransactionState
 from protocol.errors import ErrorCode
+from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.messages.write_txn_markers import WRITE_TXN_MARKERS, WritableTxnMarker, WritableTxnMarkerTopic
@@ -75,6 +76,23 @@ def test_each_partition_gets_its_marker_after_the_answer(broker: TxnBroker, clie
     assert client.describe("x").startswith("CompleteCommit" if commit else "CompleteAbort")
     assert client.committed_values("t") == ([b"a"] if commit else [])
     assert client.aborted("t") == ("NONE 2 []" if commit else "NONE 2 ['P0@0']")
+
+
+def test_topic_and_partition_that_are_added_twice_are_answered_once(broker: TxnBroker, client: TxnClient):
+    assert client.init("x") == "NONE P0 0"
+    answer = client.call(
+        ADD_PARTITIONS_TO_TXN,
+        3,
+        v3_and_below_transactional_id="x",
+        v3_and_below_producer_id=client.producer_id("P0"),
+        v3_and_below_producer_epoch=0,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name="t", partitions=each) for each in ([0, 0], [1, 0])],
+    )
+    [topic] = answer.results_by_topic_v3_and_below
+    assert [(each.partition_index, each.partition_error_code) for each in topic.results_by_partition] == [
+        (0, ErrorCode.NONE),
+        (1, ErrorCode.NONE),
+    ]
 
 
 def test_state_of_an_id_lies_where_its_hash_says(broker: TxnBroker, client: TxnClient):

@@ -53,6 +53,28 @@ def test_several_topics_and_partitions_are_answered_in_order(broker: DataBroker)
     assert offsets(broker, "a", 0) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("acks", [0, 1])
+@pytest.mark.parametrize("in_one_topic", [True, False])
+def test_of_records_for_the_same_partition_the_last_are_taken(
+    broker: DataBroker, in_one_topic: bool, acks: int
+) -> None:
+    """Once, and answered once, whether the partition or its topic stands in the request twice."""
+    broker.topic("a", 2)
+    data = [PartitionProduceData(index=index, records=batch(count)) for index, count in ((0, 5), (1, 1), (0, 2))]
+    topics = [data] if in_one_topic else [data[:1], data[1:]]
+    topic_data = [TopicProduceData(name="a", partition_data=each) for each in topics]
+    reply = broker.send(PRODUCE, 9, acks=acks, timeout_ms=1000, topic_data=topic_data)
+    if reply is not None:
+        response = broker.received(PRODUCE, 9, reply)
+        assert [
+            (topic.name, answer.index, answer.error_code, answer.base_offset)
+            for topic in response.responses
+            for answer in topic.partition_responses
+        ] == [("a", 0, 0, 0), ("a", 1, 0, 0)]
+    assert offsets(broker, "a", 0) == [0, 1]
+    assert offsets(broker, "a", 1) == [0]
+
+
 def test_leader_epoch_and_offset_are_stamped_on_the_batch(broker: DataBroker) -> None:
     broker.topic(leader_epoch=4)
     produce(broker, patched(batch(2), 12, ">i", 99))

@@ -111,10 +111,11 @@ def test_a_first_batch_that_cannot_be_fails_the_whole_request(
         topic_data=[*request(OK, index=0), *request(records, index=1)],
     )  # fmt: skip
 
-    for topic in response.responses:
-        [answer] = topic.partition_responses
-        code = ErrorCode.CORRUPT_MESSAGE if message else ErrorCode.UNKNOWN_SERVER_ERROR
-        assert (answer.error_code, answer.error_message) == (code, message)
+    code = ErrorCode.CORRUPT_MESSAGE if message else ErrorCode.UNKNOWN_SERVER_ERROR
+    [topic] = response.responses
+    assert [(each.index, each.error_code, each.error_message) for each in topic.partition_responses] == [
+        (index, code, message) for index in (0, 1)
+    ]
     assert offsets(broker) == []
 
 
