@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from broker.apis import Row, discover
 from broker.appends import Appends
 from broker.authentication.listeners import authenticate
 from broker.authorization.selection import guard_of
@@ -27,11 +28,12 @@ from broker.cordons import mark_cordoned, record_cordoned
 from broker.deferred import Deferred, outcome
 from broker.delegation_tokens import DelegationTokens
 from broker.descriptors import raise_limit, share_out
-from broker.dispatch import Dispatcher, Row, discover
+from broker.dispatch import Dispatcher
 from broker.fetch_session import FetchSessions
 from broker.gate import Gate
 from broker.groups import Groups
 from broker.hosted_console import bind_console
+from broker.loading import Loading
 from broker.log_opening import LogOpening
 from broker.loop_watch import LoopWatch
 from broker.metadata_log import MetadataLogDamaged
@@ -134,6 +136,7 @@ class Broker:
         self.dispatcher = make_dispatcher(self, self._rows())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
+        self.loading = Loading(self.dispatcher.rows, self.offload, self.timers)
         #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.
         self.handshakes = Offload(loop, _HANDSHAKE_THREADS, name="handshake")
         #: Addresses of hosts that have quotas: a name server that does not answer holds up nothing else.
@@ -304,6 +307,7 @@ class Broker:
         authenticate(listeners, self)
         if self.crew is not None:
             self.crew.queue(self.server.backlog)
+        self.loading.start()
         self.server.open(listeners)
         self.opening.start()
         if self.crew is not None:
@@ -327,6 +331,7 @@ class Broker:
             listener.close()
         if self.crew is not None:
             self.crew.close()
+        self.loading.stop()
         self.server.close()
         self.workers.close()
         if self._node is not None:
@@ -344,6 +349,7 @@ class Broker:
         self.server.stop_accepting()
         self.server.stop_receiving()
         crew = self.loop.create_task(self.crew.stop()) if self.crew is not None else None
+        self.loading.stop()
         self._stop_coordinators()
         self.moves.close()
         self.opening.stop()

@@ -16,11 +16,12 @@ from security.delegation_token import TokenCredential, token_credential, token_h
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from broker.apis import Reply
     from broker.clock import Clock
     from broker.config import BrokerConfig
     from broker.controller import Controller
     from broker.deferred import Deferred
-    from broker.dispatch import Reply, RequestContext
+    from broker.dispatch import RequestContext
     from broker.timers import Timers
     from metadata.decision import Decision
     from metadata.replay import Delta

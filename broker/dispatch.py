@@ -1,23 +1,20 @@
 """Dispatch: the one place that requests pass on their way to a handler and their answers on the way back.
 
-    @handles(HEARTBEAT)                         # in broker/handlers/heartbeat.py
-    def heartbeat(ctx: RequestContext, request: Struct) -> Reply: ...
-
-header -> row of the API -> version gate -> decode -> handler -> encode. What ApiVersions answers is read from the
-same rows. As Apache Kafka does, an API or version that is not served closes the connection, but for ApiVersions
-itself, which answers UNSUPPORTED_VERSION in version 0 (KIP-35, KIP-511); so do bytes that do not decode.
+header -> row of the API (broker/apis.py) -> version gate -> decode -> handler -> encode. What ApiVersions answers is
+read from the same rows. A request whose handler is not loaded yet waits for it. As Apache Kafka does, an API or version
+that is not served closes the connection, but for ApiVersions itself, which answers UNSUPPORTED_VERSION in version 0
+(KIP-35, KIP-511); so do bytes that do not decode.
 """
 
 from __future__ import annotations
 
 import logging
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from struct import Struct as Layout
 from struct import error as layout_error
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from broker.apis import CannotLoad, Encode, Row
 from broker.deferred import Deferred
 from broker.error_map import error_code_of
 from broker.error_reply import error_reply
@@ -28,7 +25,6 @@ from protocol.headers import decode_request_header
 from protocol.messages.api_versions import API_VERSIONS, ApiVersion
 from protocol.primitives import skip_tagged_fields
 from protocol.schema import Api, Chunk, ReadBuffer, Struct
-from protocol.versions import VersionRange, parse_versions
 
 if TYPE_CHECKING:
     from broker.authorization.guard import Guard
@@ -38,16 +34,6 @@ if TYPE_CHECKING:
     from broker.quotas.client_quotas import ClientQuotas
 
 log = logging.getLogger(__name__)
-
-Reply: TypeAlias = "Struct | Deferred[Struct] | None"
-Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces
-Handler: TypeAlias = "Callable[[RequestContext, Struct], Reply]"
-# (connection, frame, position of the body, correlation id) -> the frame of the answer, whole or in pieces, perhaps
-# later, or None: not for this path
-Shortcut: TypeAlias = (
-    "Callable[[Connection, memoryview, int, int], bytes | list[Chunk] | Deferred[list[Chunk] | None] | None]"
-)
-H = TypeVar("H", bound=Callable[..., object])
 
 _HEADER = Layout(">Iih").unpack_from  # API key and version, correlation id, size of the client id
 
@@ -105,102 +91,10 @@ class Codec:
         self.requests = 0
 
 
-class Row:
-    """An API that is served: its handler, the versions served, and those advertised (more, where Kafka does so).
-
-    `is_charged`: its requests take of their clients' quotas.
-    """
-
-    is_charged = True
-
-    __slots__ = ("_shown", "advertised", "api", "encoder", "handler", "served", "shortcut")
-
-    def __init__(
-        self,
-        api: Api,
-        handler: Handler,
-        served: VersionRange,
-        shown: VersionRange | None = None,
-        shortcut: Callable[[Broker, int], Shortcut | None] | None = None,
-        encoder: Callable[[int], Encode] | None = None,
-    ) -> None:
-        self.api = api
-        self.handler = handler
-        self.served = served
-        self.advertised = served if shown is None else shown
-        self._shown = shown
-        self.shortcut = shortcut
-        self.encoder = encoder
-
-    def decoder(self, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
-        """What gives a handler its requests."""
-        return self.api.request.decoder(version)
-
-    def with_handler(self, handler: Handler) -> Row:
-        """The same versions with another handler, and no shortcut."""
-        return Row(self.api, handler, self.served, self._shown)
-
-    def without_legacy(self) -> Row:
-        """The same with the versions of Apache Kafka 4.3 alone."""
-        served = self.served & self.api.current
-        return Row(self.api, self.handler, served, self._shown, self.shortcut, self.encoder)
-
-
-_declared: dict[int, Row] = {}
-
-
-def handles(
-    api: Api,
-    *,
-    versions: str | None = None,
-    advertised: str | None = None,
-    shortcut: Callable[[Broker, int], Shortcut | None] | None = None,
-    encoder: Callable[[int], Encode] | None = None,
-) -> Callable[[H], H]:
-    """Register a function as the handler of an API.
-
-    Args:
-        versions: served; unless told all that Apache Kafka 4.3 serves, and the older ones that it has dropped.
-        advertised: told to clients by ApiVersions even where they are not served, or fewer than are, or "none"; the
-            served ones unless told.
-        shortcut: (broker, version) -> what is asked first, with the request as bytes, if anything. What it answers has
-            to be what the handler would. Where there is a guard it asks that itself.
-        encoder: version -> encoder of whole frames, shaped by hand: of what the handler answers, and of Structs.
-
-    Raises TypeError when a version has no schema, or the API a handler already.
-    """
-    served = VersionRange(api.versions.min, api.current.max) if versions is None else parse_versions(versions)
-    shown = parse_versions(advertised) if advertised is not None else None
-
-    def register(handler: H) -> H:
-        known = _declared.get(api.key)
-        if known is not None and known.handler.__module__ != handler.__module__:
-            raise TypeError(f"{api.name} has a handler in {known.handler.__module__} already")
-        if served.min < api.versions.min or served.max > api.versions.max:
-            raise TypeError(f"{api.name}: versions {served} served, but the schema has {api.versions}")
-        _declared[api.key] = Row(api, handler, served, shown, shortcut, encoder)  # type: ignore[arg-type]
-        return handler
-
-    return register
-
-
-def discover(*, legacy: bool = True) -> Mapping[int, Row]:
-    """Import every module of broker.handlers and return the rows of all APIs, by key in ascending order.
-
-    This is the one place that says which versions there are. Without `legacy` they are exactly those of Apache Kafka
-    4.3; with it also those that Kafka 4 has dropped.
-    """
-    package = import_module("broker.handlers")
-    for module in pkgutil.iter_modules(package.__path__):
-        import_module(f"broker.handlers.{module.name}")
-    rows = dict(sorted(_declared.items()))
-    return rows if legacy else {key: row.without_legacy() for key, row in rows.items()}
-
-
 def advertised_apis(rows: Iterable[Row]) -> list[Struct]:
     """The list of APIs in an ApiVersions answer."""
     return [
-        ApiVersion(api_key=row.api.key, min_version=row.advertised.min, max_version=row.advertised.max)
+        ApiVersion(api_key=row.key, min_version=row.advertised.min, max_version=row.advertised.max)
         for row in rows
         if row.advertised
     ]
@@ -209,14 +103,15 @@ def advertised_apis(rows: Iterable[Row]) -> list[Struct]:
 class Waiting:
     """A request whose handler answered with a Deferred; `Dispatcher.finish` makes its frame once that is done.
 
-    Of a shortcut's Deferred, whose value is a frame, or None for "not for this path", the request is kept as it came.
+    Of a shortcut's Deferred, whose value is a frame, or None for "not for this path", the request is kept as it came;
+    so is one, without a codec, whose handler is being loaded.
     """
 
     __slots__ = ("charge", "codec", "correlation_id", "deferred", "request")
 
     def __init__(
         self,
-        codec: Codec,
+        codec: Codec | None,
         correlation_id: int,
         request: Struct | bytes,
         deferred: Deferred[Any],
@@ -264,7 +159,7 @@ class Dispatcher:
             key_and_version, correlation_id, client_id_size = _HEADER(frame)
             codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
             if codec is None:
-                return self._refuse(frame)
+                return self._load_or_refuse(key_and_version, frame)
             if not again:
                 codec.requests += 1
             position = body = 10 + client_id_size if client_id_size > 0 else 10
@@ -316,31 +211,48 @@ class Dispatcher:
         """What became of a request that waited: as `dispatch`."""
         request = waiting.request
         if type(request) is bytes:
-            answer: list[Chunk] | None = waiting.deferred.result()
+            try:
+                answer: list[Chunk] | None = waiting.deferred.result()
+            except CannotLoad as error:
+                raise CloseConnection(str(error)) from None
             if answer:
                 return answer
             return self.dispatch(connection, memoryview(request), again=True)
-        charge = waiting.charge
+        charge, codec = waiting.charge, waiting.codec
+        assert codec is not None
         if charge is not None:
             charge.resume()
         try:
             reply = waiting.deferred.result()
             if charge is not None:
                 reply = charge.settle(reply)
-            return None if reply is None else waiting.codec.encode(waiting.correlation_id, reply)
+            return None if reply is None else codec.encode(waiting.correlation_id, reply)
         except CloseConnection:
             raise
         except Exception as error:
-            return self._failed(waiting.codec, waiting.correlation_id, request, error, charge)  # type: ignore[arg-type]
+            return self._failed(codec, waiting.correlation_id, request, error, charge)  # type: ignore[arg-type]
 
     def _prepare(self, key_and_version: int) -> Codec | None:
-        """Compile an API's version on its first use; None when it is not served."""
+        """Compile an API's version on its first use; None when it is not served, or not loaded."""
         key, version = key_and_version >> 16, key_and_version & 0xFFFF
         row = self.rows.get(key)
-        if row is None or version not in row.served:
+        if row is None or not row.is_loaded or version not in row.served:
             return None
         codec = self._codecs[key_and_version] = Codec(row, version, self._broker, self.guard)
         return codec
+
+    def _load_or_refuse(self, key_and_version: int, frame: memoryview) -> list[Chunk] | Waiting:
+        """What becomes of a request that nothing is prepared for: it comes again once its handler is loaded."""
+        row = self.rows.get(key_and_version >> 16)
+        if row is None or row.is_loaded or key_and_version & 0xFFFF not in row.served:
+            return self._refuse(frame)
+
+        def count(_: None) -> None:
+            codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
+            if codec is not None:
+                codec.requests += 1
+
+        return Waiting(None, 0, bytes(frame), self._broker.loading.load(row).then(count))
 
     def _failed(
         self, codec: Codec, correlation_id: int, request: Struct, error: Exception, charge: Charge | None = None
@@ -375,7 +287,7 @@ class Dispatcher:
         row = self.rows.get(header.api_key)
         if row is None:
             raise CloseConnection(f"API key {header.api_key} is not served")
-        if row.api is not API_VERSIONS:
+        if row.key != API_VERSIONS.key:
             raise CloseConnection(f"{row.api.name} v{header.api_version} is not served")
         reply = API_VERSIONS.response(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=advertised_apis([row]))
         return encode_response(API_VERSIONS, 0, header.correlation_id, reply)

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.dispatch import Row, discover
+from broker.apis import Row, discover
 from protocol.registry import API_BY_KEY
 from protocol.schema import Api
 

@@ -15,8 +15,9 @@ from struct import Struct as Layout
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.apis import Reply
 from broker.deferred import Deferred, after
-from broker.dispatch import Reply, RequestContext
+from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
 from broker.partition import OfflineLog, Partition
 from coordinator.shard import Producer

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from broker.deferred import Deferred, after
 
 if TYPE_CHECKING:
-    from broker.dispatch import Reply
+    from broker.apis import Reply
 
 BLOCK_SIZE = 1_000
 

@@ -8,9 +8,10 @@ from functools import partial
 import msgspec
 from msgspec import field
 
+from broker.apis import Reply
 from broker.cores.view import leader_elsewhere
 from broker.deferred import Deferred, settled
-from broker.dispatch import Reply, RequestContext
+from broker.dispatch import RequestContext
 from broker.shares.acknowledgement import Acknowledged, check_acknowledgements
 from broker.shares.partitions import SharePartitionSettings
 from broker.shares.sessions import Place, SessionKey

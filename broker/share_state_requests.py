@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from broker.dispatch import Reply, RequestContext
+from broker.apis import Reply
+from broker.dispatch import RequestContext
 from coordinator.group.refused import Refused
 from coordinator.share.decisions import check_partition
 from coordinator.share.state import ShareKey

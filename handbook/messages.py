@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from broker.dispatch import Row, discover
+from broker.apis import Row, discover
 from handbook.markdown import paragraphs, table
 from offline.java_text import json_name
 from protocol.api_keys import ApiKey

@@ -119,7 +119,7 @@ class SaslAuthenticator:
             request = memoryview(bytes(request))
         answer: Any = self._pace(partial(self._serve, connection, request), held_bytes)
         # as that of a shortcut, whose value is a frame: of those no codec is asked
-        return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer  # type: ignore[arg-type]
+        return Waiting(None, 0, b"", answer) if isinstance(answer, Deferred) else answer
 
     def _serve(self, connection: Connection, request: memoryview) -> Answer:
         if self._failed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from broker.apis import Reply
 from broker.authorization.rule import (
     Handle,
     Rule,
@@ -20,7 +21,6 @@ from broker.authorization.rule import (
     together,
     told,
 )
-from broker.dispatch import Reply
 from broker.offset_fetch_answers import old_form, topic_error
 from protocol.errors import ErrorCode
 from protocol.messages.describe_share_group_offsets import (

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from broker.apis import Handler, Reply
 from broker.authorization.rules import RULES
 from broker.config.authorizer import allows_without_entry, super_users
 from broker.coordinators.client_address import java_address
-from broker.dispatch import CloseConnection, Handler, Reply, RequestContext
+from broker.dispatch import CloseConnection, RequestContext
 from broker.error_reply import error_reply
 from broker.log_limit import LimitedLog
 from broker.log_text import log_text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from broker.apis import Reply
 from broker.authorization.rule import Ask, Handle, Question
-from broker.dispatch import Reply
 from metadata.image import ResourceType as ConfigResource
 from protocol.errors import ErrorCode
 from protocol.messages.alter_replica_log_dirs import (

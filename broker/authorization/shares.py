@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.apis import Reply
 from broker.authorization.rule import Handle, beside, changed, one, split, to_topic
-from broker.dispatch import Reply
 from protocol.errors import ErrorCode
 from protocol.messages.alter_share_group_offsets import (
     ALTER_SHARE_GROUP_OFFSETS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker.apis import Reply
 from broker.authorization.rule import (
     Handle,
     Question,
@@ -17,7 +18,7 @@ from broker.authorization.rule import (
     to_topic,
     told,
 )
-from broker.dispatch import CloseConnection, Reply
+from broker.dispatch import CloseConnection
 from protocol.errors import ErrorCode
 from protocol.messages.metadata import METADATA, MetadataResponseTopic
 from protocol.primitives import ZERO_UUID

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from broker.apis import Reply
 from broker.authorization.rule import Handle, each, one, split, then, to_named, to_topic
-from broker.dispatch import Reply
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,

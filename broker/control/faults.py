@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from broker.apis import Row
 from broker.deferred import Deferred
-from broker.dispatch import CloseConnection, Codec, Dispatcher, Row, Waiting
+from broker.dispatch import CloseConnection, Codec, Dispatcher, Waiting
 from broker.error_reply import error_reply
 from broker.network.output_queue import release
 from protocol.errors import ErrorCode
@@ -81,6 +82,9 @@ class FaultyDispatcher(Dispatcher):
 
     def _spoil(self, fault: Fault, connection: Connection, frame: memoryview) -> bytes | list[Chunk] | Waiting | None:
         key_and_version = int.from_bytes(frame[:4])
+        row = self.rows.get(key_and_version >> 16)
+        if row is not None:
+            row.load()
         codec = self._codecs.get(key_and_version) or self._prepare(key_and_version)
         if codec is None:  # which has an answer of its own
             return super().dispatch(connection, frame)

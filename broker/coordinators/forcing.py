@@ -12,7 +12,7 @@ from protocol.schema import Struct
 from storage.errors import LogOffline
 
 if TYPE_CHECKING:
-    from broker.dispatch import Reply
+    from broker.apis import Reply
     from broker.timers import Timers
 
 

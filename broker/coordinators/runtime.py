@@ -31,8 +31,8 @@ from storage.errors import LogOffline
 from storage.log_config import LONG_MAX
 
 if TYPE_CHECKING:
+    from broker.apis import Reply
     from broker.broker import Broker
-    from broker.dispatch import Reply
     from broker.partition import Partition
 
 log = logging.getLogger(__name__)

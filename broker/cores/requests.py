@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from broker.apis import Reply, Row
 from broker.cores.messages import Client, Forward, Forwarded
 from broker.deferred import Deferred
-from broker.dispatch import CloseConnection, Reply, RequestContext, Row
+from broker.dispatch import CloseConnection, RequestContext
 from broker.error_reply import error_reply
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
@@ -103,9 +104,8 @@ class ForwardedRow(Row):
     is_charged = False
 
     def __init__(self, row: Row) -> None:
-        super().__init__(
-            row.api, cast("Callable[[RequestContext, Struct], Reply]", forward), row.served, row.advertised
-        )
+        handler = cast("Callable[[RequestContext, Struct], Reply]", forward)
+        super().__init__(row.key, row.served, row.advertised, handler=handler)
 
     def decoder(self, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
         def keep(frame: ReadBuffer, position: int) -> tuple[bytes, int]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from broker import logs
+from broker.apis import Row
 from broker.broker import Broker
 from broker.config import BrokerConfig
 from broker.controller import Controller
@@ -31,7 +32,6 @@ from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransac
 from broker.cores.remote_shares import RemoteShareStates
 from broker.cores.requests import rows_of_a_worker
 from broker.deferred import Deferred
-from broker.dispatch import Row
 from broker.error_map import error_code_of
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
@@ -119,6 +119,7 @@ class Worker(Broker):
         self.partitions.tell_offline()
         self._start_data()
         configure(self.server, self.config, listeners)
+        self.loading.start()
         self.link.tell(Ready())
         self.link.listen()
 

@@ -5,7 +5,8 @@ Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexib
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.error_map import fenced_in_words_of
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import OLDER, TopicPartition

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.error_map import fenced_in_words_of
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition

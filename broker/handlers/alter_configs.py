@@ -6,9 +6,10 @@ are not changed in this way (KIP-412). Each resource is changed as a whole or no
 
 from __future__ import annotations
 
+from broker.apis import Reply, handles
 from broker.config.alter import Alteration, Changes, Operation, plan_replacement
 from broker.config_changes import Resource, alter
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from protocol.messages.alter_configs import ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.schema import Struct
 

@@ -6,7 +6,8 @@ A group that is not there is made.
 from __future__ import annotations
 
 from broker import share_groups
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.handlers.describe_share_group_offsets import topic_id_of
 from broker.share_requests import is_served
 from coordinator.group.refused import Refused

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import re
 
-from broker.dispatch import Reply, RequestContext, advertised_apis, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext, advertised_apis
 from metadata.features import SUPPORTED_FEATURES
 from protocol.errors import ErrorCode
 from protocol.messages.api_versions import API_VERSIONS, FinalizedFeatureKey, SupportedFeatureKey

@@ -5,7 +5,8 @@ Versions: v1 tells which members still speak the classic protocol (KIP-1099).
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.group_descriptions import described
 from broker.groups import has_consumer_groups
 from coordinator.group.consumer.describe import describe

@@ -8,9 +8,10 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from uuid import uuid4
 
+from broker.apis import Reply, handles
 from broker.authorized_operations import describer
 from broker.coordinators.client_address import java_address
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from broker.groups import has_consumer_groups
 from broker.steady_heartbeat import steady_heartbeat
 from coordinator.effects import Effects

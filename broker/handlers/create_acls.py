@@ -5,7 +5,8 @@ Versions: v1 prefixed patterns (KIP-290); v3 users as resources (KIP-373).
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.handlers.describe_acls import NO_AUTHORIZER, refuse_unknown
 from broker.ids import random_id
 from metadata.acls import Created

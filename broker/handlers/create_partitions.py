@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.error_map import RequestTimedOut
 from broker.quotas.mutations import admit
 from metadata.create_partitions import MorePartitions, MorePartitionsResult

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from broker.apis import Reply, handles
 from broker.config.describe import topic_entries
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from broker.error_map import RequestTimedOut
 from broker.quotas.mutations import admit
 from metadata.create_topics import NewTopic, NewTopicResult

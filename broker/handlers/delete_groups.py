@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from broker import share_groups
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group
 from coordinator.group.refused import Refused

@@ -6,8 +6,9 @@ Versions: v1 is v0; v2 flexible.
 
 from __future__ import annotations
 
+from broker.apis import Reply, handles
 from broker.deferred import Deferred, settled
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from broker import share_groups
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.share_requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import existing_group

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from broker.dispatch import CloseConnection, Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import CloseConnection, RequestContext
 from metadata.acls import describe_acls as find
 from metadata.decision import Refused
 from protocol.errors import ErrorCode

@@ -8,6 +8,7 @@ defaults of all. Secrets, and values whose key nobody knows, are null.
 from __future__ import annotations
 
 from broker import logs
+from broker.apis import Reply, handles
 from broker.config import BrokerConfig
 from broker.config.describe import (
     ConfigSource,
@@ -19,7 +20,7 @@ from broker.config.describe import (
     logger_entries,
     topic_entries,
 )
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from metadata.image import ResourceType
 from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode

@@ -6,8 +6,9 @@ are not there (KIP-1043), which were "Dead" before.
 
 from __future__ import annotations
 
+from broker.apis import Reply, handles
 from broker.authorized_operations import group_operations
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from coordinator.group.admin import describe_group
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DESCRIBE_GROUPS, DescribedGroup

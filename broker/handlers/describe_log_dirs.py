@@ -11,8 +11,9 @@ import os
 import shutil
 from collections.abc import Iterator
 
+from broker.apis import handles
 from broker.deferred import Deferred
-from broker.dispatch import RequestContext, handles
+from broker.dispatch import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DESCRIBE_LOG_DIRS,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from broker.dispatch import RequestContext, handles
+from broker.apis import handles
+from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
 from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode

@@ -6,7 +6,8 @@ There is one voter, this node. Nobody listens at the address that is told of it:
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.metadata_log import TOPIC
 from protocol.errors import ErrorCode
 from protocol.messages.describe_quorum import (

@@ -6,9 +6,10 @@ start offset -1, whether there is such a partition or not.
 
 from __future__ import annotations
 
+from broker.apis import Reply, handles
 from broker.cores.link import LinkEnded
 from broker.deferred import Deferred, settled
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
 from broker.share_requests import is_served
 from coordinator.group.refused import Refused

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from broker.apis import Reply, handles
 from broker.authorized_operations import topic_operations
 from broker.cores.view import show_workers
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from metadata.image import MetadataImage, TopicImage
 from metadata.partition import NO_LEADER
 from metadata.topic_names import is_internal, name_problem

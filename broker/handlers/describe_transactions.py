@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from broker.dispatch import RequestContext, handles
+from broker.apis import handles
+from broker.dispatch import RequestContext
 from coordinator.transaction.admin import describe_transaction
 from protocol.errors import ErrorCode
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TransactionState

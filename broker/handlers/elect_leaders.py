@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from metadata.elections import ElectionType
 from metadata.elections import PartitionResult as Result
 from protocol.errors import ErrorCode

@@ -12,8 +12,9 @@ What it reads and how it waits: broker/fetch_attempt.py.
 
 from __future__ import annotations
 
+from broker.apis import handles
 from broker.deferred import Deferred
-from broker.dispatch import RequestContext, handles
+from broker.dispatch import RequestContext
 from broker.fetch_attempt import READ_COMMITTED, FetchAttempt, absent_data
 from broker.single_fetch import fetch_single
 from protocol.errors import ErrorCode

@@ -5,7 +5,8 @@ ApiVersions does not tell it, as nobody receives metrics here; whoever asks all 
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.ids import random_id
 from metadata.decision import Refused
 from protocol.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
@@ -16,7 +17,7 @@ from protocol.schema import Struct
 _COMPRESSION_TYPES = (4, 3, 1, 2)
 
 
-@handles(GET_TELEMETRY_SUBSCRIPTIONS, advertised="none")
+@handles(GET_TELEMETRY_SUBSCRIPTIONS)
 def get_telemetry_subscriptions(ctx: RequestContext, request: Struct) -> Reply:
     client_metrics = ctx.broker.client_metrics
     instance_id = request.client_instance_id

@@ -6,7 +6,8 @@ knows better yet, and it comes again.
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from coordinator.group.heartbeat import heartbeat as decide
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT

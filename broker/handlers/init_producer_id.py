@@ -7,7 +7,8 @@ commit (KIP-939), is not stable in Kafka 4.3, and not served.
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.error_map import fenced_in_words_of
 from coordinator.effects import Effects
 from coordinator.shard import Producer

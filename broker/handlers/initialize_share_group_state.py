@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.share_state_requests import answer_states, check_exists
 from coordinator.share.state import ShareKey
 from protocol.messages.initialize_share_group_state import (

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import uuid
 
+from broker.apis import Reply, handles
 from broker.authorized_operations import describer
 from broker.coordinators.client_address import java_address
 from broker.coordinators.parked import ParkedJoin
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from coordinator.effects import Effects
 from coordinator.group.join import check_join, join_error, join_group, read_join
 from coordinator.group.shard import GroupEffects

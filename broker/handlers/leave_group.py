@@ -5,7 +5,8 @@ Versions: v3 many members at once, static ones by instance id (KIP-345); v5 reas
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from coordinator.effects import Effects
 from coordinator.group.leave import answer_for, leave_group, members_of
 from coordinator.group.shard import GroupEffects

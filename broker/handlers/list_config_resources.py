@@ -6,7 +6,8 @@ brokers and loggers, too, chosen by type (KIP-1142). Groups and subscriptions ar
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.list_config_resources import LIST_CONFIG_RESOURCES, ConfigResource

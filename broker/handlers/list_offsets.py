@@ -15,7 +15,8 @@ from collections import Counter
 
 import msgspec
 
-from broker.dispatch import RequestContext, handles
+from broker.apis import handles
+from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from protocol.errors import ErrorCode

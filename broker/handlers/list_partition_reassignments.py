@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from metadata.image import MetadataImage, TopicImage
 from protocol.messages.list_partition_reassignments import (
     LIST_PARTITION_REASSIGNMENTS,

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from broker.apis import Reply, handles
 from broker.authorized_operations import NOT_ASKED, cluster_operations, topic_operations
 from broker.controller import Controller
 from broker.cores.view import show_workers
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from broker.endpoints import controller_id, nodes
 from broker.quotas.mutations import admit
 from metadata.decision import Admit

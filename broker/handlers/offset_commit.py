@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.single_commit import commit_single
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_commit, commit_offsets

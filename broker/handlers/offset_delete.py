@@ -6,7 +6,8 @@ whole group leaves the topics out of the answer.
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_delete, delete_offsets
 from coordinator.group.shard import GroupEffects

@@ -9,7 +9,8 @@ error.
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.offset_fetch_answers import old_form, topic_error
 from coordinator.group.consumer.offsets import check_fetch
 from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets

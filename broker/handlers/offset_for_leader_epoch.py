@@ -6,7 +6,8 @@ v0 and v1.
 
 from __future__ import annotations
 
-from broker.dispatch import RequestContext, handles
+from broker.apis import handles
+from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
 from broker.partitions import Partitions
 from protocol.messages.offset_for_leader_epoch import (

@@ -20,9 +20,10 @@ from functools import partial
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from broker.apis import Reply, handles
 from broker.cores.view import leader_elsewhere
 from broker.deferred import Deferred, settled
-from broker.dispatch import CloseConnection, Reply, RequestContext, handles
+from broker.dispatch import CloseConnection, RequestContext
 from broker.endpoints import endpoints_of
 from broker.error_map import error_code_of
 from broker.partition import Partition
@@ -96,7 +97,7 @@ _NOTHING_APPENDED = AppendResult(-1, -1, -1, -1, -1, False, False)
 _WITHOUT_LOG_START = (CorruptRecords, RecordTooLarge, RecordBatchTooLarge, TooMuchToOpen, LogOffline)
 
 
-@handles(PRODUCE, advertised="0-13", shortcut=produce_single)
+@handles(PRODUCE, shortcut=produce_single)
 def produce(ctx: RequestContext, request: Struct) -> Reply:
     refused = _refuse_all(request)
     if refused is not None:

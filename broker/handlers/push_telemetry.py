@@ -5,7 +5,8 @@ ApiVersions does not tell it. Not served: a receiver for them; what may be pushe
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from metadata.decision import Refused
 from protocol.errors import ErrorCode
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
@@ -16,7 +17,7 @@ from protocol.schema import Struct
 _RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
 
 
-@handles(PUSH_TELEMETRY, advertised="none")
+@handles(PUSH_TELEMETRY)
 def push_telemetry(ctx: RequestContext, request: Struct) -> Reply:
     if request.client_instance_id in _RESERVED:
         return PUSH_TELEMETRY.response(error_code=ErrorCode.INVALID_REQUEST)

@@ -5,7 +5,8 @@ Versions: v1 the number of records that are done with (KIP-1226).
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.share_state_requests import answer_states, check_exists
 from coordinator.share.state import ShareKey
 from protocol.messages.read_share_group_state_summary import (

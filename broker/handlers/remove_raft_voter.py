@@ -5,7 +5,8 @@ There is one, and the last one stays.
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.quorum import Voter
 from metadata.decision import Refused
 from protocol.messages.remove_raft_voter import REMOVE_RAFT_VOTER

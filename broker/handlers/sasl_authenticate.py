@@ -6,7 +6,8 @@ until they are authenticated.
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.schema import Struct

@@ -5,7 +5,8 @@ The first time it never gets here: `broker.authentication` serves connections un
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from protocol.errors import ErrorCode
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Struct

@@ -5,7 +5,8 @@ Versions: v2 locks that last longer (KIP-1222).
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.endpoints import endpoints_of
 from broker.handlers.share_fetch import acknowledged_of
 from broker.share_requests import (

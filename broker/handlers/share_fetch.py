@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from broker.apis import Reply, handles
 from broker.deferred import Deferred
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from broker.endpoints import endpoints_of
 from broker.share_requests import (
     Acknowledging,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.group_descriptions import described
 from broker.share_requests import is_served
 from coordinator.group.share.describe import describe

@@ -6,8 +6,9 @@ leader's has come.
 
 from __future__ import annotations
 
+from broker.apis import Reply, handles
 from broker.coordinators.parked import ParkedSync
-from broker.dispatch import Reply, RequestContext, handles
+from broker.dispatch import RequestContext
 from coordinator.effects import Effects
 from coordinator.group.shard import GroupEffects
 from coordinator.group.sync import sync_error, sync_group

@@ -6,7 +6,8 @@ before INVALID_TXN_STATE; v5 lets the group's partition join the transaction by 
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from broker.partition import Partition
 from broker.produce_verification import is_open
 from coordinator.effects import Effects

@@ -5,7 +5,8 @@ This one too, as with Kafka: it is then told to no client any more, leads nothin
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from metadata.decision import Refused
 from metadata.lifecycle import unregister_broker as decide
 from protocol.messages.unregister_broker import UNREGISTER_BROKER

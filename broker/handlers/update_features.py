@@ -6,7 +6,8 @@ Versions: v0 only raises, whatever its flag for going down says, as with Kafka 4
 
 from __future__ import annotations
 
-from broker.dispatch import Reply, RequestContext, handles
+from broker.apis import Reply, handles
+from broker.dispatch import RequestContext
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate
 from protocol.errors import ErrorCode

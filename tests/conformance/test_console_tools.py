@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.dispatch import discover
+from broker.apis import discover
 from protocol.registry import API_BY_KEY
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import RunningBroker

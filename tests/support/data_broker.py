@@ -7,10 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from broker.apis import discover
 from broker.appends import Appends
 from broker.background import Background
 from broker.deferred import Deferred
-from broker.dispatch import Codec, RequestContext, discover
+from broker.dispatch import Codec, RequestContext
 from broker.fetch_session import FetchSessions
 from broker.gate import Gate
 from broker.partition import Partition
@@ -124,6 +125,8 @@ class DataBroker:
         self.moves = SimpleNamespace(futures=lambda: ())
         self.offload = lambda function, *args: Deferred.resolved(function(*args))
         self.rows = discover()
+        for row in self.rows.values():
+            row.load()
 
     def _hold(self, more_bytes: int) -> None:
         self.held_bytes += more_bytes

@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from broker.apis import Handler, discover
 from broker.config.keys import BROKER_KEYS
 from broker.deferred import Deferred
-from broker.dispatch import Handler, RequestContext, discover
+from broker.dispatch import RequestContext
 from broker.groups import OFFSETS_TOPIC, Groups
 from broker.timers import Timers
 from protocol.errors import ErrorCode

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
+from broker.apis import Row
 from broker.clock import Clock
-from broker.dispatch import Dispatcher, Row
+from broker.dispatch import Dispatcher
 from broker.event_loop import new_event_loop
 from broker.network.connection import Connection
 from broker.network.connection_limits import UNLIMITED, CreationRate
@@ -31,7 +32,9 @@ Handlers = Mapping[Api, Callable[..., Any]]
 
 def dispatcher_of(handlers: Handlers, broker: object = None) -> Dispatcher:
     """A dispatcher for these handlers, each at all versions that its API has."""
-    rows = {api.key: Row(api, handler, api.versions, api.versions) for api, handler in handlers.items()}
+    rows = {api.key: Row(api.key, api.versions, handler=handler) for api, handler in handlers.items()}
+    for api in handlers:
+        rows[api.key].api = api  # some are a test's own
     return Dispatcher(broker, rows)  # type: ignore[arg-type]
 
 

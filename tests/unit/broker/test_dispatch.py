@@ -5,8 +5,9 @@ import struct
 
 import pytest
 
+from broker.apis import Row, discover, handles
 from broker.deferred import Deferred
-from broker.dispatch import CloseConnection, Dispatcher, Row, Waiting, advertised_apis, discover, handles
+from broker.dispatch import CloseConnection, Dispatcher, Waiting, advertised_apis
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
@@ -63,9 +64,9 @@ def test_a_shortcut_may_answer_later_or_leave_it_to_the_handler_then():
     deferreds = [Deferred(), Deferred()]
     left = iter(deferreds)
     row = Row(
-        HEARTBEAT,
-        lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
+        HEARTBEAT.key,
         HEARTBEAT.versions,
+        handler=lambda ctx, request: HEARTBEAT.response(error_code=len(request.group_id)),
         shortcut=lambda broker, version: lambda *_: next(left),
     )
     dispatcher = Dispatcher(None, {HEARTBEAT.key: row})
@@ -156,7 +157,7 @@ def failing_shortcut(error):
     def handler(ctx, request):
         raise AssertionError("what the shortcut may have written would be written twice")
 
-    row = Row(HEARTBEAT, handler, HEARTBEAT.versions, shortcut=lambda broker, version: shortcut)
+    row = Row(HEARTBEAT.key, HEARTBEAT.versions, handler=handler, shortcut=lambda broker, version: shortcut)
     return Dispatcher(None, {HEARTBEAT.key: row})
 
 
@@ -203,10 +204,8 @@ def test_unserved_versions_and_apis_close():
 
 
 def test_handles_refuses_what_cannot_be():
-    """Versions without schema, and a second handler, are found at import."""
-    with pytest.raises(TypeError):
-        handles(HEARTBEAT, versions="0-5")(lambda ctx, request: None)
-    discover()
+    """A second handler is found at import."""
+    discover()[API_VERSIONS.key].load()
     with pytest.raises(TypeError):
         handles(API_VERSIONS)(lambda ctx, request: None)
 
@@ -251,7 +250,7 @@ def test_requests_are_counted_by_api_and_version():
     answer = HEARTBEAT.response()
     dispatcher = Dispatcher(
         "the broker",
-        {HEARTBEAT.key: Row(HEARTBEAT, lambda ctx, request: answer, HEARTBEAT.versions, shortcut=lambda *_: serve)},
+        {HEARTBEAT.key: Row(HEARTBEAT.key, HEARTBEAT.versions, handler=lambda *_: answer, shortcut=lambda *_: serve)},
     )
 
     def serve(connection, frame, position, correlation_id):

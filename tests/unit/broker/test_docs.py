@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.dispatch import discover
+from broker.apis import discover
 from broker.docs import APIS_PAGE, apis_page, main
 from protocol.registry import API_BY_KEY
 

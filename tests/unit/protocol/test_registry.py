@@ -23,6 +23,7 @@ def test_registry_has_every_api_key_of_kafka():
         assert (api.name, ApiKey(api.key).name) == (row["name"], snake(row["name"]).upper())
         module = importlib.import_module(f"protocol.messages.{snake(row['name'])}")
         assert getattr(module, ApiKey(api.key).name) is api
+        assert (ApiKey(api.key).versions, ApiKey(api.key).current) == (api.versions, api.current)
         assert "broker" not in api.listeners or "BROKER" in row["listeners"]
 
 

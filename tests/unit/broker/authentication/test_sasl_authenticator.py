@@ -6,10 +6,11 @@ from functools import partial
 
 import pytest
 
+from broker.apis import Reply
 from broker.authentication.login_pace import LoginPace
 from broker.authentication.sasl_authenticator import SaslAuthenticator
 from broker.authentication.sasl_listener import SaslListener
-from broker.dispatch import Reply, RequestContext
+from broker.dispatch import RequestContext
 from broker.handlers.sasl_authenticate import sasl_authenticate
 from broker.handlers.sasl_handshake import sasl_handshake
 from broker.timers import Timers

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from broker.apis import discover
 from broker.authorization.rules import RULES
-from broker.dispatch import discover
 from protocol.registry import API_BY_KEY
 
 

@@ -6,8 +6,9 @@ import sys
 WHAT_A_START_LOADS = """
 import sys
 import broker.lifecycle, broker.main
-from broker.dispatch import discover
-discover()
+from broker.apis import discover
+for row in discover().values():
+    row.load()
 print([name for name in sys.modules if name.split(".")[:2] == ["broker", "control"]])
 """
 

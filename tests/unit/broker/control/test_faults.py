@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from broker.apis import Row
 from broker.control.faults import Fault, FaultyDispatcher
 from broker.deferred import Deferred
-from broker.dispatch import CloseConnection, Row, Waiting
+from broker.dispatch import CloseConnection, Waiting
 from broker.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH
@@ -27,8 +28,8 @@ class Stage:
         self.served = []
         broker = SimpleNamespace(timers=Timers(self.loop, self.loop.clock))
         rows = {
-            api.key: Row(api, self.serve, api.versions, shortcut=self.shortcut if api is HEARTBEAT else None)
-            for api in (HEARTBEAT, METADATA, PRODUCE)
+            api.key: Row(api.key, api.versions, handler=self.serve, shortcut=shortcut)
+            for api, shortcut in ((HEARTBEAT, self.shortcut), (METADATA, None), (PRODUCE, None))
         }
         self.dispatcher = FaultyDispatcher(broker, rows)
         self.reply = None

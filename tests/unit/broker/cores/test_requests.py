@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from broker.apis import discover
 from broker.cores.forwarded import serve_forwarded
 from broker.cores.link import LinkEnded
 from broker.cores.messages import Client, Forward, Forwarded
@@ -20,7 +21,7 @@ from broker.cores.requests import (
 )
 from broker.deferred import Deferred
 from broker.delegation_tokens import may_ask
-from broker.dispatch import CloseConnection, Dispatcher, Waiting, discover
+from broker.dispatch import CloseConnection, Dispatcher, Waiting
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.messages.heartbeat import HEARTBEAT

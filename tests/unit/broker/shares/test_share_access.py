@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.apis import Row
 from broker.authorization.guard import Guard
-from broker.dispatch import Row
 from protocol.messages.share_acknowledge import SHARE_ACKNOWLEDGE
 from protocol.messages.share_fetch import SHARE_FETCH
 from security.acl import Acl, Operation, PatternType, Permission, ResourceType
@@ -27,7 +27,8 @@ class Guarded(ShareBroker):
         self.guard = Guard(self.authorizer, self.controller)  # type: ignore[assignment]
         for api in (SHARE_FETCH, SHARE_ACKNOWLEDGE):
             row = self.rows[api.key]
-            self.rows[api.key] = Row(api, self.guard.protect(api, row.handler), row.served, encoder=row.encoder)  # type: ignore[attr-defined]
+            protected = self.guard.protect(api, row.handler)
+            self.rows[api.key] = Row(api.key, row.served, handler=protected, encoder=row.encoder)  # type: ignore[attr-defined]
 
     def let(self, *readers: str) -> None:
         may = [(ResourceType.GROUP, "g", "User:*"), *((ResourceType.TOPIC, "t", f"User:{name}") for name in readers)]
