@@ -2,7 +2,7 @@
 
 Versions: v2 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v3 flexible; v4 many transactions at a time, and
 verify only: between brokers (KIP-890); v5 TRANSACTION_ABORTABLE (KIP-890). All partitions of a transaction join or none
-does: where one does not exist the others are OPERATION_NOT_ATTEMPTED.
+does: where one does not exist, or is the broker's own, the others are OPERATION_NOT_ATTEMPTED.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from broker.dispatch import RequestContext
 from broker.error_map import fenced_in_words_of
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER, OLDER, TopicPartition
+from metadata.topic_names import INTERNAL_TOPICS
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
@@ -85,12 +86,15 @@ def decide(
     """What is to be said of each partition."""
     hosted = ctx.broker.partitions
     places = frozenset(TopicPartition(topic.name, index) for topic in topics for index in topic.partitions)
-    missing = {place for place in places if hosted.get(*place) is None and not hosted.is_elsewhere(*place)}
-    if missing:
-        return {
-            place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if place in missing else ErrorCode.OPERATION_NOT_ATTEMPTED
-            for place in places
-        }
+    refused = {
+        place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        for place in places
+        if hosted.get(*place) is None and not hosted.is_elsewhere(*place)
+    }
+    if ctx.api_version < FIRST_VERSION_OF_BROKERS:  # producers have no business there: AddOffsetsToTxn adds the groups'
+        refused |= {place: ErrorCode.TOPIC_AUTHORIZATION_FAILED for place in places if place.topic in INTERNAL_TOPICS}
+    if refused:
+        return {place: refused.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in places}
     transactions = ctx.broker.transactions
     if verify_only:
         return transactions.verify(transactional_id, producer, places)

@@ -23,16 +23,17 @@ HIGH_WATERMARK = -1
 
 @handles(DELETE_RECORDS)
 def delete_records(ctx: RequestContext, request: Struct) -> Reply:
+    """One answer for each partition: of those that are named again the last offset counts."""
+    wanted: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update((each.partition_index, each.offset) for each in topic.partitions)
     waiting: list[Deferred[None]] = []
     response = DELETE_RECORDS.response(
         topics=[
             DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    _delete(ctx, topic.name, asked.partition_index, asked.offset, waiting) for asked in topic.partitions
-                ],
+                name=name, partitions=[_delete(ctx, name, index, offset, waiting) for index, offset in offsets.items()]
             )
-            for topic in request.topics
+            for name, offsets in wanted.items()
         ]
     )
     return settled(waiting).then(lambda _: response) if waiting else response

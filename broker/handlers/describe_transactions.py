@@ -12,8 +12,9 @@ from protocol.schema import Struct
 
 @handles(DESCRIBE_TRANSACTIONS)
 def describe_transactions(ctx: RequestContext, request: Struct) -> Struct:
+    """One answer for each id, also where it is asked for twice."""
     return DESCRIBE_TRANSACTIONS.response(
-        transaction_states=[_describe(ctx, each) for each in dict.fromkeys(request.transactional_ids)]
+        transaction_states=[_describe(ctx, each) for each in request.transactional_ids]
     )
 
 

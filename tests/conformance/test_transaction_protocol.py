@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from protocol.errors import ErrorCode
+from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from protocol.messages.end_txn import END_TXN
 from protocol.messages.find_coordinator import FIND_COORDINATOR
 from tests.support.brokers import HOST, RunningBroker
@@ -159,6 +160,14 @@ def test_adding_what_cannot_be_added(producer: Producer):
         f"{name}-0 OPERATION_NOT_ATTEMPTED, {name}-7 UNKNOWN_TOPIC_OR_PARTITION"
     )
     assert client.add(name, ("P0", 0), ("no-such-topic", 0)) == "no-such-topic-0 UNKNOWN_TOPIC_OR_PARTITION"
+    assert client.add(name, ("P0", 0), first, ("__transaction_state", 0)) == (
+        f"__transaction_state-0 TOPIC_AUTHORIZATION_FAILED, {name}-0 OPERATION_NOT_ATTEMPTED"
+    )
+    assert client.add(name, ("P0", 0), ("__transaction_state", 9_999)) == (
+        "__transaction_state-9999 TOPIC_AUTHORIZATION_FAILED"
+    )
+    twice = client.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=[name, name])
+    assert [each.transactional_id for each in twice.transaction_states] == [name, name]
     assert producer.state() == "Empty 0"
     assert producer.end(0, True, 4) == "INVALID_TXN_STATE"
     assert producer.end(0, False, 4) == "INVALID_TXN_STATE"

@@ -381,3 +381,13 @@ def test_coordinator_that_is_given_up_ends_nothing_any_more(broker: TxnBroker, c
             broker.transactions.partition_lost(partition)
     broker.advance(1_000)
     assert [broker.partition(*place).last_stable_offset for place in (T0, T1)] == [0, 0]
+
+
+def test_a_producer_does_not_add_the_broker_s_own_topics(client: TxnClient):
+    """Nor does it get anything beside; AddOffsetsToTxn adds what a group needs."""
+    assert client.init("x") == "NONE P0 0"
+    assert client.add("x", ("P0", 0), T0, ("__consumer_offsets", 0)) == (
+        "__consumer_offsets-0 TOPIC_AUTHORIZATION_FAILED, t-0 OPERATION_NOT_ATTEMPTED"
+    )
+    assert client.describe("x").startswith("Empty")
+    assert client.add_offsets("x", ("P0", 0), "g") == "NONE"

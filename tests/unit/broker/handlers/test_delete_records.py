@@ -54,3 +54,16 @@ def test_unknown_partitions(broker: DataBroker) -> None:
     fill(broker)
     assert delete(broker, 1, topic="nope") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert delete(broker, 1, index=3) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+
+def test_a_partition_that_is_named_again_is_answered_once(broker: DataBroker) -> None:
+    """The last offset counts, as in Kafka."""
+    fill(broker)
+    topics = [
+        DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=o) for o in offsets])
+        for offsets in ((5, 3), (4,))
+    ]
+    response = broker.call(DELETE_RECORDS, 2, timeout_ms=1000, topics=topics)
+    assert [(topic.name, [each.low_watermark for each in topic.partitions]) for topic in response.topics] == [
+        ("t", [4])
+    ]

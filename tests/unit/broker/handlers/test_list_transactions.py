@@ -1,4 +1,4 @@
-"""ListTransactions: the expression that ids are chosen by."""
+"""ListTransactions: the expression that ids are chosen by. DescribeTransactions: one answer for each that is asked."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS
 from tests.support.txn_broker import TxnBroker
 from tests.support.txn_client import TxnClient
 
@@ -32,3 +33,8 @@ def test_ids_match_as_a_whole(client: TxnClient, pattern: str, found: list[str])
 def test_what_is_no_expression_to_kafka_is_refused(client: TxnClient, pattern: str):
     """Also what RE2 takes and RE2J does not."""
     assert client.transactions(transactional_id_pattern=pattern) == "INVALID_REGULAR_EXPRESSION [] []"
+
+
+def test_an_id_that_is_asked_for_twice_is_described_twice(client: TxnClient):
+    answer = client.call(DESCRIBE_TRANSACTIONS, 0, transactional_ids=["x", "z", "x"])
+    assert [each.transactional_id for each in answer.transaction_states] == ["x", "z", "x"]
