@@ -78,6 +78,7 @@ def answer(
     by_topic: dict[str, list[Struct]] = {}
     for topic in sorted(request.topics, key=lambda topic: topic_id_of(ctx, topic.topic_name) != ZERO_UUID):
         topic_id = topic_id_of(ctx, topic.topic_name)
+        results = by_topic.setdefault(topic.topic_name, [])
         for each in topic.partitions:
             result = AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
             known = offsets.get(topic_id, ("", {}))[1]
@@ -87,10 +88,11 @@ def answer(
                 refusal = Refused(code, share_groups.words(code))
             if refusal is not None:
                 result.error_code, result.error_message = refusal.code, refusal.message
-            by_topic.setdefault(topic.topic_name, []).append(result)
+            results.append(result)
     return ALTER_SHARE_GROUP_OFFSETS.response(
         responses=[
             AlterShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id_of(ctx, name), partitions=partitions)
             for name, partitions in by_topic.items()
+            if partitions or topic_id_of(ctx, name) != ZERO_UUID
         ]
     )

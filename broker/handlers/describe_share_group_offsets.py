@@ -6,6 +6,8 @@ start offset -1, whether there is such a partition or not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker.apis import Reply, handles
 from broker.cores.link import LinkEnded
 from broker.deferred import Deferred, settled
@@ -43,7 +45,7 @@ def describe_group(ctx: RequestContext, asked: Struct, pending: list[Deferred[in
     shard = ctx.broker.groups.at(group_id)
     if isinstance(shard, ErrorCode):
         return refused(group_id, shard)
-    wanted = all_of(shard, group_id) if asked.topics is None else {t.topic_name: t.partitions for t in asked.topics}
+    wanted = all_of(shard, group_id) if asked.topics is None else named_in(asked.topics)
     topics = [
         DescribeShareGroupOffsetsResponseTopic(
             topic_name=name,
@@ -68,6 +70,14 @@ def all_of(shard: GroupShard, group_id: str) -> dict[str, list[int]]:
         topic.name: sorted(partitions_of(group.states, topic_id))
         for topic_id, topic in group.states.initialized.items()
     }
+
+
+def named_in(topics: Sequence[Struct]) -> dict[str, list[int]]:
+    """The partitions that are asked for by name, each once."""
+    named: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        named.setdefault(topic.topic_name, {}).update(dict.fromkeys(topic.partitions))
+    return {name: list(partitions) for name, partitions in named.items()}
 
 
 def topic_id_of(ctx: RequestContext, name: str) -> bytes:

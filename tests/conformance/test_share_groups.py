@@ -17,6 +17,7 @@ from tests.support.pairs import Pair
 from tests.support.scale import scaled
 from tests.support.settled import settled, wait_for_changes, wait_for_topic
 from tests.support.share_client import SHARE_PROPERTIES, ShareClient, member_of
+from tests.support.share_offsets import alter, describe
 from tests.support.tools import normalised
 from tests.support.txn_client import TxnClient
 
@@ -300,6 +301,22 @@ TOOL_STEPS = [
 ]
 SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+
+
+def test_offsets_of_topics_that_are_named_again(pair: Pair, name: str) -> None:
+    """They are answered as one; a topic without partitions is answered if there is such a topic."""
+
+    def play(broker: RunningBroker) -> list[str]:
+        with member_of(broker, name, partitions=3) as client:
+            client.join(name)
+            assert not client.beat(-1).error_code
+            return [
+                alter(client, (name, {0: 0}), (name, {1: 0})),
+                alter(client, (name, {}), ("unheard", {})),
+                describe(client, (name, [1, 1]), ("unheard", [0]), (name, [0, 2, 1])),
+            ]
+
+    same(pair, play)
 
 
 def test_tools_print_the_same(pair: Pair, java: JavaRunner) -> None:

@@ -30,6 +30,7 @@ from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE
 from storage.errors import LogOffline
 from storage.fetch_slice import FetchSlice
 from storage.log.partition import PartitionLog
+from tests.support import share_offsets
 from tests.support.data_client import batch
 from tests.support.share_broker import ShareBroker, ShareMemberClient
 from tests.support.share_requests import fetch_of
@@ -333,6 +334,16 @@ def test_offsets_and_groups_are_deleted_with_their_states(broker: ShareBroker, m
         groups=[DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[asked])],
     ).groups
     assert [each.start_offset for each in found.topics[0].partitions] == [-1, -1]
+
+
+def test_offsets_of_topics_that_are_named_again(broker: ShareBroker, member: ShareMemberClient):
+    """They are answered as one; a topic without partitions is answered if there is such a topic."""
+    broker.create("u", 3)
+    member.beat(-1)
+    assert share_offsets.alter(member, ("u", {0: 0}), ("u", {1: 0})) == "NONE [('u', [(0, 'NONE'), (1, 'NONE')])]"
+    assert share_offsets.alter(member, ("u", {}), ("unheard", {})) == "NONE [('u', [])]"
+    told = "NONE [('u', [(0, 0), (1, 0), (2, -1)]), ('unheard', [(0, -1)])]"
+    assert share_offsets.describe(member, ("u", [1, 1]), ("unheard", [0]), ("u", [0, 2, 1])) == told
 
 
 def test_deleted_topic_takes_its_states_along(broker: ShareBroker, member: ShareMemberClient):
