@@ -124,13 +124,18 @@ class Waiting:
         self.deferred = deferred
 
 
+def _nothing() -> None:
+    """What is done before a handler where nobody has asked for anything."""
+
+
 class Dispatcher:
     """Frames of requests in, frames of answers out. Knows nothing of sockets.
 
     `guard` is set before the first request, where there is an authorizer; `quotas` while any client has one.
+    `before_handler` is called before each request that no shortcut answers, which may take long.
     """
 
-    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "guard", "quotas", "rows")
+    __slots__ = ("_broker", "_codecs", "_failure_log", "_failures", "before_handler", "guard", "quotas", "rows")
 
     def __init__(self, broker: Broker, rows: Mapping[int, Row]) -> None:
         self._broker = broker
@@ -139,6 +144,7 @@ class Dispatcher:
         self._failure_log = LimitedLog(log, per_second=1)
         self.guard: Guard | None = None
         self.quotas: ClientQuotas | None = None
+        self.before_handler: Callable[[], None] = _nothing
         self.rows = dict(rows)
 
     @property
@@ -186,6 +192,7 @@ class Dispatcher:
                 return Waiting(codec, correlation_id, bytes(frame), answer)
             if answer is not None:
                 return answer  # type: ignore[return-value]
+        self.before_handler()
         client_id = str(frame[10:position], "utf-8", "replace") if client_id_size >= 0 else None
         request = codec.decode(frame, body)[0]
         try:

@@ -34,7 +34,6 @@ EXAMPLES = {
     "log.retention.ms": "86400000",
     "log.retention.minutes": "1440",
     "log.roll.ms": "86400000",
-    "socket.send.buffer.bytes": "170000",
     "socket.receive.buffer.bytes": "-1",
     "socket.listen.backlog.size": "1024",
     "log.flush.interval.ms": "1000",

@@ -45,6 +45,8 @@ _size_at = Layout(">I").unpack_from
 # Requests of one connection served in one turn: enough for a full pipeline of every known client (5 to 1000 in flight,
 # but sent as they are made), few enough that the others wait well under a millisecond.
 TURN_REQUESTS = 32
+# Answers of one connection that may wait for the end of the turn, if some of them come from files.
+_SENT_TOGETHER_BYTES = 64 * 1024
 # Requests that wait without muting, above which they mute.
 WAITING_LIMIT = 64
 
@@ -267,14 +269,16 @@ class Connection(Peer):
         if position < end:
             self._set_rest(bytes(view[position:end]))
         if self._out:
-            self._send_out()
+            self._server.turn.send_at_end(self._send_out)
 
     def _serve_large(self, large: LargeFrame) -> None:
         """Serve the request that `large` holds, now that it is whole."""
         self._large = None
         self._server.held(-large.held_bytes)
         # The handler may look at its request until the turn is over.
-        self._server.turn.at_end(large.release)
+        turn = self._server.turn
+        turn.at_end(large.release)
+        turn.send_now()
         self._serve(large.view, 0, large.size)
 
     def _take(self, answer: bytes | list[Chunk] | Waiting) -> bool:
@@ -285,10 +289,9 @@ class Connection(Peer):
                 self._waiting.append(answer)
                 return self._hold != 0
             self._out += answer
-            if len(answer) == 1:
-                return self._hold != 0
-            # Large, or from files: out at once, as it may be as much as the client is allowed to have queued.
-            self._send_out()
+            if len(answer) > 1 and sum(map(len, self._out)) > _SENT_TOGETHER_BYTES:
+                # Out at once, as it may be as much as the client is allowed to have queued.
+                self._send_out()
             return self._hold != 0
         self._waiting.append(answer)
         if answer.deferred.mutes or len(self._waiting) >= WAITING_LIMIT:
@@ -297,8 +300,9 @@ class Connection(Peer):
         return self._hold != 0
 
     def _send_out(self) -> None:
+        """Give the transport what is answered; nothing, where that was done since it was put off."""
         out, self._out = self._out, []
-        if self.transport.send(out) > OUTPUT_LIMIT_BYTES:
+        if out and self.transport.send(out) > OUTPUT_LIMIT_BYTES:
             self._hold |= _OUTPUT_FULL
 
     def _on_done(self, _: object) -> None:
@@ -350,6 +354,8 @@ class Connection(Peer):
 
     def _end_if_served(self) -> None:
         """After the end of what the client sends: close once all of it is served, or at once where that has to wait."""
+        if self._out:
+            self._send_out()
         held_back = self._rest or (self._large is not None and self._large.complete)
         if self._waiting.is_parked:
             self.transport.abort()

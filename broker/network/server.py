@@ -39,6 +39,7 @@ class Server:
         self._clock = clock
         self.turn = turn
         self.dispatcher = dispatcher
+        dispatcher.before_handler = turn.send_now
         self.call_soon: Callable[[Callable[[], None]], object] = loop.call_soon
         self.call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] = loop.call_later
         self.receive_buffer = ReceiveBuffer(turn)

@@ -34,9 +34,6 @@ _BACKLOG = 1024
 # Where socket.receive.buffer.bytes is not set: left to the system, which sizes each connection's buffer by what comes.
 # With Kafka's 100 KiB a request of 1 MB takes eight reads, and as many turns of the loop.
 _RECEIVE_BUFFER_BYTES = -1
-# Where socket.send.buffer.bytes is not set: a MiB out of files leaves in three turns of a connection. With Kafka's
-# 100 KiB it is five, the last of them for 2 KiB.
-_SEND_BUFFER_BYTES = 170_000
 
 
 def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[Listener]:
@@ -76,7 +73,7 @@ def configure(server: Server, config: BrokerConfig, listeners: Sequence[Listener
     server.max_request_bytes = config.get_int("socket.request.max.bytes")
     server.max_held_bytes = config.get_int("queued.max.request.bytes")
     server.max_queued_requests = config.get_int("queued.max.requests")
-    server.send_buffer_bytes = _or(_SEND_BUFFER_BYTES, config, "socket.send.buffer.bytes")
+    server.send_buffer_bytes = config.get_int("socket.send.buffer.bytes")
     server.backlog = _or(_BACKLOG, config, "socket.listen.backlog.size")
     if len(listeners) > 1:
         server.limits.protected_listener = config.inter_broker_listener_name

@@ -48,7 +48,7 @@ NETWORK_KEYS = (
     ConfigKey("socket.request.max.bytes", INT, 104_857_600, Range(1), HIGH, READ_ONLY,
         doc="Largest request accepted; a longer one closes the connection."),
     ConfigKey("socket.send.buffer.bytes", INT, 102_400, None, HIGH, READ_ONLY,
-        doc="SO_SNDBUF of connections; -1 for the system's default; where it is not set, here 170000."),
+        doc="SO_SNDBUF of connections; -1 for the system's default."),
     ConfigKey("connections.max.idle.ms", LONG, 600_000, None, MEDIUM, READ_ONLY,
         doc="Connections idle for longer are closed; -1 for never."),
     ConfigKey("connections.max.reauth.ms", LONG, 0, None, MEDIUM, READ_ONLY,

@@ -50,3 +50,83 @@ def test_a_call_that_fails_does_not_stop_the_others(caplog):
 
     assert seen == ["second", "third"]
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_sends_come_together_before_all_else_at_the_end_of_the_turn():
+    """In their order, whatever was put off before them."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.at_end(lambda: seen.append("call"))
+    turn.send_at_end(lambda: seen.append("first"))
+    turn.send_at_end(lambda: seen.append("second"))
+    assert seen == []
+    loop.turn()
+
+    assert seen == ["first", "second", "call"]
+
+
+def test_what_a_call_has_to_send_is_sent_in_the_same_turn():
+    """As of a request that waited, and is served once what it waited for is there."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.at_end(lambda: turn.send_at_end(lambda: seen.append("sent")))
+    loop.turn()
+
+    assert seen == ["sent"]
+
+
+def test_sends_alone_make_a_turn():
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    for _ in range(2):
+        turn.send_at_end(lambda: seen.append("sent"))
+        loop.turn()
+
+    assert seen == ["sent", "sent"]
+
+
+def test_sends_do_not_wait_for_what_takes_long():
+    """Who is about to do that sends first; nothing is sent again at the end."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.send_at_end(lambda: seen.append("sent"))
+    turn.send_now()
+    assert seen == ["sent"]
+    loop.turn()
+
+    assert seen == ["sent"]
+
+
+def test_of_many_sends_some_do_not_wait():
+    """128 are sent at once; what comes after them waits for the end of the turn."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    for number in range(130):
+        turn.send_at_end(lambda number=number: seen.append(number))
+    assert seen == list(range(128))
+    loop.turn()
+
+    assert seen == list(range(130))
+
+
+def test_a_send_that_fails_does_not_stop_the_others(caplog):
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+    turn.send_at_end(lambda: 1 // 0)
+    turn.send_at_end(lambda: seen.append("second"))
+
+    loop.turn()
+
+    assert seen == ["second"]
+    assert "ZeroDivisionError" in caplog.text

@@ -37,13 +37,13 @@ def configured(**settings):
         ("socket.request.max.bytes", 1_000_000_000, "max_request_bytes", 104_857_600),
         ("queued.max.requests", 7, "max_queued_requests", 500),
         ("queued.max.request.bytes", 1_000_000_000, "max_held_bytes", -1),
-        ("socket.send.buffer.bytes", 65_536, "send_buffer_bytes", 170_000),
+        ("socket.send.buffer.bytes", 65_536, "send_buffer_bytes", 102_400),
         ("socket.listen.backlog.size", 17, "backlog", 1024),
         ("connections.max.idle.ms", 1234, "max_idle_ms", 600_000),
     ],
 )
 def test_keys_of_the_server(key, value, attribute, default):
-    """Each with Kafka's default, but for the backlog, of which 50 are too few for a burst, and the send buffer."""
+    """Each with Kafka's default, but for the backlog, of which 50 are too few for a burst."""
     assert getattr(configured()[0], attribute) == default
     assert getattr(configured(**{key: str(value)})[0], attribute) == value
 
