@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import promql_parser
 import yaml
 
 from broker.config.http_listeners import parse_http_listener
@@ -59,6 +60,15 @@ def test_dashboard_is_found_and_asks_the_data_source_that_is_there() -> None:
     assert source["url"] == "http://prometheus:9090"
     assert {panel["datasource"]["uid"] for panel in panels()} == {source["uid"]}
     assert Path(mounts["./monitoring/dashboard.json"]).parent == Path(provider["options"]["path"])
+
+
+def test_panels_ask_what_prometheus_understands() -> None:
+    """By a parser of its language, with what Grafana puts in for its variables."""
+    variables = {"$job": "pybroker", "$instance": ".*", "$__rate_interval": "1m"}
+    for panel in panels():
+        for target in panel["targets"]:
+            expression = re.sub(r"\$\w+", lambda found: variables[found[0]], target["expr"])
+            promql_parser.parse(expression)
 
 
 def test_panels_ask_for_metrics_that_there_are() -> None:
