@@ -319,7 +319,7 @@ class Connection(Peer):
             return
         if self._out:
             self.active = True
-            self._send_out()
+            self._server.turn.send_at_end(self._send_out)
         if self._hold & _MUTED and not self._waiting.is_parked:
             self._release(_MUTED)
         elif self._eof:
