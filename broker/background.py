@@ -107,6 +107,7 @@ class Background:
         for timer in self._armed.values():
             timer.cancel()
         self._armed.clear()
+        self.holds.stop()
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join()

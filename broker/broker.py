@@ -376,8 +376,6 @@ class Broker:
         self._stopping = True
         if hasattr(self, "background"):
             self.cleaner.close()
-            if self.queries is not None:
-                self.queries.stop()
             self.moves.close()
             self.opening.stop()
             self.background.stop()

@@ -39,7 +39,7 @@ class Reader(Protocol):
     where it stands for many. `is_complete` is False while there may be others of which nothing is known: then all
     records count as unread. `name_of` is who is furthest behind in a partition, for the log. `awaited_by` are those who
     read a partition's topic and not the partition, and since when (ms): one that was made after that they have yet to
-    find, and read from its beginning.
+    find, and read from its beginning. `stop`: nothing is asked of it any more.
     """
 
     @property
@@ -50,6 +50,8 @@ class Reader(Protocol):
     def name_of(self, place: TopicPartition) -> str: ...
 
     def awaited_by(self, place: TopicPartition) -> Sequence[tuple[str, int]]: ...
+
+    def stop(self) -> None: ...
 
 
 class _Level(IntEnum):
@@ -81,6 +83,11 @@ class RetentionHolds:
     def add(self, reader: Reader) -> None:
         """Watch a reader, and hold records for it, from now on."""
         self._readers.append(reader)
+
+    def stop(self) -> None:
+        """End what readers do to know where they are."""
+        for reader in self._readers:
+            reader.stop()
 
     def held_bytes(self) -> Mapping[TopicPartition, int]:
         """What is held of each partition beyond its retention, as of the last round of it."""

@@ -3,7 +3,7 @@
 Spark's files are read, never written: `offsets/N` says where batch N ends, a line for each source, and `commits/N` is
 there once that batch is done. `sources/I/0` says where Spark's own Kafka source I began; the source `pybroker` has no
 such file. What counts is where the newest batch ended that is done: a batch that is not is done again from there. All
-of it is read in a thread, each file whole and up to a limit; what is no regular file is not opened for long.
+of it is read in a thread.
 
 Partitions that a topic gets later are read by a query that subscribes to it, and not by one that was assigned others.
 Spark does not write down which it is. One that knows a topic's partitions from the first to any other may be either; a
@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from broker.foreign_files import UnreadableFile, read_whole
 from storage.checkpoints import TopicPartition
 
 Positions = Mapping[TopicPartition, int]
@@ -32,10 +32,6 @@ _SOURCES = 1_000
 _LONG_MAX = (1 << 63) - 1
 #: What Spark writes for a source of which nothing has been read yet.
 _NOTHING = "-"
-
-
-class UnreadableCheckpoint(Exception):
-    """Why a checkpoint does not say how far its query has come, in one line for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ def is_checkpoint(path: str) -> bool:
 def read_checkpoint(path: str, last: QueryProgress | None = None) -> QueryProgress:
     """Read how far a query has come; `last` is what was read before, which is not read again.
 
-    Errors: UnreadableCheckpoint; OSError.
+    Errors: UnreadableFile; OSError.
     """
     done, planned = _newest(f"{path}/commits"), _newest(f"{path}/offsets")
     running = planned if planned is not None and (done is None or planned > done) else None
@@ -100,8 +96,8 @@ def _begun_ms(path: str) -> int | None:
 def _is_assigned(path: str) -> bool:
     """Whether a pipeline's checkpoint is of a source that names its partitions: "NAME {'topic': [partition]}"."""
     try:
-        found = json.loads(_read(f"{path}/pybroker.json"))
-    except (OSError, ValueError, RecursionError, UnreadableCheckpoint):
+        found = json.loads(read_whole(f"{path}/pybroker.json", _FILE_BYTES))
+    except (OSError, ValueError, RecursionError, UnreadableFile):
         return False
     source = found.get("source") if isinstance(found, dict) else None
     return isinstance(source, str) and source.partition(" ")[2].startswith("{")
@@ -153,28 +149,28 @@ def _source_lines(path: str) -> list[Positions | None]:
     """What a file of offsets says of each source: None where it has none; nothing of those that are no topics."""
     lines = _lines(path)
     if not lines:
-        raise UnreadableCheckpoint(f"{path} ends before it says anything")
+        raise UnreadableFile(f"{path} ends before it says anything")
     return [None if line == _NOTHING else _topics(line) or {} for line in lines[1:]]
 
 
 def _lines(path: str, *, prefix: str = "") -> list[str]:
     """The lines below the version."""
     try:
-        text = _read(path).decode().removeprefix(prefix)
+        text = read_whole(path, _FILE_BYTES).decode().removeprefix(prefix)
     except UnicodeDecodeError:
-        raise UnreadableCheckpoint(f"{path} is no text") from None
+        raise UnreadableFile(f"{path} is no text") from None
     version, *lines = text.splitlines() or [""]
     if version != "v1":
-        raise UnreadableCheckpoint(f"{path} is of version {version[:20]!r}, of which only v1 is known")
+        raise UnreadableFile(f"{path} is of version {version[:20]!r}, of which only v1 is known")
     return lines
 
 
 def _topics(line: str) -> Positions | None:
-    """Offsets by topic and partition; None where the line is another kind of source's. UnreadableCheckpoint."""
+    """Offsets by topic and partition; None where the line is another kind of source's. UnreadableFile."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        raise UnreadableCheckpoint(f"{line[:40]!r} is no JSON") from None
+        raise UnreadableFile(f"{line[:40]!r} is no JSON") from None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         return None
     positions: dict[TopicPartition, int] = {}
@@ -183,7 +179,7 @@ def _topics(line: str) -> Positions | None:
             if not (partition.isascii() and partition.isdecimal() and len(partition) <= 10 and type(offset) is int):
                 return None
             if not 0 <= offset <= _LONG_MAX:
-                raise UnreadableCheckpoint(f"{topic[:80]!r}: {offset} is no offset")
+                raise UnreadableFile(f"{topic[:80]!r}: {offset} is no offset")
             positions[topic, int(partition)] = offset
     return positions
 
@@ -198,20 +194,9 @@ def _numbers(path: str, most: int) -> Iterator[int]:
         with os.scandir(path) as entries:
             for count, entry in enumerate(entries):
                 if count == most:
-                    raise UnreadableCheckpoint(f"{path} has more than {most} files")
+                    raise UnreadableFile(f"{path} has more than {most} files")
                 name = entry.name
                 if name.isascii() and name.isdecimal() and len(name) <= 18:
                     yield int(name)
     except FileNotFoundError:
         return
-
-
-def _read(path: str) -> bytes:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe that nobody writes to is not waited for
-    with open(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise UnreadableCheckpoint(f"{path} is no file")
-        data = file.read(_FILE_BYTES + 1)
-    if len(data) > _FILE_BYTES:
-        raise UnreadableCheckpoint(f"{path} has more than {_FILE_BYTES} bytes")
-    return data

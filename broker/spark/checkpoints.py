@@ -8,12 +8,12 @@ is not mounted. Where nothing has been seen of them since the start, nobody know
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.spark.checkpoint import QueryProgress, UnreadableCheckpoint, is_checkpoint, read_checkpoint
+from broker.foreign_files import UnreadableFile, reason, shown_names
+from broker.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
 from storage.checkpoints import TopicPartition
 
 #: Of a folder.
@@ -70,9 +70,9 @@ class Checkpoints:
             try:
                 found = list(_below(path))
                 if not found and not os.listdir(path):
-                    raise UnreadableCheckpoint("it is empty: a volume may not be mounted there")
-            except (OSError, UnreadableCheckpoint) as error:
-                self._problems[path] = _told(error)
+                    raise UnreadableFile("it is empty: a volume may not be mounted there")
+            except (OSError, UnreadableFile) as error:
+                self._problems[path] = reason(error)
             else:
                 before = self._seen.get(path, {})
                 self._seen[path] = {each: self._read(each, before.get(each)) for each in found}
@@ -81,19 +81,15 @@ class Checkpoints:
     def _read(self, path: str, last: QueryProgress | None) -> QueryProgress | None:
         try:
             return read_checkpoint(path, last)
-        except (OSError, UnreadableCheckpoint) as error:
-            self._problems[path] = _told(error)
+        except (OSError, UnreadableFile) as error:
+            self._problems[path] = reason(error)
             return last
 
     def _found(self) -> Found:
         seen = {path: progress for below in self._seen.values() for path, progress in below.items()}
         known = {path: progress for path, progress in sorted(seen.items()) if progress is not None}
-        names = Counter(os.path.basename(path) for path in known)
-        queries = []
-        for path, progress in known.items():
-            name = os.path.basename(path)
-            shown = name if names[name] == 1 else path
-            queries.append(Query(shown.encode(errors="backslashreplace").decode(), path, progress))
+        names = shown_names(known)
+        queries = [Query(names[path], path, progress) for path, progress in known.items()]
         positions: dict[TopicPartition, int] = {}
         behind: dict[TopicPartition, str] = {}
         followers: dict[str, list[Follower]] = {}
@@ -120,7 +116,7 @@ def _needed(progress: QueryProgress) -> Iterator[tuple[TopicPartition, int]]:
 
 
 def _below(path: str) -> Iterator[str]:
-    """The path itself, or the checkpoints in it. OSError; UnreadableCheckpoint: there are too many."""
+    """The path itself, or the checkpoints in it. OSError; UnreadableFile: there are too many."""
     with os.scandir(path) as entries:
         if is_checkpoint(path):
             yield path
@@ -130,11 +126,5 @@ def _below(path: str) -> Iterator[str]:
             if entry.is_dir() and is_checkpoint(entry.path):
                 count += 1
                 if count > _MOST_CHECKPOINTS:
-                    raise UnreadableCheckpoint(f"there are more than {_MOST_CHECKPOINTS} checkpoints")
+                    raise UnreadableFile(f"there are more than {_MOST_CHECKPOINTS} checkpoints")
                 yield entry.path
-
-
-def _told(error: OSError | UnreadableCheckpoint) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return str(error)

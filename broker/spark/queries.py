@@ -1,26 +1,25 @@
 """Queries of Spark that `pybroker.spark.checkpoints` names: read by a thread, known on the loop.
 
-Every pybroker.spark.checkpoints.interval.ms a thread looks at all checkpoints, and the loop takes over what it has
-found; a look that takes long, as a file system that is away may have it, is waited for by nobody. Each process of
-several reads all of them, as each has partitions of its own; the owner alone tells of what cannot be read.
+Each process of several reads all of them, every pybroker.spark.checkpoints.interval.ms, as each has partitions of its
+own; the owner alone tells of what cannot be read.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.log_limit import LimitedLog
+from broker.log_text import first_names
+from broker.looks import InThread, Looks
 from broker.spark.checkpoints import Checkpoints, Found
 from storage.checkpoints import TopicPartition
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from broker.timers import Timer, Timers
+    from broker.timers import Timers
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +29,7 @@ class SparkQueries:
 
     Args:
         paths: checkpoints, or folders of them.
-        in_thread: has a thread call what it is given, and waits for nothing; None ends the thread.
+        in_thread: as of Looks.
     """
 
     def __init__(
@@ -41,16 +40,11 @@ class SparkQueries:
         timers: Timers,
         *,
         tells_problems: bool = True,
-        in_thread: Callable[[Callable[[], None] | None], None] | None = None,
+        in_thread: InThread | None = None,
     ) -> None:
-        self._checkpoints = Checkpoints(paths)
-        self._interval_ms = interval_ms
-        self._loop = loop
-        self._timers = timers
+        look = Checkpoints(paths).look
+        self._looks = Looks("Spark checkpoints", look, self._take, interval_ms, loop, timers, in_thread)
         self._tells_problems = tells_problems
-        self._in_thread = in_thread or _new_thread()
-        self._timer: Timer | None = None
-        self._stopped = False
         self._log = LimitedLog(log)
         self._told: set[str] = set()
         self._names: frozenset[str] = frozenset()
@@ -80,35 +74,16 @@ class SparkQueries:
 
     def start(self) -> None:
         """Look, now and again and again."""
-        self._in_thread(self._look)
+        self._looks.start()
 
     def stop(self) -> None:
-        """Look no more. One look may still be under way, of which nothing comes."""
-        self._stopped = True
-        self._in_thread(None)
-        if self._timer is not None:
-            self._timer.cancel()
+        """Look no more."""
+        self._looks.stop()
 
-    def _look(self) -> None:
-        """In the thread."""
-        try:
-            found = self._checkpoints.look()
-        except Exception:  # else nobody would look any more
-            log.exception("The checkpoints of Spark's queries could not be looked at")
-            found = None
-        try:
-            self._loop.call_soon_threadsafe(self._take, found)
-        except RuntimeError:
-            log.debug("A look at checkpoints was over after the loop had been closed")
-
-    def _take(self, found: Found | None) -> None:
-        if self._stopped:
-            return
-        if found is not None:
-            self.found = found
-            if self._tells_problems:
-                self._tell(found)
-        self._timer = self._timers.call_later(self._interval_ms, lambda: self._in_thread(self._look))
+    def _take(self, found: Found) -> None:
+        self.found = found
+        if self._tells_problems:
+            self._tell(found)
 
     def _tell(self, found: Found) -> None:
         for path, problem in found.problems.items():
@@ -118,21 +93,5 @@ class SparkQueries:
         self._told = set(found.problems)
         names = frozenset(query.name for query in found.queries)
         if names != self._names:
-            log.info("Queries of Spark that are followed: %s", _some(sorted(names)))
+            log.info("Queries of Spark that are followed: %s", first_names(sorted(names)))
             self._names = names
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"
-
-
-def _new_thread() -> Callable[[Callable[[], None] | None], None]:
-    """A thread for one call after the other. It lasts: to start one takes the loop as long as the machine is busy."""
-    calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-
-    def work() -> None:
-        while (call := calls.get()) is not None:
-            call()
-
-    threading.Thread(target=work, name="spark-checkpoints", daemon=True).start()
-    return calls.put

@@ -52,6 +52,10 @@ class FakeLoop:
     def call_soon(self, callback: Callable[[], object]) -> None:
         self._soon.append(callback)
 
+    def call_soon_threadsafe(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Of a thread, which a test plays."""
+        self.call_soon(lambda: callback(*arguments))
+
     def call_later(self, delay: float, callback: Callable[[], object]) -> FakeHandle:
         handle = FakeHandle(self.clock.monotonic_ms() + round(delay * 1000), callback)
         self.handles.append(handle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.log_text import log_text
+from broker.log_text import first_names, log_text
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,11 @@ from broker.log_text import log_text
 )
 def test_names(text: str, shown: str) -> None:
     assert log_text(text) == shown
+
+
+def test_first_names_of_many() -> None:
+    """As many as one can read."""
+    assert first_names([]) == "none"
+    assert first_names(["a", "b"]) == "a, b"
+    assert first_names(["a"] * 20) == ", ".join(["a"] * 20)
+    assert first_names(["a"] * 23) == ", ".join(["a"] * 20) + " and 3 more"

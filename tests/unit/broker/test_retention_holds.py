@@ -36,6 +36,9 @@ class Archive:
     def awaited_by(self, place: tuple[str, int]) -> Sequence[tuple[str, int]]:
         return [] if self.since_ms is None else [("the archive", self.since_ms)]
 
+    def stop(self) -> None:
+        pass
+
 
 class Stage:
     """A topic with a segment an hour, ten of them, kept for ten hours; a reader; retention every five minutes."""

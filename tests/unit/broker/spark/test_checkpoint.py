@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.spark.checkpoint import QueryProgress, UnreadableCheckpoint, is_checkpoint, read_checkpoint
+from broker.foreign_files import UnreadableFile
+from broker.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
 
 RECORDED = Path(__file__).parents[3] / "data" / "spark"
 ORDERS = {("orders", 0): 5, ("orders", 1): 5}
@@ -50,7 +51,7 @@ def test_what_has_not_changed_is_not_read_again(archive: Path) -> None:
     assert read_checkpoint(str(archive), before) is before
 
     os.utime(archive / "commits" / "1", (1, 1))  # as by a query that was begun anew
-    with pytest.raises(UnreadableCheckpoint):
+    with pytest.raises(UnreadableFile):
         read_checkpoint(str(archive), before)
 
     (archive / "commits" / "2").write_text("v1\n{}")
@@ -108,7 +109,7 @@ def test_damaged_offsets_are_told_in_a_line(archive: Path, text: bytes, problem:
     """What is wrong, and in which file or text."""
     (archive / "offsets" / "1").write_bytes(text)
 
-    with pytest.raises(UnreadableCheckpoint, match=problem) as refused:
+    with pytest.raises(UnreadableFile, match=problem) as refused:
         read_checkpoint(str(archive))
     assert "\n" not in str(refused.value)
 
@@ -117,12 +118,12 @@ def test_pipe_in_place_of_a_file_is_not_waited_for(archive: Path) -> None:
     """Nor is a directory read."""
     (archive / "offsets" / "1").unlink()
     os.mkfifo(archive / "offsets" / "1")
-    with pytest.raises(UnreadableCheckpoint, match="no file"):
+    with pytest.raises(UnreadableFile, match="no file"):
         read_checkpoint(str(archive))
 
     (archive / "offsets" / "1").unlink()
     (archive / "offsets" / "1").mkdir()
-    with pytest.raises((UnreadableCheckpoint, OSError)):
+    with pytest.raises((UnreadableFile, OSError)):
         read_checkpoint(str(archive))
 
 

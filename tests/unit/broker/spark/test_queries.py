@@ -16,18 +16,11 @@ from tests.support.fake_loop import FakeLoop
 RECORDED = Path(__file__).parents[3] / "data" / "spark"
 
 
-class Loop(FakeLoop):
-    """Takes calls of threads as its own."""
-
-    def call_soon_threadsafe(self, callback: Callable[..., object], *arguments: object) -> None:
-        self.call_soon(lambda: callback(*arguments))
-
-
 class Stage:
     """Queries with a thread that runs when a test says so."""
 
     def __init__(self, path: Path) -> None:
-        self.loop = Loop()
+        self.loop = FakeLoop()
         self.calls: list[Callable[[], None] | None] = []
         timers = Timers(self.loop, self.loop.clock)
         self.queries = SparkQueries([str(path)], 1_000, self.loop, timers, in_thread=self.calls.append)  # type: ignore[arg-type]
