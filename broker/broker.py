@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from broker.apis import Row, discover
 from broker.appends import Appends
+from broker.archives.following import follow_archives
 from broker.authentication.listeners import authenticate
 from broker.authorization.selection import guard_of
 from broker.background import Background
@@ -274,6 +275,7 @@ class Broker:
         self.missing = node.missing
         self.background = Background(node.logs, config, self.loop, self.timers, clock)
         self.queries = follow_queries(self)
+        follow_archives(self)
         self.opening = LogOpening(node.logs, self.loop, self.timers)
         self.cleaner = Cleaner(node.logs, self.background, config, self.loop, self.timers, clock)
         self.partitions = Partitions(

@@ -108,7 +108,7 @@ QUERY_BATCH = own("spark_query_batch", _QUERY, "Number of its newest batch that 
 QUERY_COMMITTED = own("spark_query_commit_timestamp_seconds", _QUERY, "When that one was done, since 1970.")
 QUERIES_UNREADABLE = own("spark_unreadable_checkpoints", (), "Checkpoints, and folders of them, that cannot be read.")
 HELD_BY_RETENTION = own("retention_held_bytes", _PARTITION,
-    "Bytes that are over by retention, and are kept for queries that are behind.")
+    "Bytes that are over by retention, and are kept for queries and archives that are behind.")
 
 # -- transactions ------------------------------------------------------------------------------------------------------
 TRANSACTIONS = own("transactions", ("state",), "Transactions that are ongoing, or decided and not complete.")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Protocol
 
 from pybroker.archive.errors import DamagedArchive
-from pybroker.archive.hold import Hold, NoHold
 from pybroker.archive.manifest import ArchivedFile, ArchivedRange
 from pybroker.archive.planning import steps
 from pybroker.archive.store import Archive
@@ -44,7 +43,6 @@ def archive_ranges(
     count_rows: Callable[[Path], int],
     *,
     step_offsets: int = STEP_OFFSETS,
-    hold: Hold | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[list[ArchivedRange], list[ArchivedFile]]:
     """Archive ranges that follow what is archived; they, and the files.
@@ -52,8 +50,6 @@ def archive_ranges(
     Errors: DamagedArchive where files do not have what they should; those of `write`; OSError. What was committed
     before stays.
     """
-    hold = NoHold() if hold is None else hold
-    hold.archived(archive.manifest.ends())
     all_ranges, all_files = [], []
     for turn in steps(ranges, step_offsets):
         run = archive.begin()
@@ -65,7 +61,6 @@ def archive_ranges(
             archive.abandon(run)
             raise
         archive.commit(run, archived, files)
-        hold.archived(archive.manifest.ends())
         for each in archived:
             tell(f"{each.name}: {each.records} records")
         all_ranges += archived

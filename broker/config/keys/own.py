@@ -34,12 +34,15 @@ OWN_KEYS = (
         doc="Checkpoints of Spark's queries, or folders of them: it is told how far those are behind."),
     ConfigKey("pybroker.spark.checkpoints.interval.ms", INT, 10_000, Range(100), LOW, READ_ONLY, internal=True,
         doc="Time from one look at pybroker.spark.checkpoints to the next."),
+    ConfigKey("pybroker.archives", LIST, (), Rule("local directories, with commas between", local_paths_reason), LOW,
+        READ_ONLY, internal=True,
+        doc="Archives of pybroker archive: retention.hold.max.bytes holds what these do not have yet."),
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, READ_ONLY, internal=True,
-        doc="What each partition keeps beyond retention for queries that are behind, unless its topic says otherwise."),
+        doc="What each partition keeps beyond retention for queries and archives that are behind; topics may differ."),
 )
 OWN_TOPIC_KEYS = (
     ConfigKey("retention.hold.max.bytes", LONG, 0, Range(0), MEDIUM, CLUSTER_WIDE, internal=True,
         synonyms=(("retention.hold.max.bytes", 1),),
-        doc="What each partition keeps beyond retention for queries that are behind; 0 for nothing."),
+        doc="What each partition keeps beyond retention for queries and archives that are behind; 0 for nothing."),
 )
 # fmt: on

@@ -1,25 +1,31 @@
-"""`pybroker.spark.checkpoints` and `retention.hold.max.bytes`: what may be given, and where it counts."""
+"""Paths of checkpoints and archives, and `retention.hold.max.bytes`: what may be given, and where it counts."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
 from broker.config import ConfigError, load
 
+PATHS = ["pybroker.spark.checkpoints", "pybroker.archives"]
 
+
+@pytest.mark.parametrize("key", PATHS)
 @pytest.mark.parametrize("text", ["/a,/b", "state", "/a b/c:d"])
-def test_paths_of_this_machine_are_taken(text: str) -> None:
+def test_paths_of_this_machine_are_taken(key: str, text: str) -> None:
     """Absolute or not."""
-    config = load(overrides={"pybroker.spark.checkpoints": text})
+    config = load(overrides={key: text})
 
-    assert list(config.get_list("pybroker.spark.checkpoints")) == text.split(",")
+    assert list(config.get_list(key)) == text.split(",")
 
 
+@pytest.mark.parametrize("key", PATHS)
 @pytest.mark.parametrize("text", ["hdfs://name/state", "s3a://bucket/state,/a", "file:/a", "/a,,/b"])
-def test_paths_of_elsewhere_are_refused(text: str) -> None:
+def test_paths_of_elsewhere_are_refused(key: str, text: str) -> None:
     """They would be taken for relative ones."""
-    with pytest.raises(ConfigError, match=r"pybroker\.spark\.checkpoints"):
-        load(overrides={"pybroker.spark.checkpoints": text})
+    with pytest.raises(ConfigError, match=re.escape(key)):
+        load(overrides={key: text})
 
 
 def test_topic_holds_as_it_says_else_as_the_broker() -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from pybroker.archive.archiving import archive_ranges
+from broker.archives.manifest import read_archive
+from pybroker.archive.archiving import Sums, archive_ranges
 from pybroker.archive.compacting import Compaction, compact
 from pybroker.archive.errors import ArchiveBusy, ArchiveError, DamagedArchive
 from pybroker.archive.files import Files
-from pybroker.archive.manifest import decode
 from pybroker.archive.planning import LogEnds, wanted_ranges
 from pybroker.archive.store import Archive
 from pybroker.source.bounds import TopicPartition
+from pybroker.source.ranges import OffsetRange
 from tests.support.failing_files import Died, DyingFiles, count_rows, put_rows, read_rows, sums_of, writing
 
 Row = tuple[str, int, int]
@@ -278,18 +279,18 @@ def test_archive_keeps_its_isolation_level(tmp_path: Path) -> None:
             archive.set_isolation("read_committed")
 
 
-def test_retention_is_told_what_is_archived(tmp_path: Path) -> None:
-    """Before anything else, and after each commit, never before it."""
-    told: list[dict[TopicPartition, int]] = []
+def test_manifest_on_the_disk_follows_each_turn(tmp_path: Path) -> None:
+    """A broker's retention goes by it (pybroker.archives): what it says is archived when it says so."""
     root = tmp_path / "lake"
+    stored: list[Mapping[TopicPartition, int]] = []
+    write_rows = writing(LOG)
 
-    class Holding:
-        def archived(self, ends: Mapping[TopicPartition, int]) -> None:
-            told.append(dict(ends))
-            stored = decode((root / "_pybroker" / "manifest.json").read_bytes(), "")
-            assert stored.ends() == ends
+    def write(ranges: Sequence[OffsetRange], folder: Path) -> Iterable[Sums]:
+        stored.append(read_archive(str(root)).ends)
+        return write_rows(ranges, folder)
 
     with Archive(root, writing=True) as archive:
-        plan = wanted_ranges(ENDS, {}, skip_lost=False)
-        archive_ranges(archive, plan.ranges, writing(LOG), count_rows, step_offsets=12, hold=Holding())
-    assert told == [{}, {("orders", 0): 6, ("orders", 1): 6}, {("orders", 0): 12, ("orders", 1): 12}]
+        plan = wanted_ranges(ENDS, archive.manifest.ends(), skip_lost=False)
+        archive_ranges(archive, plan.ranges, write, count_rows, step_offsets=12)
+    assert stored == [{}, {("orders", 0): 6, ("orders", 1): 6}]
+    assert read_archive(str(root)).ends == {("orders", 0): 12, ("orders", 1): 12}

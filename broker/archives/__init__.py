@@ -1,0 +1,1 @@
+"""Archives of `pybroker archive` for which retention waits: how far each has come, and who is told."""

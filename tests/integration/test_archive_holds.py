@@ -1,0 +1,108 @@
+"""Retention of a running broker beside archives that are behind, as time is moved on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pybroker.testing import Broker
+from tests.support.archives import put_manifest
+from tests.support.brokers import HOST
+from tests.support.data_client import DataClient, batch
+
+SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
+CAP = 4_000
+COUNT = 20
+
+
+class Stage:
+    """A broker with topics that hold for the archive `lake` all, a part, and nothing, of COUNT records each."""
+
+    def __init__(self, directory: Path) -> None:
+        self.lake = directory / "lake"
+        archives = f"{self.lake},{directory / 'none'}"
+        self.broker = Broker({"pybroker.archives": archives}, directory=directory / "broker")
+
+    def fill(self) -> None:
+        """Make the topics; a record is a batch of its own, of the broker's time."""
+        for topic, limit in (("held", 1 << 20), ("capped", CAP), ("let-go", 0)):
+            self.broker.create_topic(topic, config={**SEGMENTS, "retention.hold.max.bytes": limit})
+        now_ms = round(self.broker.move_time_on(seconds=1).timestamp() * 1000)
+        with self._client() as client:
+            for topic in ("held", "capped", "let-go"):
+                for _ in range(COUNT):
+                    client.produce(topic, batch(b"v" * 400, timestamp=now_ms))
+
+    def start_of(self, topic: str) -> int:
+        """Where a topic begins once retention has been done."""
+        self.broker.run_retention()
+        with self._client() as client:
+            return client.bounds(topic)[0]
+
+    def wait_for_start(self, topic: str, start: range) -> None:
+        """Until a topic begins there: the broker has seen the manifest."""
+        deadline = time.monotonic() + 60
+        while (found := self.start_of(topic)) not in start:
+            assert time.monotonic() < deadline, found
+            time.sleep(0.1)
+
+    def told(self, text: str) -> list[str]:
+        """Lines of the log with a text in them."""
+        return [line for line in self.broker.log.splitlines() if text in line]
+
+    def _client(self) -> DataClient:
+        return DataClient(HOST, int(self.broker.bootstrap_servers.rpartition(":")[2]))
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    """Not started yet."""
+    running = Stage(tmp_path)
+    yield running
+    running.broker.stop()
+
+
+def test_retention_waits_for_the_archive(stage: Stage) -> None:
+    """Up to the size that its topic allows, with warnings; what is archived goes."""
+    topics = [("held", 0), ("capped", 0), ("let-go", 0)]
+    put_manifest(stage.lake, dict.fromkeys(topics, 0))
+    stage.broker.start()
+    stage.fill()
+    stage.broker.move_time_on(days=8)
+
+    assert stage.start_of("held") == 0
+    assert 0 < stage.start_of("capped") < COUNT
+    assert stage.start_of("let-go") == COUNT
+    assert stage.told("Retention of held-0 waits: the archive lake has read it up to offset 0; ")
+    for topic in ("capped", "let-go"):
+        assert stage.told(f"Retention of {topic}-0 has taken what had not been read: the archive lake has read it")
+
+    put_manifest(stage.lake, dict.fromkeys(topics, COUNT // 2))
+    stage.wait_for_start("held", range(1, COUNT // 2 + 1))
+    put_manifest(stage.lake, dict.fromkeys(topics, COUNT))
+    stage.wait_for_start("held", range(COUNT, COUNT + 1))
+    assert stage.start_of("capped") == COUNT
+    assert len(stage.told(f"The archive {stage.lake.parent / 'none'} cannot be read")) == 1
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [(None, "is no JSON, or not all of it"), ({("held", 0): COUNT + 1}, "is of another topic held")],
+)
+def test_archive_that_says_nothing_of_a_topic_holds_nothing(
+    stage: Stage, ends: dict[tuple[str, int], int] | None, told: str
+) -> None:
+    """Half a manifest, or one of another topic: told once, and retention goes on."""
+    path = put_manifest(stage.lake, ends or {("held", 0): 0})
+    if ends is None:
+        path.write_bytes(path.read_bytes()[:-10])
+    stage.broker.start()
+    stage.fill()
+    stage.broker.move_time_on(days=8)
+
+    stage.wait_for_start("held", range(COUNT, COUNT + 1))
+    assert len(stage.told(told)) == 1
+    assert not stage.told("Traceback")
