@@ -1,11 +1,11 @@
-"""Retention and queries of Spark, for real: one that is held for loses nothing, one that is not was warned of."""
+"""Retention, queries of Spark and archives, for real: who is held for loses nothing, who is not was warned of."""
 
 from __future__ import annotations
 
 import json
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
+from pybroker.archive.archiving import archive_ranges
+from pybroker.archive.errors import LogChanged
+from pybroker.archive.inputs import BrokerInput
+from pybroker.archive.jobs import write_ranges
+from pybroker.archive.parquet import count_rows
+from pybroker.archive.planning import wanted_ranges
+from pybroker.archive.store import Archive
 from pybroker.spark import register
 from pybroker.testing import Broker
 from tests.support.brokers import HOST, free_port
@@ -69,6 +76,22 @@ class Stage:
         failure = started.exception()
         return None if failure is None else str(failure)
 
+    def archive(self, *topics: str) -> None:
+        """Archive what is there, from where the archive ends."""
+        source = BrokerInput({"bootstrap.servers": self.broker.bootstrap_servers, "isolation.level": "read_committed"})
+        with Archive(self._directory / "lake", writing=True) as archive:
+            plan = wanted_ranges(source.ends(topics), archive.manifest.ends(), skip_lost=False)
+            archive_ranges(archive, plan.ranges, write_ranges(lambda: self._spark, source), count_rows)
+
+    def retain_until(self, is_done: Callable[[], bool]) -> None:
+        """Do retention until the broker knows what was archived, and that shows."""
+        deadline = time.monotonic() + 60
+        self.broker.run_retention()
+        while not is_done():
+            assert time.monotonic() < deadline, self.broker.log
+            time.sleep(0.1)
+            self.broker.run_retention()
+
     def offsets(self, query: str) -> list[int]:
         """What a query has written."""
         written = self._spark.read.parquet(str(self._directory / query))
@@ -101,6 +124,7 @@ def stage(spark: SparkSession, tmp_path: Path) -> Iterator[Stage]:
     (tmp_path / "state").mkdir()
     config = {
         "metrics.listeners": f"http://{HOST}:{port}",
+        "pybroker.archives": tmp_path / "lake",
         "pybroker.spark.checkpoints": tmp_path / "state",
         "pybroker.spark.checkpoints.interval.ms": 100,
         "log.retention.check.interval.ms": 1_000,
@@ -160,3 +184,24 @@ def test_partition_that_comes_while_a_query_is_down_is_held(stage: Stage) -> Non
     assert "Retention of held-1 waits: the query of-held has read it up to offset 0; " in stage.broker.log
     assert stage.run("of-held", "kafka", "held") is None
     assert stage.offsets("of-held") == sorted([*range(COUNT), *range(COUNT)])
+
+
+def test_archive_that_is_held_for_gets_all(stage: Stage, tmp_path: Path) -> None:
+    """What is not archived yet stays until it is, and no longer; of the other topic it is gone, with a warning."""
+    (tmp_path / "state" / "no-checkpoint").mkdir()  # an empty folder may be a volume that is away: all would be held
+    stage.produce("held", "let-go")
+    stage.archive("held", "let-go")
+    stage.produce("held", "let-go")
+    stage.broker.move_time_on(hours=9, minutes=30)
+    soon = "Retention of let-go-0 will soon take what has not been read: the archive lake has read it up to offset"
+    stage.retain_until(lambda: f"{soon} {COUNT}" in stage.broker.log)
+
+    stage.broker.move_time_on(days=8)
+    stage.broker.run_retention()
+    assert 0 < stage.start_of("held") <= COUNT
+    assert stage.start_of("let-go") == 2 * COUNT
+    with pytest.raises(LogChanged, match="the records between are not there any more"):
+        stage.archive("let-go")
+    stage.archive("held")
+    stage.retain_until(lambda: stage.start_of("held") == 2 * COUNT)
+    assert stage.offsets("lake/topic=held") == list(range(2 * COUNT))
