@@ -1,6 +1,7 @@
 """Appends: in order of arrival, also where a batch has to be opened in a worker first.
 
-Most batches are appended where they arrive. One that has to be opened, or converted, and is not small goes to a worker
+Most batches are appended where they arrive. A very large one is written to its place by a thread of the pool before
+that (storage/append/placing.py). One that has to be opened, or converted, and is not small goes to a worker
 (storage/append/opening.py), and until it is back it stands in its partition's queue: all that is to be done to the
 partition meanwhile, appends of clients and of coordinators and DeleteRecords, waits behind it. Several are opened at a
 time; each is appended when it is at the front, by the configuration, the time and the producers' sequences of then.
@@ -14,19 +15,23 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from broker.clock import Clock
 from broker.deferred import Deferred
+from broker.offload import Offload
 from broker.partition import Partition
 from broker.workers import WorkerDied, Workers, WorkersClosed
 from protocol.records.batch import CODEC_MASK, HEADER_SIZE, parse_header
 from protocol.records.buffer import Buffer
 from storage.append.opening import BatchToOpen, Opened, is_for_worker, open_in_worker
+from storage.append.placing import NotInPlace, PlacedBatch
 from storage.append.result import AppendResult
 from storage.append.rules import AppendOrigin, must_open
 from storage.errors import StorageError
+from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 
 log = logging.getLogger(__name__)
@@ -49,6 +54,7 @@ class Appends:
     """The one way by which clients' records come into partitions. Everything in it belongs to the event loop's thread.
 
     Args:
+        offload: the pool of threads that write large batches.
         on_held: told how many bytes more (or less) wait in queues.
         on_queued: told +1 and -1 as requests come and go that wait for their turn: back-pressure.
     """
@@ -57,11 +63,13 @@ class Appends:
         self,
         workers: Workers,
         clock: Clock,
+        offload: Offload,
         on_held: Callable[[int], None],
         on_queued: Callable[[int], None] = lambda change: None,
     ) -> None:
         self._workers = workers
         self._clock = clock
+        self._offload = offload
         self._on_held = on_held
         self._on_queued = on_queued
 
@@ -70,9 +78,13 @@ class Appends:
     ) -> AppendResult | Deferred[AppendResult]:
         """Append a batch: at once, or in its turn. Raises, or fails with, what `Partition.append` raises.
 
-        `records` are copied where they have to wait.
+        `records` are copied where they have to wait, but for very large ones, whose memory is nobody else's.
         """
         queue = partition.queue
+        if partition.log.is_to_be_placed(len(records)):
+            if queue is None:
+                queue = partition.queue = AppendQueue(partition)
+            return queue.put(_PlacedAppend(self, partition, memoryview(records), origin))
         if queue is None:
             try:
                 return partition.append(records, now_ms, origin)
@@ -162,7 +174,7 @@ class _Append(_Step[AppendResult]):
 
     __slots__ = ("_appends", "_attempts", "_opened", "_origin", "_partition", "_records")
 
-    def __init__(self, appends: Appends, partition: Partition, records: bytes, origin: AppendOrigin) -> None:
+    def __init__(self, appends: Appends, partition: Partition, records: Buffer, origin: AppendOrigin) -> None:
         super().__init__()
         self._appends = appends
         self._partition = partition
@@ -187,7 +199,7 @@ class _Append(_Step[AppendResult]):
         self.ready = False
         config = self._partition.log.config
         self._attempts += 1
-        job = self._appends._workers.submit(opener, self._records, config, self._appends._clock.now_ms())
+        job = self._appends._workers.submit(opener, bytes(self._records), config, self._appends._clock.now_ms())
         job.add_done_callback(partial(self._on_opened, config))
 
     def _on_opened(self, config: LogConfig, job: Deferred[bytes | None]) -> None:
@@ -215,6 +227,67 @@ class _Append(_Step[AppendResult]):
         self._appends._on_held(-len(self._records))
         self._records = b""
         self._opened = None
+
+
+class _PlacedAppend(_Append):
+    """A batch so large that a thread writes it to its place, once it is at the front.
+
+    `records` lie in memory that nothing else is received into (receive_buffer.py): they are not copied.
+    """
+
+    __slots__ = ("_error", "_placed")
+
+    def __init__(self, appends: Appends, partition: Partition, records: memoryview, origin: AppendOrigin) -> None:
+        super().__init__(appends, partition, records, origin)
+        self._error: StorageError | None = None
+        self._placed: PlacedBatch | None = None
+
+    def is_to_be_opened(self) -> bool:
+        return False
+
+    def open(self) -> None:
+        self._undo()
+        log = self._partition.log
+        try:
+            placed = log.place(memoryview(self._records), self._appends._clock.now_ms(), self._origin)
+        except BatchToOpen:
+            super().open()
+            return
+        except StorageError as error:
+            self._error = error
+            return
+        self.ready = False
+        self._placed = placed
+        self._appends._offload(placed.write).add_done_callback(partial(self._on_written, log))
+
+    def _on_written(self, log: PartitionLog, job: Deferred[None]) -> None:
+        try:
+            job.result()
+        except OSError as error:
+            self._error = log.directory.fail(error)
+        self.ready = True
+        self.wake()
+
+    def run(self) -> AppendResult:
+        if self._error is not None:
+            raise self._error
+        if self._opened is not None:
+            return super().run()
+        if self._placed is None:
+            raise NotInPlace
+        now_ms = self._appends._clock.now_ms()
+        return self._partition.append(self._records, now_ms, self._origin, None, self._placed)
+
+    def end(self) -> None:
+        self._undo()
+        super().end()
+
+    def _undo(self) -> None:
+        """Nothing, once it is appended."""
+        placed, self._placed = self._placed, None
+        if placed is not None:
+            with suppress(OSError):  # no part of the log: recovery cuts off what is no whole batch
+                placed.undo()
 
 
 class _Conversion(_Append):
@@ -263,7 +336,7 @@ class AppendQueue:
             step = steps[0]
             try:
                 outcome = partial(step.deferred.resolve, step.run())
-            except BatchToOpen:
+            except (BatchToOpen, NotInPlace):
                 step.open()
                 continue
             except (StorageError, WorkerDied) as error:

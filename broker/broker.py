@@ -145,7 +145,7 @@ class Broker:
         self.workers = Workers(_WORKERS, loop)
         #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
         self.conversions = Gate(2 * _WORKERS)
-        self.appends = Appends(self.workers, self.clock, self.server.held, self.server.queued)
+        self.appends = Appends(self.workers, self.clock, self.offload, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections
         #: The other workers, and the ports of all by listener, where there are several.

@@ -13,6 +13,7 @@ from protocol.errors import ErrorCode
 from protocol.primitives import ZERO_UUID
 from protocol.records.buffer import Buffer
 from storage.append.opening import Opened
+from storage.append.placing import PlacedBatch
 from storage.append.result import AppendResult
 from storage.append.rules import AppendOrigin
 from storage.errors import LogOffline
@@ -156,12 +157,14 @@ class Partition:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         opened: Opened | None = None,
+        placed: PlacedBatch | None = None,
     ) -> AppendResult:
         """Append as the leader, now, and wake who waits: for those whose turn it is (broker/appends.py).
 
-        Raises storage.errors, and BatchToOpen for what has to be `opened` before.
+        Raises storage.errors, BatchToOpen for what has to be `opened` before, and NotInPlace where it has to be
+        `placed` anew.
         """
-        result = self.log.append(records, self.leader_epoch, now_ms, origin, opened)
+        result = self.log.append(records, self.leader_epoch, now_ms, origin, opened, placed)
         self._wake(self)
         return result
 

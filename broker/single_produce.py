@@ -13,6 +13,7 @@ from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
 from protocol.single_produce import FIRST_VERSION, SingleProduces
 from security.acl import Operation, ResourceType
 from storage.append.opening import BatchToOpen
+from storage.append.placing import AT_ONCE_BYTES
 from storage.errors import AppendRefused, LogOffline
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def produce_single(broker: Broker, version: int) -> Callable[[Connection, memory
         if (
             partition.queue is not None
             or partition.internal
-            or len(records) < HEADER_SIZE
+            or not HEADER_SIZE <= len(records) <= AT_ONCE_BYTES
             or records[_ATTRIBUTES] & TRANSACTIONAL_BIT
             or not (acks == 1 or (acks == -1 and not partition.lacks_replicas()))
             or not partition.log.appends_at_once

@@ -84,7 +84,8 @@ class ReceiveBuffer:
 class FrameBuffers:
     """Memory for large frames, by sizes that are powers of two; what a frame gives back serves the next.
 
-    New memory costs the kernel a page fault for each 4 KiB, which is as much as receiving into it does.
+    New memory costs the kernel a page fault for each 4 KiB, which is as much as receiving into it does. Of frames above
+    4 MiB nothing is used again: a batch of such a size may lie where it is for as long as it likes (broker/appends.py).
     """
 
     __slots__ = ("_free", "_kept_bytes")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from protocol.records.batch import LOG_OVERHEAD
+from protocol.records.batch import HEADER_SIZE, LOG_OVERHEAD
 from protocol.records.buffer import Buffer
 from storage.errors import LogOffline, OffsetOutOfRange
 from storage.fetch_slice import EMPTY, FetchSlice
@@ -155,15 +155,19 @@ class LocalLog:
         max_timestamp: int,
         leader_epoch: int,
         now_ms: int,
+        is_placed: bool = False,
     ) -> None:
         """Give the batch its place and write it, into a new segment where it has to be (rules W1, W2).
 
-        LogOffline: the write failed; what was there before is unchanged, and the directory is offline.
+        `is_placed`: it lies at the end already, but for its header. LogOffline: the write failed; what was there before
+        is unchanged, and the directory is offline.
         """
         size = len(view)
         try:
             segment = self._active
-            if segment.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
+            if is_placed:
+                view = memoryview(bytearray(view[:HEADER_SIZE]))
+            elif segment.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
                 segment = self.roll(base_offset, now_ms)
             position = segment.size_bytes
             self._last_batch = EMPTY

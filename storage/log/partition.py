@@ -21,6 +21,7 @@ from protocol.records.batch import (
 )
 from protocol.records.buffer import Buffer
 from storage.append.opening import Opened, open_inline
+from storage.append.placing import AT_ONCE_BYTES, NotInPlace, PlacedBatch
 from storage.append.result import AppendResult
 from storage.append.rules import AppendOrigin, check_batch, must_open
 from storage.errors import (
@@ -132,20 +133,26 @@ class PartitionLog(LocalLog):
         now_ms: int,
         origin: AppendOrigin = _CLIENT,
         opened: Opened | None = None,
+        placed: PlacedBatch | None = None,
     ) -> AppendResult:
         """Append the one batch in `records`, which gets the next offsets and `leader_epoch`; one write.
 
         A writable buffer is patched in place, and not kept. Raises the subclasses of AppendRefused and BatchToOpen,
         after which nothing has changed, and LogOffline. `opened` is what became of the batch where it had to be
-        opened.
+        opened, `placed` the batch where it lies in its place: NotInPlace where that is another one by now.
         """
         if self.directory.failure is not None or self.closed:
             self._check_usable()
         config = self._config
-        view = records if type(records) is memoryview else memoryview(records)
-        header = check_batch(view, config, origin, now_ms, opened)
-        if not self._plain or header.attributes & TIMESTAMP_TYPE_BIT:
-            view, header = self._prepare(view, header, origin, now_ms, opened)
+        if placed is None:
+            view = records if type(records) is memoryview else memoryview(records)
+            header = check_batch(view, config, origin, now_ms, opened)
+            if not self._plain or header.attributes & TIMESTAMP_TYPE_BIT:
+                view, header = self._prepare(view, header, origin, now_ms, opened)
+        else:
+            if not placed.is_in_place(self._active, config):
+                raise NotInPlace
+            view, header = placed.records, placed.header
         _, length, _, _, _, attributes, delta, _, max_timestamp, producer_id, producer_epoch, sequence, _ = header
         size = length + LOG_OVERHEAD
         if size != len(view):
@@ -176,7 +183,7 @@ class PartitionLog(LocalLog):
         last_offset = base_offset + delta
         if leader_epoch != self._epoch:
             self._begin_epoch(leader_epoch, base_offset)
-        self._write(view, base_offset, last_offset, max_timestamp, leader_epoch, now_ms)
+        self._write(view, base_offset, last_offset, max_timestamp, leader_epoch, now_ms, placed is not None)
         end = self.log_end_offset = last_offset + 1
         if producer_id >= 0:
             if attributes & CONTROL_BIT:
@@ -202,6 +209,25 @@ class PartitionLog(LocalLog):
                 end - self.recovery_point >= config.flush_messages,
             ),
         )
+
+    def is_to_be_placed(self, size_bytes: int) -> bool:
+        """Whether a batch of that size is to be put into its place before it is appended."""
+        return size_bytes > AT_ONCE_BYTES and self._plain
+
+    def place(self, records: memoryview, now_ms: int, origin: AppendOrigin = _CLIENT) -> PlacedBatch:
+        """Check a batch, and give it the place at the end, of a new segment where it takes one; raises as `append`."""
+        self._check_usable()
+        header = check_batch(records, self._config, origin, now_ms)
+        if header.attributes & TIMESTAMP_TYPE_BIT:
+            records, header = self._prepare(records, header, origin, now_ms, None)
+        size = header.size_bytes
+        if size > self._config.segment_bytes:
+            raise RecordBatchTooLarge(size, self._config.segment_bytes)
+        self._make_room(size, self.log_end_offset + header.last_offset_delta, header.max_timestamp, now_ms)
+        try:
+            return PlacedBatch(self.directory.fs, self._active, records[:size], header, self._config)
+        except OSError as error:
+            raise self.directory.fail(error) from error
 
     def append_replicated(self, batch: memoryview, *, now_ms: int) -> None:
         """Append a batch that brings its offsets and its leader epoch along, as it is in another log.

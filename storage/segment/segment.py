@@ -105,7 +105,8 @@ class Segment(SegmentFiles):
     # -- append and roll ---------------------------------------------------------------------------------------------
 
     def append(self, buffers: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """Write a batch at the end. OSError: whatever was written of it lies beyond `size_bytes` and is no part of it.
+        """Write a batch at the end, or the front of one whose rest lies there. OSError: whatever was written of it lies
+        beyond `size_bytes` and is no part of it.
 
         The caller has seen to it that it fits (`must_roll`).
         """
@@ -113,7 +114,7 @@ class Segment(SegmentFiles):
         file = self.log.open_file or self.log.open()
         if len(buffers) == 1:
             written = self._fs.pwrite(file.handle, buffers[0], position)
-            if written != size_bytes:
+            if written != len(buffers[0]):
                 self._fs.write_at(file.handle, position + written, (memoryview(buffers[0])[written:],))
         else:
             self._fs.write_at(file.handle, position, buffers)

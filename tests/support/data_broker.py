@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,10 +120,16 @@ class DataBroker:
         self.conversions = Gate(2)
         self.held_bytes = 0
         self.queued_requests = 0
-        self.appends = Appends(self.workers, self.clock, self._hold, self._queue)  # type: ignore[arg-type]
+        self.offload: Callable[..., Deferred[Any]] = lambda function, *args: Deferred.resolved(function(*args))
+        self.appends = Appends(
+            self.workers,  # type: ignore[arg-type]
+            self.clock,
+            lambda *call: self.offload(*call),  # type: ignore[arg-type]
+            self._hold,
+            self._queue,
+        )
         self.controller = SimpleNamespace(image=SimpleNamespace(brokers={self.config.node_id: None}))
         self.moves = SimpleNamespace(futures=lambda: ())
-        self.offload = lambda function, *args: Deferred.resolved(function(*args))
         self.rows = discover()
         for row in self.rows.values():
             row.load()
