@@ -1,0 +1,37 @@
+"""How much memory there is for this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def memory_bytes(groups_of_process: Path = Path("/proc/self/cgroup"), groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """The machine's memory, or what its control groups (a container, a service) may have, where that is less."""
+    machines = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machines, *_limits(groups_of_process, groups)])
+
+
+def _limits(groups_of_process: Path, groups: Path) -> Iterator[int]:
+    """Those of control groups, of version 2 (one hierarchy, no controllers named) or 1."""
+    try:
+        lines = groups_of_process.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            root, name = groups, "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = groups / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        # In a container the path may be the one outside, and what is mounted its own: the root is looked at, too.
+        group = root / path.lstrip("/")
+        for each in (group, *group.parents):
+            if each.is_relative_to(root):
+                try:
+                    yield int((each / name).read_text())
+                except (OSError, ValueError):  # there is no such file, or it says "max"
+                    continue
