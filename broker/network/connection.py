@@ -4,7 +4,8 @@ Rules:
 1. Requests are started in order and answered in order. Nothing starts behind one that waits and mutes (as Kafka mutes
    the channel); behind one that waits without muting later ones start, but their answers queue up behind its own.
 2. A frame is decoded where it was received. What cannot be served now (a frame not whole yet, requests behind one that
-   waits) is copied to the connection, and beyond a limit no more is received.
+   waits) is copied to the connection, and beyond a limit no more is received; what all connections hold so is limited
+   besides (`request_memory`).
 3. A turn of the loop serves a bounded number of requests of one connection; while the client does not take its
    answers, none.
 4. A client that has taken more than its quota is not served for as long as its answer says; what it sent waits.
@@ -117,18 +118,27 @@ class Connection(Peer):
         return self._hold & _CLOSED != 0
 
     @property
-    def large_frame_under_way(self) -> bool:
-        """Whether part of a large request has arrived."""
-        return self._large is not None
+    def is_held_back(self) -> bool:
+        """Whether no request would be started now, whatever arrived."""
+        return self._hold != 0
+
+    @property
+    def waits_for_us(self) -> bool:
+        """Whether nothing that the client could do would have its requests received and served."""
+        return self._saturated or self._hold & _MUTED != 0
 
     # -- called by the transport -------------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int = -1) -> memoryview:
-        """Where to put received bytes; `buffer_updated` follows before anyone else asks."""
+        """Where to put received bytes; `buffer_updated` follows before anyone else asks.
+
+        Raises BlockingIOError where there is no memory for them; no more is received then until there is.
+        """
         large = self._large
         if large is not None and not large.complete:
-            if large.filled == len(large.view):
-                self._server.held(large.grow())
+            if large.filled == len(large.view) and not self._server.memory.grow(large):
+                self._receive_no_more()
+                raise BlockingIOError("other requests have the memory")
             return large.room()
         if self._rest and not self._hold:
             return self._receive.room_behind(self._rest)
@@ -153,9 +163,8 @@ class Connection(Peer):
             self._serve(receive.view, start, start + nbytes)
         elif not self._hold & _CLOSED:
             self._set_rest(self._rest + receive.view[start : start + nbytes])
-            if len(self._rest) > REST_LIMIT_BYTES:
-                self._rest_full = True
-                self.transport.pause_reading()
+            if len(self._rest) > REST_LIMIT_BYTES or self._server.memory.is_used_up:
+                self._receive_no_more()
 
     def on_sent(self) -> None:
         """All that was queued for the client has been sent."""
@@ -172,7 +181,7 @@ class Connection(Peer):
         """The client has gone, or sends no more, while nothing was received from it. What it sent may lie unread."""
         if self._waiting.is_parked:
             self.transport.abort()
-        elif self._hold & _THROTTLED and self.large_frame_under_way:  # there may be the rest of it
+        elif self._hold & _THROTTLED and self._large is not None:  # there may be the rest of it
             self.transport.resume_reading()
 
     def on_lost(self) -> None:
@@ -190,6 +199,12 @@ class Connection(Peer):
         if saturated:
             self.transport.pause_reading()
         elif not self._rest_full and not self._eof:
+            self.transport.resume_reading()
+
+    def on_room(self) -> None:
+        """Go on receiving: there is room again for what was left with the client."""
+        self._rest_full = False
+        if not self._saturated:
             self.transport.resume_reading()
 
     def redirect(self, dispatch: Dispatch, max_request_bytes: int | None = None) -> None:
@@ -212,9 +227,8 @@ class Connection(Peer):
             sooner.cancel()
         self._hold |= _THROTTLED
         self._throttle = timer
-        if self.large_frame_under_way:  # the rest of it is received when it can be served
-            self._rest_full = True
-            self.transport.pause_reading()
+        if self._large is not None:  # the rest of it is received when it can be served
+            self._receive_no_more()
 
     def _end_throttle(self) -> None:
         self._throttle = None
@@ -245,7 +259,7 @@ class Connection(Peer):
                 following = start + size
                 if following > end:
                     if size > LARGE_FRAME_BYTES:
-                        self._begin_large(size, view[position:end])
+                        self._large = self._server.memory.begin(self, size + 4, view[position:end])
                         position = end
                     break
                 position = following
@@ -274,10 +288,9 @@ class Connection(Peer):
     def _serve_large(self, large: LargeFrame) -> None:
         """Serve the request that `large` holds, now that it is whole."""
         self._large = None
-        self._server.held(-large.held_bytes)
         # The handler may look at its request until the turn is over.
         turn = self._server.turn
-        turn.at_end(large.release)
+        turn.at_end(partial(self._server.memory.release, large))
         turn.send_now()
         self._serve(large.view, 0, large.size)
 
@@ -348,9 +361,7 @@ class Connection(Peer):
         if self._eof:
             self._end_if_served()
         elif self._rest_full and not self._hold:
-            self._rest_full = False
-            if not self._saturated:
-                self.transport.resume_reading()
+            self.on_room()
 
     def _end_if_served(self) -> None:
         """After the end of what the client sends: close once all of it is served, or at once where that has to wait."""
@@ -365,12 +376,13 @@ class Connection(Peer):
     # -- what is held ------------------------------------------------------------------------------------------------
 
     def _set_rest(self, rest: bytes | bytearray) -> None:
-        self._server.held(len(rest) - len(self._rest))
+        self._server.memory.hold(len(rest) - len(self._rest))
         self._rest = rest
 
-    def _begin_large(self, size: int, head: memoryview) -> None:
-        self._large = LargeFrame(size + 4, head, self._server.frame_buffers)
-        self._server.held(self._large.held_bytes)
+    def _receive_no_more(self) -> None:
+        """Leave with the client what there is no room for, until there is (`on_room`)."""
+        self._rest_full = True
+        self.transport.pause_reading()
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -401,5 +413,5 @@ class Connection(Peer):
         self._out = []
         self._set_rest(b"")
         if self._large is not None:
-            self._server.held(-self._large.held_bytes)
+            self._server.memory.drop(self._large)
             self._large = None

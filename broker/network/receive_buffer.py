@@ -5,7 +5,8 @@ decoded in place, and the next turn begins at the front again. So views of a req
 waits longer, copies.
 
 `LargeFrame`: a frame that one read did not bring whole. What is there is copied once, the rest is received right
-behind it. Its memory grows with the bytes that arrive, never by the size that the frame claims.
+behind it. Its memory grows with the bytes that arrive, never by the size that the frame claims, and as `RequestMemory`
+allows.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ REST_LIMIT_BYTES = 64 * 1024
 # A frame of more than this that is not whole is received into memory of its own, a smaller one again into the loop's
 # buffer.
 LARGE_FRAME_BYTES = 16 * 1024
+# And of so much at least.
+SMALLEST_FRAME_BUFFER = 64 * 1024
 # Received at once at most: a good many small requests, and no more of a large one than is cheap to copy to memory of
 # its own, where the rest of it is received.
 _READ_BYTES = 128 * 1024
@@ -90,23 +93,31 @@ class FrameBuffers:
 
     __slots__ = ("_free", "_kept_bytes")
 
-    _SMALLEST = 64 * 1024
     _LARGEST_KEPT = 4 * 1024 * 1024
     _KEPT_BYTES = 8 * 1024 * 1024
+    # As many times what has arrived may be set aside for what is to come.
+    _GROWTH = 8
 
     def __init__(self) -> None:
         self._free: dict[int, list[bytearray]] = {}
         self._kept_bytes = 0
 
-    def take(self, wanted: int, allowed: int) -> bytearray:
-        """A buffer of `wanted` bytes or more if one is free, else a new one of `allowed` bytes or more."""
-        for size in (wanted, min(wanted, allowed)):
-            free = self._free.get(self._round_up(size))
-            if free:
-                buffer = free.pop()
-                self._kept_bytes -= len(buffer)
-                return buffer
-        return bytearray(self._round_up(min(wanted, allowed)))
+    def next_size(self, size: int, filled: int) -> int:
+        """What to take for a frame of `size` bytes, of which `filled` have arrived: a buffer for all if one is free."""
+        whole = self.size_of(size)
+        return whole if self._free.get(whole) else self.size_of(min(size, self._GROWTH * filled))
+
+    def size_of(self, size: int) -> int:
+        """The smallest that holds so much. Sizes that are kept are round; of a giant no more is taken than needed."""
+        return size if size > self._LARGEST_KEPT else 1 << (max(size, SMALLEST_FRAME_BUFFER) - 1).bit_length()
+
+    def take(self, size: int) -> bytearray:
+        """A buffer of one of these sizes."""
+        free = self._free.get(size)
+        if not free:
+            return bytearray(size)
+        self._kept_bytes -= size
+        return free.pop()
 
     def give_back(self, buffer: bytearray) -> None:
         """Keep a buffer that nothing refers to any more, within limits."""
@@ -114,27 +125,27 @@ class FrameBuffers:
             self._free.setdefault(len(buffer), []).append(buffer)
             self._kept_bytes += len(buffer)
 
-    def _round_up(self, size: int) -> int:
-        """To a size that is kept, where it is one: of a giant no more is set aside than it needs."""
-        return size if size > self._LARGEST_KEPT else 1 << (max(size, self._SMALLEST) - 1).bit_length()
-
 
 class LargeFrame:
-    """A frame under way: `view[filled:]` is what the next bytes are received into."""
+    """A frame under way: `view[filled:]` is what the next bytes are received into.
 
-    __slots__ = ("_buffer", "_buffers", "filled", "size", "view")
+    Args:
+        size: of the whole frame with its length.
+        head: what has arrived of it, copied.
+        buffer: where to, not too small for that.
+    """
 
-    # As many times what has arrived may be set aside for what is to come.
-    _GROWTH = 8
+    __slots__ = ("buffer", "filled", "idle_rounds", "seen", "size", "view")
 
-    def __init__(self, size: int, head: memoryview, buffers: FrameBuffers) -> None:
-        """Args: size: of the whole frame with its length; head: what has arrived of it, copied."""
+    def __init__(self, size: int, head: memoryview, buffer: bytearray) -> None:
         self.size = size
         self.filled = len(head)
-        self._buffers = buffers
-        self._buffer = buffers.take(size, self._GROWTH * self.filled)
-        self.view = memoryview(self._buffer)[:size]
+        self.buffer = buffer
+        self.view = memoryview(buffer)[:size]
         self.view[: self.filled] = head
+        # Notes of `RequestMemory`: what had come when it last looked and found it moving, and how often since.
+        self.seen = 0
+        self.idle_rounds = 0
 
     @property
     def complete(self) -> bool:
@@ -144,21 +155,15 @@ class LargeFrame:
     @property
     def held_bytes(self) -> int:
         """Memory set aside for it."""
-        return len(self._buffer)
+        return len(self.buffer)
 
     def room(self) -> memoryview:
-        """Where to receive next: never beyond the frame's own end, empty only when `grow` is due or it is complete."""
+        """Where to receive next: never beyond the frame's end, empty only where it is complete or has to `move`."""
         return self.view[self.filled :]
 
-    def grow(self) -> int:
-        """Make room for more, once all there was is filled; how many bytes more are set aside now."""
-        small = self._buffer
-        self._buffer = self._buffers.take(self.size, self._GROWTH * self.filled)
-        self.view = memoryview(self._buffer)[: self.size]
-        self.view[: self.filled] = memoryview(small)[: self.filled]
-        self._buffers.give_back(small)
-        return len(self._buffer) - len(small)
-
-    def release(self) -> None:
-        """Give the memory back, once the turn is over in which the request was served."""
-        self._buffers.give_back(self._buffer)
+    def move(self, larger: bytearray) -> bytearray:
+        """Go on in another buffer, once all the room there was is filled; the one before."""
+        before, self.buffer = self.buffer, larger
+        self.view = memoryview(larger)[: self.size]
+        self.view[: self.filled] = memoryview(before)[: self.filled]
+        return before

@@ -19,7 +19,8 @@ from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.listener import Listener
 from broker.network.plaintext import HangUps
-from broker.network.receive_buffer import FrameBuffers, ReceiveBuffer
+from broker.network.receive_buffer import ReceiveBuffer
+from broker.network.request_memory import RequestMemory
 from broker.turn import Turn
 
 if TYPE_CHECKING:
@@ -43,13 +44,12 @@ class Server:
         self.call_soon: Callable[[Callable[[], None]], object] = loop.call_soon
         self.call_later: Callable[[float, Callable[[], None]], asyncio.TimerHandle] = loop.call_later
         self.receive_buffer = ReceiveBuffer(turn)
-        self.frame_buffers = FrameBuffers()
+        self.memory = RequestMemory(turn, loop.call_later)
         self.closing_log = LimitedLog(log)
         self.limits = ConnectionLimits()
         self.connection_quotas: ConnectionQuotas | None = None  # while any address has one
         self.max_request_bytes = 100 * 1024 * 1024  # socket.request.max.bytes
         self.max_idle_ms = 600_000  # connections.max.idle.ms; below 0 never
-        self.max_held_bytes = -1  # queued.max.request.bytes; -1 is no limit
         self.max_queued_requests = 500  # queued.max.requests
         self.send_buffer_bytes = -1  # socket.send.buffer.bytes
         self.backlog = 1024  # socket.listen.backlog.size
@@ -60,7 +60,6 @@ class Server:
         #: Connections that have ended, and what they had sent by sendfile.
         self.ended_count = 0
         self._ended_sendfile_bytes = 0
-        self._held_bytes = 0
         self._queued_requests = 0
         self._saturated = False
         self._shutting_down = False
@@ -87,8 +86,8 @@ class Server:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of requests that are held until they can be served."""
-        return self._held_bytes
+        """Bytes of requests that are held until they are whole, or can be served."""
+        return self.memory.held_bytes + self.memory.queued_bytes
 
     @property
     def queued_requests(self) -> int:
@@ -113,10 +112,8 @@ class Server:
 
     def stop_receiving(self) -> None:
         """Take no more requests; those that were started are still answered."""
-        self._saturated = True
+        self._set_saturated(True)
         self._shutting_down = True
-        for connection in list(self._connections):
-            connection.set_saturated(True)
 
     def close(self) -> None:
         """Close everything at once."""
@@ -126,6 +123,7 @@ class Server:
             self._sweep = None
         for connection in list(self._connections):
             connection.transport.abort()
+        self.memory.close()
         for sock, timer in self._turned_away.items():
             timer.cancel()
             sock.close()
@@ -248,36 +246,35 @@ class Server:
     # -- back-pressure
     # -------------------------------------------------------------------------------------------------
 
-    def held(self, more_bytes: int) -> None:
-        """So many bytes more (or less) of requests are held until they can be served."""
-        self._held_bytes += more_bytes
-        if self.max_held_bytes > 0:
-            self._review()
-
     def queued(self, more_requests: int) -> None:
         """So many requests more (or less) wait for a worker: a thread, or a process."""
         self._queued_requests += more_requests
         self._review()
 
+    def held(self, more_bytes: int) -> None:
+        """So many bytes more (or less) of requests wait so."""
+        self.memory.queue(more_bytes)
+        self._review()
+
     def _review(self) -> None:
-        """Receive from nobody while too much is held or queued; go on at half of it, so as not to flutter."""
+        """Receive from nobody while too much is queued; go on at half of it, so as not to flutter.
+
+        What is queued gets done whatever clients do. What clients have to finish is up to `RequestMemory`.
+        """
         if self._shutting_down:
             return
-        held_limit = self.max_held_bytes if self.max_held_bytes > 0 else None
+        requests, most_requests = self._queued_requests, self.max_queued_requests
+        queued_bytes, most_bytes = self.memory.queued_bytes, self.memory.limit_bytes
         if not self._saturated:
-            by_memory = held_limit is not None and self._held_bytes > held_limit
-            if by_memory or self._queued_requests >= self.max_queued_requests:
-                self._saturated = True
-                for connection in list(self._connections):
-                    # One that is halfway through a large request has to finish it: that is what frees the memory.
-                    if not (by_memory and connection.large_frame_under_way):
-                        connection.set_saturated(True)
-        elif (held_limit is None or self._held_bytes <= held_limit // 2) and (
-            self._queued_requests <= self.max_queued_requests // 2
-        ):
-            self._saturated = False
-            for connection in list(self._connections):
-                connection.set_saturated(False)
+            if requests >= most_requests or 0 < most_bytes < queued_bytes:
+                self._set_saturated(True)
+        elif requests <= most_requests // 2 and (most_bytes <= 0 or queued_bytes <= most_bytes // 2):
+            self._set_saturated(False)
+
+    def _set_saturated(self, saturated: bool) -> None:
+        self._saturated = saturated
+        for connection in list(self._connections):
+            connection.set_saturated(saturated)
 
 
 def _plain_address(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:

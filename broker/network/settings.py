@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
+from broker.machine_memory import memory_bytes
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
 from broker.network.loopback import localhost_addresses
@@ -34,6 +35,9 @@ _BACKLOG = 1024
 # Where socket.receive.buffer.bytes is not set: left to the system, which sizes each connection's buffer by what comes.
 # With Kafka's 100 KiB a request of 1 MB takes eight reads, and as many turns of the loop.
 _RECEIVE_BUFFER_BYTES = -1
+# Where queued.max.request.bytes is not set: this part of the memory. Kafka has no limit then: as many connections as
+# there are may hold a request of socket.request.max.bytes each.
+_MEMORY_PART = 4
 
 
 def bind_listeners(config: BrokerConfig, clock: Clock, worker: int = 0) -> list[Listener]:
@@ -71,7 +75,7 @@ def inherited_listeners(given: Iterable[GivenListener], clock: Clock) -> list[Li
 def configure(server: Server, config: BrokerConfig, listeners: Sequence[Listener]) -> None:
     """Set what the configuration says, and keep what may change up to date."""
     server.max_request_bytes = config.get_int("socket.request.max.bytes")
-    server.max_held_bytes = config.get_int("queued.max.request.bytes")
+    server.memory.limit_bytes = _request_memory(config)
     server.max_queued_requests = config.get_int("queued.max.requests")
     server.send_buffer_bytes = config.get_int("socket.send.buffer.bytes")
     server.backlog = _or(_BACKLOG, config, "socket.listen.backlog.size")
@@ -101,6 +105,14 @@ def configure(server: Server, config: BrokerConfig, listeners: Sequence[Listener
 def _or(unset: int, config: BrokerConfig, key: str) -> int:
     """The value of a key, another than Kafka's default where it is not set."""
     return config.get_int(key) if config.is_set(key) else unset
+
+
+def _request_memory(config: BrokerConfig) -> int:
+    """Bytes that may be held for requests; below 0 without limit. Workers share the machine's memory."""
+    key = "queued.max.request.bytes"
+    if config.is_set(key):
+        return config.get_int(key)
+    return max(memory_bytes() // _MEMORY_PART // config.num_workers, config.get_int("socket.request.max.bytes"))
 
 
 def _of_listener(config: BrokerConfig, listener: Listener, key: str) -> int:

@@ -122,7 +122,10 @@ class TlsTransport(PlaintextTransport):
         if not self._secured:
             self._shake_hands()
             return
-        room = self._connection.get_buffer()
+        try:
+            room = self._connection.get_buffer()
+        except BlockingIOError:
+            return
         taken = 0
         ended = broken = False
         try:

@@ -6,6 +6,7 @@ import os
 import resource
 import socket
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.support.echo_application import ECHO, WAIT, connect, eventually
 from tests.support.network import ServerThread, request_frame
@@ -87,20 +88,26 @@ def test_running_out_of_file_descriptors_pauses_accepting(application):
 
 
 def test_held_requests_are_bounded(application):
-    """queued.max.request.bytes: beyond it others are not received from until the large requests are done."""
-    with ServerThread(application.handlers, max_held_bytes=1_000_000) as server:
-        with connect(server) as large, connect(server) as other:
-            frame = large.request_frame(ECHO, 2, auth_bytes=bytes(3_000_000))
-            large.socket.sendall(frame[:2_000_000])
-            eventually(lambda: server.server._saturated)
-            other.send(ECHO, 2, auth_bytes=b"x")
-            assert not other.is_closed(0.1)
-            large.socket.sendall(frame[2_000_000:])
-            large.expect(ECHO, 2, 1)
-            assert bytes(3_000_000) == large.receive().auth_bytes
-            other.socket.settimeout(60)
-            assert other.receive().auth_bytes == b"x"
-        eventually(lambda: server.server._held_bytes == 0)
+    """queued.max.request.bytes: beyond it a large request waits for the one before it, and small ones do not."""
+    blob = bytes(range(250)) * 40_000
+    with ServerThread(application.handlers) as server, ThreadPoolExecutor() as pool:
+        memory = server.server.memory
+        memory.limit_bytes = 1_000_000
+        with connect(server) as first, connect(server) as second, connect(server) as small:
+            frame = first.request_frame(ECHO, 2, auth_bytes=blob)
+            first.socket.sendall(frame[:5_000_000])
+            eventually(lambda: memory.held_bytes > 5_000_000)
+            answer = pool.submit(second.call, ECHO, 2, auth_bytes=blob)
+            eventually(lambda: memory.waiting_count == 1)
+            for _ in range(10):
+                assert small.call(ECHO, 2, auth_bytes=b"x").auth_bytes == b"x"
+            assert memory.held_bytes < len(blob) + 1_000_000
+            assert not answer.done()
+            first.socket.sendall(frame[5_000_000:])
+            first.expect(ECHO, 2, 1)
+            assert first.receive().auth_bytes == blob
+            assert answer.result(60).auth_bytes == blob
+        eventually(lambda: server.server.held_bytes == 0)
 
 
 def test_socket_options_are_as_configured(application):

@@ -125,18 +125,26 @@ class Link:
         self.server.limits.opened("PLAINTEXT", "127.0.0.1")
         return connection, transport
 
-    def receive(self, data: bytes, piece: int | None = None, settle: bool = True) -> None:
-        """Bytes arrive, in pieces of so many if told; the turn ends after each."""
+    def receive(self, data: bytes, piece: int | None = None, settle: bool = True) -> int:
+        """Bytes arrive, in pieces of so many if told, as far as they are received; the turn ends after each.
+
+        How many were received.
+        """
         position = 0
         while position < len(data) and self.transport.closed is None and self.transport.reading:
-            room = self.connection.get_buffer()
+            try:
+                room = self.connection.get_buffer()
+            except BlockingIOError:
+                room = memoryview(b"")
+                assert not self.transport.reading
             size = min(len(room), piece or len(data), len(data) - position)
-            assert size > 0
-            room[:size] = data[position : position + size]
-            self.connection.buffer_updated(size)
-            position += size
+            if size:
+                room[:size] = data[position : position + size]
+                self.connection.buffer_updated(size)
+                position += size
             if settle:
                 self.loop.settle()
+        return position
 
     def answers(self, *expected: tuple[Api, int]) -> list[tuple[int, Struct]]:
         """What has been sent, decoded."""

@@ -34,7 +34,7 @@ NETWORK_KEYS = (
     ConfigKey("queued.max.requests", INT, 500, Range(1), HIGH, READ_ONLY,
         doc="Requests that may wait before reading from sockets pauses."),
     ConfigKey("queued.max.request.bytes", LONG, -1, None, MEDIUM, READ_ONLY,
-        doc="Bytes of requests that may wait before reading from sockets pauses; -1 for no limit."),
+        doc="Bytes of requests held, beyond which large ones wait; -1 for no limit. Unset: here a quarter of memory."),
     ConfigKey("request.timeout.ms", INT, 30000, None, HIGH, READ_ONLY,
         doc="Timeout of what the broker itself asks for; a bound of `add.partitions.to.txn.retry.backoff.max.ms`."),
     ConfigKey("socket.connection.setup.timeout.max.ms", LONG, 30000, None, MEDIUM, READ_ONLY, inert=NO_OTHER_BROKERS,

@@ -1,5 +1,7 @@
 """Where received bytes land: the loop's buffer, and the memory of large frames."""
 
+import pytest
+
 from broker.network.receive_buffer import FrameBuffers, LargeFrame, ReceiveBuffer
 from broker.turn import Turn
 from tests.support.fake_loop import FakeLoop
@@ -67,12 +69,13 @@ def test_room_behind_puts_the_rest_of_a_frame_in_front():
 
 def test_a_large_frame_grows_with_its_bytes_and_ends_at_its_size():
     """Never beyond its own end, so that the next frame is not swallowed."""
-    large = LargeFrame(1_000_000, memoryview(b"a" * 1000), FrameBuffers())
+    buffers = FrameBuffers()
+    large = LargeFrame(1_000_000, memoryview(b"a" * 1000), buffers.take(buffers.next_size(1_000_000, 1000)))
     sizes = [large.held_bytes]
     while not large.complete:
         room = large.room()
         if not room:
-            large.grow()
+            large.move(buffers.take(buffers.next_size(large.size, large.filled)))
             sizes.append(large.held_bytes)
             continue
         piece = min(len(room), 50_000)
@@ -86,15 +89,23 @@ def test_a_large_frame_grows_with_its_bytes_and_ends_at_its_size():
 def test_memory_of_frames_is_used_again_within_limits():
     """What was resident stays; a giant's memory goes back to the system."""
     buffers = FrameBuffers()
-    first = LargeFrame(1_000_000, memoryview(b"x" * 200_000), buffers)
-    memory = first._buffer
-    first.release()
+    memory = buffers.take(1 << 20)
+    buffers.give_back(memory)
 
-    assert LargeFrame(1_000_000, memoryview(b"y"), buffers)._buffer is memory
+    assert buffers.next_size(1_000_000, 1) == 1 << 20
+    assert buffers.take(1 << 20) is memory
+    assert buffers.next_size(1_000_000, 1) == 1 << 16
 
-    giant = LargeFrame(50_000_000, memoryview(bytes(20_000_000)), buffers)
-    giant.release()
+    buffers.give_back(buffers.take(buffers.next_size(50_000_000, 20_000_000)))
     assert buffers._kept_bytes == 0
     for _ in range(20):
         buffers.give_back(bytearray(1 << 20))
     assert buffers._kept_bytes <= 8 << 20
+
+
+@pytest.mark.parametrize(
+    ("size", "buffer"), [(1, 65_536), (65_537, 131_072), (4_194_304, 4_194_304), (4_194_305, 4_194_305)]
+)
+def test_sizes_of_buffers(size, buffer):
+    """Powers of two as far as they are kept."""
+    assert FrameBuffers().size_of(size) == buffer

@@ -36,7 +36,6 @@ def configured(**settings):
     [
         ("socket.request.max.bytes", 1_000_000_000, "max_request_bytes", 104_857_600),
         ("queued.max.requests", 7, "max_queued_requests", 500),
-        ("queued.max.request.bytes", 1_000_000_000, "max_held_bytes", -1),
         ("socket.send.buffer.bytes", 65_536, "send_buffer_bytes", 102_400),
         ("socket.listen.backlog.size", 17, "backlog", 1024),
         ("connections.max.idle.ms", 1234, "max_idle_ms", 600_000),
@@ -46,6 +45,23 @@ def test_keys_of_the_server(key, value, attribute, default):
     """Each with Kafka's default, but for the backlog, of which 50 are too few for a burst."""
     assert getattr(configured()[0], attribute) == default
     assert getattr(configured(**{key: str(value)})[0], attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("keys", "limit_bytes"),
+    [
+        ({}, 2_000_000_000),
+        ({"socket.request.max.bytes": "2000000001"}, 2_000_000_001),
+        ({"num.workers": "4"}, 500_000_000),
+        ({"queued.max.request.bytes": "123456789"}, 123_456_789),
+        ({"queued.max.request.bytes": "-1"}, -1),
+    ],
+)
+def test_queued_max_request_bytes(monkeypatch, keys, limit_bytes):
+    """Where it is not set: a quarter of the memory, of all workers together, but as much as a request may have."""
+    monkeypatch.setattr(settings, "memory_bytes", lambda: 8_000_000_000)
+
+    assert configured(**keys)[0].memory.limit_bytes == limit_bytes
 
 
 def test_socket_receive_buffer_bytes():

@@ -194,6 +194,27 @@ class TestReceiving:
         pair.loop.settle()
         assert b"".join(pair.connection.updates) == bytes(1000) + b"end"
 
+    def test_what_there_is_no_memory_for_comes_when_there_is(self, pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Also what was decrypted already: the connection says when."""
+
+        def full() -> memoryview:
+            pair.transport.pause_reading()
+            raise BlockingIOError
+
+        pair.shake_hands()
+        pair.connection.room = memoryview(bytearray(600))
+        pair.client.send(bytes(1000))
+        pair.read()
+        monkeypatch.setattr(pair.connection, "get_buffer", full)
+        pair.loop.settle()
+        assert [len(update) for update in pair.connection.updates] == [600]
+        monkeypatch.undo()
+        pair.transport.resume_reading()
+        pair.loop.settle()
+
+        assert [len(update) for update in pair.connection.updates] == [600, 400]
+        assert pair.connection.events == []
+
     def test_the_end_comes_behind_the_last_bytes(self, pair: Pair) -> None:
         pair.shake_hands()
         pair.connection.on_update = lambda: pair.connection.events.append("bytes")
