@@ -10,6 +10,8 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -24,6 +26,9 @@ from tests.support.wire import WireClient
 HALF_SENT = min(8_000, scaled(160))
 SLOW_READERS = min(2_000, scaled(40))
 LARGE_FRAMES = min(500, scaled(20))
+HALVES = min(500, scaled(50))
+BUDGET = 64 << 20
+HALF_BYTES = 8 << 20
 GIGABYTE = 1 << 30
 ANSWER_BYTES = 1 << 20
 SOURCES = [f"127.0.0.{number}" for number in range(2, 10)]
@@ -120,6 +125,82 @@ def test_frames_beyond_the_limit_end_their_connection(tmp_path: Path) -> None:
                 client.socket.sendall(struct.pack(">i", GIGABYTE))
                 assert client.is_closed()
             good.work(1)
+        assert broker.stop() == 0
+    finally:
+        broker.kill()
+
+
+def budgeted(directory: Path, budget_bytes: int) -> OurBroker:
+    """A broker that may hold so much of requests, and serves requests of that size."""
+    keys = ("socket.request.max.bytes", "queued.max.request.bytes")
+    return OurBroker(directory, dict.fromkeys(keys, str(budget_bytes)))
+
+
+def test_halves_of_large_requests_stay_within_the_budget(tmp_path: Path) -> None:
+    """Requests of 64 MiB that begin and are not sent on: 400 MiB of them, of which so much is received as there may be.
+
+    Small requests are served all the while, a large one of a good client as soon as who does not send on has gone.
+    """
+    broker = budgeted(tmp_path, BUDGET)
+    try:
+        good = GoodClient(broker)
+        good.work(50)
+        before = highest = resident_bytes(broker.pid)
+        beginning = struct.pack(">i", BUDGET) + bytes(HALF_BYTES)
+        unsent = {connection: memoryview(beginning) for connection in connections(broker, HALVES)}
+
+        def send_on() -> int:
+            """What the broker takes of them now; how much memory it has then."""
+            for connection, data in unsent.items():
+                with suppress(OSError):  # no more is taken, or it has been closed
+                    unsent[connection] = data[connection.send(data) :]
+            return resident_bytes(broker.pid)
+
+        for connection in unsent:
+            connection.setblocking(False)
+        with ThreadPoolExecutor(1) as pool, DataClient(HOST, broker.port) as large:
+            for _ in range(100):
+                highest = max(highest, send_on())
+                good.work(1)
+            began = time.monotonic()
+            answer = pool.submit(large.produce, "good", batch(bytes(900_000)))
+            while not answer.done():
+                highest = max(highest, send_on())
+                good.work(1)
+            answer.result()
+        assert time.monotonic() - began < 30
+        growth = highest - before
+        assert growth < 2 * BUDGET + _AIR_BYTES, f"{growth >> 20} MiB more"
+        assert good.p99_ms() < WORST_MS
+        assert "others wait for memory (queued.max.request.bytes)" in broker.output
+        for connection in unsent:
+            connection.close()
+        assert broker.stop() == 0
+        assert "Traceback" not in broker.output
+    finally:
+        broker.kill()
+
+
+def test_large_requests_that_come_together_are_served_one_after_the_other(tmp_path: Path) -> None:
+    """Four times the budget, from clients who send all at once: nobody is turned away."""
+    budget = 32 << 20
+    broker = budgeted(tmp_path, budget)
+    try:
+        good = GoodClient(broker)
+        with DataClient(HOST, broker.port) as client:
+            client.create_topic("giant", configs={"max.message.bytes": budget})
+        value = bytes(budget - 10_000)
+
+        def produce() -> int:
+            with DataClient(HOST, broker.port) as client:
+                return [client.produce("giant", batch(value)) for _ in range(2)][-1]
+
+        with ThreadPoolExecutor(4) as pool:
+            last = [pool.submit(produce) for _ in range(4)]
+            while not all(each.done() for each in last):
+                good.work(1)
+            assert max(each.result() for each in last) == 7
+        assert "is closed" not in broker.output
         assert broker.stop() == 0
     finally:
         broker.kill()
