@@ -105,7 +105,8 @@ class FrameBuffers:
     def next_size(self, size: int, filled: int) -> int:
         """What to take for a frame of `size` bytes, of which `filled` have arrived: a buffer for all if one is free."""
         whole = self.size_of(size)
-        return whole if self._free.get(whole) else self.size_of(min(size, self._GROWTH * filled))
+        allowed = self._GROWTH * filled
+        return whole if size <= allowed or self._free.get(whole) else self.size_of(allowed)
 
     def size_of(self, size: int) -> int:
         """The smallest that holds so much. Sizes that are kept are round; of a giant no more is taken than needed."""

@@ -70,13 +70,13 @@ class RequestMemory:
     def hold(self, more_bytes: int) -> None:
         """A connection holds so much more (or less) beside large frames."""
         self.held_bytes += more_bytes
-        if more_bytes < 0:
+        if more_bytes < 0 and self._waiting:
             self._review_soon()
 
     def queue(self, more_bytes: int) -> None:
         """So much more (or less) of requests waits for a worker."""
         self.queued_bytes += more_bytes
-        if more_bytes < 0:
+        if more_bytes < 0 and self._waiting:
             self._review_soon()
 
     def close(self) -> None:
@@ -123,10 +123,12 @@ class RequestMemory:
     def drop(self, large: LargeFrame) -> None:
         """A frame is of no use any more."""
         del self._frames[large]
-        self._waiting.pop(large, None)
+        self.held_bytes -= large.held_bytes
         if self._beyond is large:
             self._beyond = None
-        self.hold(-large.held_bytes)
+        if self._waiting:
+            self._waiting.pop(large, None)
+            self._review_soon()
 
     # -- who may go on -------------------------------------------------------------------------------------------------
 
