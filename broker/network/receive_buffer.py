@@ -11,6 +11,8 @@ allows.
 
 from __future__ import annotations
 
+from mmap import mmap
+
 from broker.turn import Turn
 
 # Requests received behind one that waits, above which no more is received.
@@ -28,6 +30,10 @@ _ROOM_BYTES = 256 * 1024
 _BUFFER_BYTES = 2 * 1024 * 1024
 # Buffers kept from turn to turn; those of a turn that needs more are freed with the last view of them.
 _KEPT_BUFFERS = 4
+
+
+#: What a large frame is received into.
+Room = bytearray | mmap
 
 
 class ReceiveBuffer:
@@ -94,6 +100,9 @@ class FrameBuffers:
     __slots__ = ("_free", "_kept_bytes")
 
     _LARGEST_KEPT = 4 * 1024 * 1024
+    # Once so much has arrived, all that is to come has its room: what is moved into another buffer from here on would
+    # hold the loop for tens of milliseconds.
+    _MOVED_BYTES = 8 * 1024 * 1024
     _KEPT_BYTES = 8 * 1024 * 1024
     # As many times what has arrived may be set aside for what is to come.
     _GROWTH = 8
@@ -105,24 +114,30 @@ class FrameBuffers:
     def next_size(self, size: int, filled: int) -> int:
         """What to take for a frame of `size` bytes, of which `filled` have arrived: a buffer for all if one is free."""
         whole = self.size_of(size)
-        allowed = self._GROWTH * filled
+        allowed = self._GROWTH * filled if filled < self._MOVED_BYTES else size
         return whole if size <= allowed or self._free.get(whole) else self.size_of(allowed)
 
     def size_of(self, size: int) -> int:
         """The smallest that holds so much. Sizes that are kept are round; of a giant no more is taken than needed."""
         return size if size > self._LARGEST_KEPT else 1 << (max(size, SMALLEST_FRAME_BUFFER) - 1).bit_length()
 
-    def take(self, size: int) -> bytearray:
-        """A buffer of one of these sizes."""
+    def take(self, size: int) -> Room:
+        """A buffer of one of these sizes; one that is not kept is the system's, which takes memory as bytes arrive."""
+        if size > self._LARGEST_KEPT:
+            return mmap(-1, size)
         free = self._free.get(size)
         if not free:
             return bytearray(size)
         self._kept_bytes -= size
         return free.pop()
 
-    def give_back(self, buffer: bytearray) -> None:
+    def give_back(self, buffer: Room) -> None:
         """Keep a buffer that nothing refers to any more, within limits."""
-        if len(buffer) <= self._LARGEST_KEPT and self._kept_bytes + len(buffer) <= self._KEPT_BYTES:
+        if (
+            isinstance(buffer, bytearray)
+            and len(buffer) <= self._LARGEST_KEPT
+            and self._kept_bytes + len(buffer) <= self._KEPT_BYTES
+        ):
             self._free.setdefault(len(buffer), []).append(buffer)
             self._kept_bytes += len(buffer)
 
@@ -138,7 +153,7 @@ class LargeFrame:
 
     __slots__ = ("buffer", "filled", "idle_rounds", "seen", "size", "view")
 
-    def __init__(self, size: int, head: memoryview, buffer: bytearray) -> None:
+    def __init__(self, size: int, head: memoryview, buffer: Room) -> None:
         self.size = size
         self.filled = len(head)
         self.buffer = buffer
@@ -162,7 +177,7 @@ class LargeFrame:
         """Where to receive next: never beyond the frame's end, empty only where it is complete or has to `move`."""
         return self.view[self.filled :]
 
-    def move(self, larger: bytearray) -> bytearray:
+    def move(self, larger: Room) -> Room:
         """Go on in another buffer, once all the room there was is filled; the one before."""
         before, self.buffer = self.buffer, larger
         self.view = memoryview(larger)[: self.size]
