@@ -27,6 +27,9 @@ SMALLEST_FRAME_BUFFER = 64 * 1024
 _READ_BYTES = 128 * 1024
 # Free at least before a read: room for the rest of a frame besides.
 _ROOM_BYTES = 256 * 1024
+# Received at once at most of a large frame: the kernel may have tens of MB of it, which would hold the loop for as many
+# milliseconds.
+_LARGE_READ_BYTES = 1024 * 1024
 _BUFFER_BYTES = 2 * 1024 * 1024
 # Buffers kept from turn to turn; those of a turn that needs more are freed with the last view of them.
 _KEPT_BUFFERS = 4
@@ -175,7 +178,7 @@ class LargeFrame:
 
     def room(self) -> memoryview:
         """Where to receive next: never beyond the frame's end, empty only where it is complete or has to `move`."""
-        return self.view[self.filled :]
+        return self.view[self.filled : self.filled + _LARGE_READ_BYTES]
 
     def move(self, larger: Room) -> Room:
         """Go on in another buffer, once all the room there was is filled; the one before."""
