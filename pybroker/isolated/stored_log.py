@@ -60,7 +60,7 @@ class StoredLog:
 
     def _look(self) -> None:
         """Take in what is there now."""
-        self._names = set(self._fs.names(self.directory))
+        self._names = self._listed()
         base_offsets, snapshots = [], []
         for name in self._names:
             parsed = parse_file_name(name)
@@ -80,6 +80,16 @@ class StoredLog:
             StoredSegment(base, behind) for base, behind in zip(base_offsets, [*base_offsets[1:], None], strict=True)
         ]
         self.snapshots = sorted(snapshots)
+
+    def _listed(self) -> set[str]:
+        """The names in the directory: two listings have to agree.
+
+        One may lack a file that comes while it is made, and have those that come after it: a segment would be missing.
+        """
+        names = set(self._fs.names(self.directory))
+        while (again := set(self._fs.names(self.directory))) != names:
+            names = again
+        return names
 
     # ---- where it begins and ends
 
@@ -138,9 +148,7 @@ class StoredLog:
                 continue
             with self._reported(segment), self._opened(segment) as (handle, size):
                 position = self._position(segment, handle, size, start)
-                for entry in scan_entries(self._fs, handle, position, size):
-                    if entry.base_offset >= end:
-                        return
+                for entry in self._entries(segment, handle, position, size, end):
                     if entry.last_offset >= start:
                         is_control = entry.header is not None and entry.header.is_control
                         batch = self._fs.pread(handle, entry.size_bytes, entry.position) if is_control else b""
@@ -158,9 +166,7 @@ class StoredLog:
                 continue
             with self._reported(segment), self._opened(segment) as (handle, size):
                 position = self._position_before_time(segment, handle, size, timestamp_ms)
-                for entry in scan_entries(self._fs, handle, position, size):
-                    if entry.base_offset >= end:
-                        break
+                for entry in self._entries(segment, handle, position, size, end):
                     if entry.max_timestamp < timestamp_ms or entry.last_offset < start:
                         continue
                     batch = self._fs.pread(handle, entry.size_bytes, entry.position)
@@ -211,6 +217,16 @@ class StoredLog:
             yield
         except RecordsError as error:
             raise DamagedLog(f"{self._path(segment, LOG_SUFFIX)}: {error}") from None
+
+    def _entries(self, segment: StoredSegment, handle: int, position: int, size: int, end: int) -> Iterator[Entry]:
+        """Those from a byte on that begin before an offset; what follows the last one of these need be no entry."""
+        behind = end if segment.end_offset is None else min(end, segment.end_offset)
+        for entry in scan_entries(self._fs, handle, position, size):
+            if entry.base_offset >= behind:
+                return
+            yield entry
+            if entry.last_offset + 1 >= behind:
+                return
 
     def _index(self, segment: StoredSegment, suffix: str) -> StoredIndex:
         layout = OFFSET_LAYOUT if suffix == INDEX_SUFFIX else TIME_LAYOUT

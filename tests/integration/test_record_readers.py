@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from pybroker.source.bounds import EARLIEST, LATEST, at_offset
+from pybroker.source.bounds import EARLIEST, at_offset
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import AccessDenied, BrokerFailed, DataLoss, UnknownPartition
 from pybroker.source.reader import Reader
 from tests.support.brokers import HOST, OurBroker, free_port
 from tests.support.certificates import Authority
 from tests.support.data_client import DataClient
+from tests.support.record_readers import topic_rows
 
 COLUMNS = ("key", "value", "headers")
 
@@ -69,15 +70,7 @@ def read(
     reader: Reader, broker: OurBroker, topic: str, start: int = EARLIEST, *, fail: bool = True, **properties: str
 ) -> list[dict[str, Any]]:
     """All rows, or those from an offset on, partition by partition."""
-    of = {"properties": {"bootstrap.servers": broker.bootstrap, **properties}}
-    bounds = {"start": at_offset(start).to_json(), "end": at_offset(LATEST).to_json()}
-    planned = reader.ask("plan_topics", topics=[topic], pattern=None, assigned=None, **bounds, **of)
-    rows: list[dict[str, Any]] = []
-    for each in planned:
-        place = {name: each[name] for name in ("topic", "partition", "start", "end")}
-        for batch in reader.batches("read_topic", COLUMNS, fail_on_data_loss=fail, **place, **of):
-            rows += batch.to_pylist()
-    return rows
+    return topic_rows(reader, broker.bootstrap, topic, COLUMNS, at_offset(start), fail=fail, **properties)
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

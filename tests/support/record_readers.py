@@ -1,4 +1,4 @@
-"""Readers of records in this process, and what they gave: for tests without a child, and without Spark."""
+"""Readers of records in this process, and what they gave, without Spark; of topics, by a child."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pybroker.source.bounds import EARLIEST, LATEST, Bounds, at_offset
 from pybroker.source.columns import USUAL, arrow_schema
 from pybroker.source.errors import from_json
 from pybroker.source.frames import ANSWER, BATCH, REQUEST, read_frame, write_json
+from pybroker.source.reader import Reader
 
 FIRST, LAST = at_offset(EARLIEST), at_offset(LATEST)
 
@@ -72,3 +73,25 @@ def values(path: Path, **wanted: Any) -> list[bytes | None]:
 def offsets(path: Path, **wanted: Any) -> list[int]:
     """The offsets of all rows."""
     return [row["offset"] for row in rows(path, ("offset",), **wanted)]
+
+
+def topic_rows(
+    reader: Reader,
+    bootstrap: str,
+    topic: str,
+    columns: tuple[str, ...] = USUAL,
+    start: Bounds = FIRST,
+    *,
+    fail: bool = True,
+    **properties: str,
+) -> list[dict[str, Any]]:
+    """All rows of a topic, or those from a bound on, partition by partition, as its broker has them."""
+    of = {"properties": {"bootstrap.servers": bootstrap, **properties}}
+    bounds = {"start": start.to_json(), "end": LAST.to_json()}
+    planned = reader.ask("plan_topics", topics=[topic], pattern=None, assigned=None, **bounds, **of)
+    found: list[dict[str, Any]] = []
+    for each in planned:
+        place = {name: each[name] for name in ("topic", "partition", "start", "end")}
+        for batch in reader.batches("read_topic", columns, fail_on_data_loss=fail, **place, **of):
+            found += batch.to_pylist()
+    return found

@@ -182,7 +182,23 @@ def test_log_ends_before_what_is_not_whole(tmp_path: Path, tail: bytes) -> None:
     crash(log)
     path.write_bytes(path.read_bytes() + tail)
 
-    assert list(range(60)) == offsets(tmp_path / "orders-0")
+    for committed in (False, True):
+        assert list(range(60)) == offsets(tmp_path / "orders-0", committed=committed)
+    assert offsets(tmp_path / "orders-0", start=at_time(T0 + 1_000_000)) == []
+
+
+def test_segments_of_their_whole_size_have_the_records_that_are_in_them(tmp_path: Path) -> None:
+    """With `preallocate` zeros follow the last record, for as long as its segment is written to."""
+    log = open_log(tmp_path, LogConfig(segment_bytes=500, index_interval_bytes=100, preallocate=True))
+    for number in range(20):
+        append(log, batch(b"value-%d" % number, timestamp=T0 + number))
+    append(log, batch(b"open", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True))
+
+    assert Path(log.segments[-1].log.path).read_bytes().endswith(bytes(100))
+    assert list(range(21)) == offsets(tmp_path / "orders-0")
+    assert list(range(20)) == offsets(tmp_path / "orders-0", committed=True)
+    assert list(range(19, 21)) == offsets(tmp_path / "orders-0", start=at_time(T0 + 19))
+    assert offsets(tmp_path / "orders-0", start=at_time(T0 + 20)) == []
 
 
 def test_damage_in_the_middle_is_named(tmp_path: Path) -> None:

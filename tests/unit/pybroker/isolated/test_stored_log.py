@@ -8,6 +8,7 @@ import pytest
 
 from pybroker.isolated.stored_log import StoredLog
 from pybroker.source.errors import DamagedLog, DataLoss, UnusableOption
+from storage.fs import FileSystem
 from storage.log_config import LogConfig
 from tests.support.logs import append, batch, crash, open_log
 
@@ -34,6 +35,23 @@ def test_segments_and_ends(directory: Path) -> None:
         (9, None),
     ]
     assert (log.topic, log.partition, log.start_offset(), log.end_offset()) == ("orders", 0, 0, 10)
+
+
+class ListedMeanwhile(FileSystem):
+    """A directory that grows while it is listed for the first time: the last segment is among its names, one is not."""
+
+    def __init__(self) -> None:
+        self._listings = 0
+
+    def names(self, path: str) -> list[str]:
+        self._listings += 1
+        return [name for name in super().names(path) if self._listings > 1 or not name.startswith(f"{8:020}")]
+
+
+def test_segment_that_comes_while_the_directory_is_listed_is_not_missing(directory: Path) -> None:
+    log = StoredLog(str(directory), ListedMeanwhile())
+
+    assert [segment.base_offset for segment in log.segments] == list(range(10))
 
 
 def test_segment_that_retention_takes_meanwhile_is_data_loss(directory: Path) -> None:

@@ -1,0 +1,142 @@
+"""A data directory that is read while its broker writes to it: each time the beginning of what it has in the end."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message, Producer
+
+from pybroker.source.columns import COLUMNS
+from pybroker.source.reader import Reader
+from tests.support.brokers import HOST, OurBroker
+from tests.support.data_client import DataClient
+from tests.support.record_readers import rows, topic_rows
+from tests.support.scale import scaled
+
+PARTITIONS = 2
+STEPS = min(3000, scaled(500))
+#: Segments of a few transactions each.
+SMALL = {"internal.segment.bytes": 2048, "segment.index.bytes": 1024, "index.interval.bytes": 256}
+
+Found = list[list[dict[str, Any]]]
+"""The rows of each partition."""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OurBroker]:
+    running = OurBroker(tmp_path_factory.mktemp("broker"))
+    yield running
+    running.kill()
+
+
+class Writer:
+    """Transactions of two producers, one amid another, committed and aborted, and records that are in none."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._topic = topic
+        self._dice = random.Random(topic)
+        self._plain = Producer({"bootstrap.servers": bootstrap})
+        self._transactional = [
+            Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-{number}"}) for number in range(2)
+        ]
+        #: The last offset of each partition that is known to be written.
+        self.acknowledged = [-1] * PARTITIONS
+
+    def write(self) -> None:
+        for producer in self._transactional:
+            producer.init_transactions(30)
+        under_way: list[Producer] = []
+        for step in range(STEPS):
+            producer = self._dice.choice([self._plain, *self._transactional])
+            if producer in under_way and self._dice.random() < 0.5:
+                under_way.remove(producer)
+                self._end(producer)
+                continue
+            if producer is not self._plain and producer not in under_way:
+                under_way.append(producer)
+                producer.begin_transaction()
+            self._produce(producer, step)
+        for producer in under_way:
+            self._end(producer)
+
+    def _produce(self, producer: Producer, step: int) -> None:
+        for number in range(self._dice.randint(1, 8)):
+            producer.produce(
+                self._topic,
+                f"{step}-{number}" + "x" * self._dice.randrange(60),
+                partition=self._dice.randrange(PARTITIONS),
+                on_delivery=self._note,
+            )
+        assert producer.flush(60) == 0
+
+    def _end(self, producer: Producer) -> None:
+        end = producer.commit_transaction if self._dice.random() < 0.5 else producer.abort_transaction
+        end(30)
+
+    def _note(self, error: KafkaError | None, message: Message) -> None:
+        assert error is None
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        self.acknowledged[partition] = max(self.acknowledged[partition], offset)
+
+
+def stored(broker: OurBroker, topic: str, *, committed: bool) -> Found:
+    """What is in the directory now."""
+    found: Found = [[] for _ in range(PARTITIONS)]
+    for row in rows(broker.log_dir, COLUMNS, topics=[topic], committed=committed):
+        found[row["partition"]].append(row)
+    return found
+
+
+def wait_until_all_is_decided(broker: OurBroker, topic: str) -> None:
+    """A commit is answered before its markers are written."""
+    deadline = time.monotonic() + 60
+    with DataClient(HOST, broker.port) as client:
+        for partition in range(PARTITIONS):
+            while (end := client.fetch(topic, 0, partition)).last_stable_offset < end.high_watermark:
+                assert time.monotonic() < deadline, "a marker does not come"
+                time.sleep(0.01)
+
+
+@pytest.mark.parametrize("preallocate", [False, True])
+def test_each_read_goes_on_where_the_one_before_ended(broker: OurBroker, preallocate: bool) -> None:
+    """All that was acknowledged before is in it; nothing is left out, and nothing of an aborted transaction comes."""
+    topic = f"growing-{preallocate}".lower()
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic(topic, PARTITIONS, {**SMALL, "preallocate": str(preallocate).lower()})
+    writer = Writer(broker.bootstrap, topic)
+    found: dict[bool, Found] = {committed: [[] for _ in range(PARTITIONS)] for committed in (False, True)}
+    reads = 0
+
+    def look() -> None:
+        for committed, before in found.items():
+            acknowledged = list(writer.acknowledged)
+            now = stored(broker, topic, committed=committed)
+            for old, new, offset in zip(before, now, acknowledged, strict=True):
+                assert new[: len(old)] == old
+                assert committed or offset < 0 or new[-1]["offset"] >= offset
+            found[committed] = now
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(writer.write)
+        while not writing.done():
+            look()
+            reads += 1
+        writing.result()
+
+    wait_until_all_is_decided(broker, topic)
+    with Reader() as reader:
+        for committed, level in ((False, "read_uncommitted"), (True, "read_committed")):
+            told = topic_rows(reader, broker.bootstrap, topic, COLUMNS, **{"isolation.level": level})
+            at_last = stored(broker, topic, committed=committed)
+            assert [row for of_partition in at_last for row in of_partition] == told
+            for old, new in zip(found[committed], at_last, strict=True):
+                assert new[: len(old)] == old
+    assert reads > 3
+    assert len(list((broker.log_dir / f"{topic}-0").glob("*.log"))) > STEPS // 30
