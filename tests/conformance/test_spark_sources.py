@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from pybroker.spark import register
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.scale import scaled
+from tests.support.spark_sources import EPOCH_MS, Job, fill_topic, opened, sorted_rows
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark.md"
 COUNT = scaled(200)
-EPOCH_MS = 1_700_000_000_000
 TOPIC = "spark-sources"
 PARTITIONS = 3
 
@@ -43,40 +42,8 @@ def topic(broker: RunningBroker) -> str:
     """All codecs, headers, nulls, transactions that were committed and aborted."""
     with DataClient(HOST, broker.port) as client:
         client.create_topic(TOPIC, PARTITIONS)
-    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 50})
-        for number in range(COUNT):
-            producer.produce(
-                TOPIC,
-                value=f"{codec}-{number}" if number % 11 else None,
-                key=str(number) if number % 7 else None,
-                partition=number % PARTITIONS,
-                timestamp=EPOCH_MS + number,
-                headers=[("name", codec.encode()), ("null", None)] if number % 2 else None,
-            )
-        assert producer.flush(60) == 0
-    transactional = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": TOPIC})
-    transactional.init_transactions(30)
-    for number in range(4):
-        transactional.begin_transaction()
-        for partition in range(PARTITIONS):
-            transactional.produce(TOPIC, f"transaction-{number}", partition=partition, timestamp=EPOCH_MS + COUNT)
-        if number % 2:
-            transactional.commit_transaction(30)
-        else:
-            transactional.flush(30)
-            transactional.abort_transaction(30)
+    fill_topic(broker.bootstrap, TOPIC, PARTITIONS, COUNT)
     return TOPIC
-
-
-def opened(reader: Any, kind: str, broker: RunningBroker, **options: object) -> DataFrame:
-    """Either source, of `spark.read` or `spark.readStream`."""
-    rows: DataFrame = reader.format(kind).options(**{"kafka.bootstrap.servers": broker.bootstrap, **options}).load()
-    return rows
-
-
-def sorted_rows(rows: DataFrame) -> list[Row]:
-    return sorted(rows.collect(), key=lambda row: (row["topic"], row["partition"], row["offset"]))
 
 
 def each(value: object) -> str:
@@ -103,8 +70,8 @@ def test_batch_equals_that_of_sparks_kafka_source(
     session: SparkSession, broker: RunningBroker, topic: str, options: dict[str, Any]
 ) -> None:
     """Row by row, with the same columns and types."""
-    theirs = opened(session.read, "kafka", broker, **options)
-    ours = opened(session.read, "pybroker", broker, **options)
+    theirs = opened(session.read, "kafka", broker.bootstrap, **options)
+    ours = opened(session.read, "pybroker", broker.bootstrap, **options)
 
     assert ours.schema == theirs.schema
     expected = sorted_rows(theirs)
@@ -122,41 +89,16 @@ def test_directory_equals_the_topic(session: SparkSession, broker: RunningBroker
     rows = session.read.format("pybroker-log").options(**options).load(path)
     chosen = session.read.format("pybroker-log").options(subscribe=topic, columns="offset,partition").load(path)
 
-    assert sorted_rows(rows) == sorted_rows(opened(session.read, "kafka", broker, **options))
+    assert sorted_rows(rows) == sorted_rows(opened(session.read, "kafka", broker.bootstrap, **options))
     assert chosen.columns == ["offset", "partition"]
-    assert chosen.count() == opened(session.read, "kafka", broker, subscribe=topic).count()
-
-
-class Job:
-    """A stream into Parquet files, that can be run again from its checkpoint."""
-
-    def __init__(self, session: SparkSession, broker: RunningBroker, topic: str, directory: Path) -> None:
-        self._session = session
-        self._broker = broker
-        self._topic = topic
-        self._directory = directory
-
-    def start(self, *, trigger: dict[str, Any], **options: object) -> StreamingQuery:
-        usual: dict[str, object] = {"subscribe": self._topic, "startingOffsets": "earliest"}
-        rows = opened(self._session.readStream, "pybroker", self._broker, **{**usual, **options})
-        writer = rows.writeStream.option("checkpointLocation", str(self._directory / "checkpoint"))
-        return writer.format("parquet").option("path", str(self._directory / "rows")).trigger(**trigger).start()
-
-    def run(self, **options: object) -> list[int]:
-        """Until all that is there is read; how many records each batch had."""
-        query = self.start(trigger={"availableNow": True}, **options)
-        assert query.awaitTermination(240)
-        return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
-
-    def rows(self) -> list[Row]:
-        return sorted_rows(self._session.read.parquet(str(self._directory / "rows")))
+    assert chosen.count() == opened(session.read, "kafka", broker.bootstrap, subscribe=topic).count()
 
 
 def test_stream_goes_on_where_it_stopped(
     session: SparkSession, broker: RunningBroker, topic: str, tmp_path: Path
 ) -> None:
     """Stopped in the middle, run to the end, and once more after new records: each row once."""
-    job = Job(session, broker, topic, tmp_path)
+    job = Job(session, broker.bootstrap, topic, tmp_path)
     limit = COUNT
     query = job.start(trigger={"processingTime": "0 seconds"}, maxOffsetsPerTrigger=limit)
     try:
@@ -167,7 +109,7 @@ def test_stream_goes_on_where_it_stopped(
     before = len(job.rows())
     rest = job.run(maxOffsetsPerTrigger=limit)
 
-    expected = sorted_rows(opened(session.read, "kafka", broker, subscribe=topic))
+    expected = sorted_rows(opened(session.read, "kafka", broker.bootstrap, subscribe=topic))
     assert job.rows() == expected
     assert before > 0
     assert before + sum(rest) == len(expected)
@@ -178,7 +120,7 @@ def test_stream_goes_on_where_it_stopped(
         producer.produce(topic, b"new-%d" % number, timestamp=EPOCH_MS)
     assert producer.flush(60) == 0
     assert sum(job.run()) == 10
-    assert job.rows() == sorted_rows(opened(session.read, "kafka", broker, subscribe=topic))
+    assert job.rows() == sorted_rows(opened(session.read, "kafka", broker.bootstrap, subscribe=topic))
     assert job.run() == []
 
 
@@ -201,7 +143,7 @@ def test_data_loss_fails_the_query_or_is_passed_over(
     session: SparkSession, broker: RunningBroker, small: DataClient, name: str, tmp_path: Path
 ) -> None:
     """Records that were deleted before they were read, by a batch and by a stream that had stopped."""
-    job = Job(session, broker, name, tmp_path)
+    job = Job(session, broker.bootstrap, name, tmp_path)
     fill(broker, name, range(10))
     assert sum(job.run()) == 10
     fill(broker, name, range(10, 20))
@@ -209,11 +151,11 @@ def test_data_loss_fails_the_query_or_is_passed_over(
 
     batch = {"subscribe": name, "startingOffsets": json.dumps({name: {"0": 3}})}
     with pytest.raises(PySparkException, match="offset 3 is wanted"):
-        opened(session.read, "pybroker", broker, **batch).collect()
+        opened(session.read, "pybroker", broker.bootstrap, **batch).collect()
     with pytest.raises(PySparkException, match="offset 10 is wanted"):
         job.run()
     left = [b"%d" % number for number in range(15, 20)]
-    found = sorted_rows(opened(session.read, "pybroker", broker, failOnDataLoss="false", **batch))
+    found = sorted_rows(opened(session.read, "pybroker", broker.bootstrap, failOnDataLoss="false", **batch))
     assert [row["value"] for row in found] == left
     assert sum(job.run(failOnDataLoss="false")) == 5
     assert [row["value"] for row in job.rows()] == [b"%d" % number for number in range(10)] + left
@@ -224,15 +166,15 @@ def test_rows_are_written(
 ) -> None:
     """A batch with keys and headers into a topic that the option names, and a stream into those that rows name."""
     columns = ["key", "value", "headers"]
-    rows = opened(session.read, "kafka", broker, subscribe=topic, includeHeaders="true").select(*columns)
+    rows = opened(session.read, "kafka", broker.bootstrap, subscribe=topic, includeHeaders="true").select(*columns)
     target = {"kafka.bootstrap.servers": broker.bootstrap, "kafka.compression.type": "lz4"}
     rows.write.format("pybroker").mode("append").options(topic=name, **target).save()
 
-    written = opened(session.read, "kafka", broker, subscribe=name, includeHeaders="true").select(*columns)
+    written = opened(session.read, "kafka", broker.bootstrap, subscribe=name, includeHeaders="true").select(*columns)
     assert sorted(map(repr, written.collect())) == sorted(map(repr, rows.collect()))
 
     small.create_topic(f"{name}-copy")
-    source = opened(session.readStream, "pybroker", broker, subscribe=name, startingOffsets="earliest")
+    source = opened(session.readStream, "pybroker", broker.bootstrap, subscribe=name, startingOffsets="earliest")
     texts = source.selectExpr("CAST(key AS STRING) AS key", "value", f"'{name}-copy' AS topic")
     writer = texts.writeStream.format("pybroker").options(**target)
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
@@ -240,7 +182,7 @@ def test_rows_are_written(
 
     copied = [
         [row["key"], row["value"]]
-        for row in sorted_rows(opened(session.read, "kafka", broker, subscribe=f"{name}-copy"))
+        for row in sorted_rows(opened(session.read, "kafka", broker.bootstrap, subscribe=f"{name}-copy"))
     ]
     assert sorted(map(repr, copied)) == sorted(repr([row["key"], row["value"]]) for row in written.collect())
 
@@ -268,19 +210,20 @@ def test_credentials_are_those_of_sparks_kafka_source(
     options = {f"kafka.{name}": value for name, value in login.items()}
     options["kafka.sasl.jaas.config"] = f'{module} username="alice" password="secret";'
 
-    rows = opened(session.read, "pybroker", asking, subscribe="secret-lines", **options)
+    theirs = opened(session.read, "kafka", asking.bootstrap, subscribe="secret-lines", **options)
+    rows = opened(session.read, "pybroker", asking.bootstrap, subscribe="secret-lines", **options)
     assert len(sorted_rows(rows)) == 5
-    assert sorted_rows(rows) == sorted_rows(opened(session.read, "kafka", asking, subscribe="secret-lines", **options))
+    assert sorted_rows(rows) == sorted_rows(theirs)
     servers = {"kafka.bootstrap.servers": asking.bootstrap}
     rows.select("value").write.format("pybroker").mode("append").options(
         topic="secret-lines", **servers, **options
     ).save()
-    assert opened(session.read, "pybroker", asking, subscribe="secret-lines", **options).count() == 10
+    assert opened(session.read, "pybroker", asking.bootstrap, subscribe="secret-lines", **options).count() == 10
 
     options["kafka.sasl.jaas.config"] = f'{module} username="alice" password="hidden";'
     refused = r"kafka\.sasl\.jaas\.config: .* does not accept alice with this password by PLAIN"
     with pytest.raises(PySparkException, match=refused) as failed:
-        opened(session.read, "pybroker", asking, subscribe="secret-lines", **options).count()
+        opened(session.read, "pybroker", asking.bootstrap, subscribe="secret-lines", **options).count()
     assert "hidden" not in str(failed.value)
     writing = session.range(1).selectExpr("CAST(id AS STRING) AS value").write.format("pybroker").mode("append")
     with pytest.raises(PySparkException, match=refused):
@@ -289,7 +232,7 @@ def test_credentials_are_those_of_sparks_kafka_source(
 
 def test_option_that_there_is_not_is_named(session: SparkSession, broker: RunningBroker) -> None:
     with pytest.raises(PySparkException, match="there is no option 'startingoffset'"):
-        opened(session.read, "pybroker", broker, subscribe=TOPIC, startingOffset="earliest").collect()
+        opened(session.read, "pybroker", broker.bootstrap, subscribe=TOPIC, startingOffset="earliest").collect()
 
 
 def test_lines_of_the_page_run(

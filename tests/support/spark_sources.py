@@ -1,0 +1,79 @@
+"""Rows of Spark's sources, Spark's own and ours: topics with all that records may have, a stream into files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+EPOCH_MS = 1_700_000_000_000
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def fill_topic(bootstrap: str, topic: str, partitions: int, count: int) -> None:
+    """All codecs, `count` records each; headers, nulls, transactions that were committed and aborted."""
+    for codec in CODECS:
+        producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 50})
+        for number in range(count):
+            producer.produce(
+                topic,
+                value=f"{codec}-{number}" if number % 11 else None,
+                key=str(number) if number % 7 else None,
+                partition=number % partitions,
+                timestamp=EPOCH_MS + number,
+                headers=[("name", codec.encode()), ("null", None)] if number % 2 else None,
+            )
+        assert producer.flush(60) == 0
+    transactional = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    transactional.init_transactions(30)
+    for number in range(4):
+        transactional.begin_transaction()
+        for partition in range(partitions):
+            transactional.produce(topic, f"transaction-{number}", partition=partition, timestamp=EPOCH_MS + count)
+        if number % 2:
+            transactional.commit_transaction(30)
+        else:
+            transactional.flush(30)
+            transactional.abort_transaction(30)
+
+
+def opened(reader: Any, kind: str, bootstrap: str, **options: object) -> DataFrame:
+    """A source of topics, of `spark.read` or `spark.readStream`."""
+    rows: DataFrame = reader.format(kind).options(**{"kafka.bootstrap.servers": bootstrap, **options}).load()
+    return rows
+
+
+def sorted_rows(rows: DataFrame) -> list[Row]:
+    return sorted(rows.collect(), key=lambda row: (row["topic"], row["partition"], row["offset"]))
+
+
+class Job:
+    """A stream into Parquet files, that can be run again from its checkpoint."""
+
+    def __init__(self, session: SparkSession, bootstrap: str, topic: str, directory: Path) -> None:
+        self._session = session
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._directory = directory
+
+    def start(self, *, trigger: dict[str, Any], **options: object) -> StreamingQuery:
+        usual: dict[str, object] = {"subscribe": self._topic, "startingOffsets": "earliest"}
+        rows = opened(self._session.readStream, "pybroker", self._bootstrap, **{**usual, **options})
+        writer = rows.writeStream.option("checkpointLocation", str(self._directory / "checkpoint"))
+        return writer.format("parquet").option("path", str(self._directory / "rows")).trigger(**trigger).start()
+
+    def run(self, **options: object) -> list[int]:
+        """Until all that is there is read; how many records each batch had."""
+        query = self.start(trigger={"availableNow": True}, **options)
+        assert query.awaitTermination(240)
+        return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
+
+    def planned(self) -> int:
+        """How many batches the checkpoint knows of, done or not."""
+        return sum(path.name.isdigit() for path in self._directory.glob("checkpoint/offsets/*"))
+
+    def rows(self) -> list[Row]:
+        return sorted_rows(self._session.read.parquet(str(self._directory / "rows")))
