@@ -77,6 +77,15 @@ _DEFAULTS = {
     ),
 }
 
+#: How SQL takes what it can make nothing of, unless the specification says otherwise: what is no number, or not in an
+#: array, is NULL; of a key that is there twice the last counts; bytes that are no text are replaced. A row that made a
+#: query fail would be there again whenever the query is started.
+LENIENT = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.legacy.codingErrorAction": "true",
+}
+
 #: How an exception stands in what Py4J tells of it.
 _JAVA_ERROR = re.compile(r"^: (.*)", re.MULTILINE)
 
@@ -184,6 +193,7 @@ def open_session(pipeline: Pipeline) -> SparkSession:
     settings = {
         "spark.driver.memory": pipeline.spark.memory,
         "spark.jars": ",".join(map(str, all_jars(pipeline))),
+        **LENIENT,
         **format_settings(pipeline),
     }
     return start_session(pipeline.name, pipeline.spark.master, settings)

@@ -19,13 +19,13 @@ from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.preflight import check_folders
 from pybroker.pipeline.running import Run
-from pybroker.pipeline.session import format_settings
+from pybroker.pipeline.session import LENIENT, format_settings
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 from pybroker.schema_registry import RegistryError
 
 #: Which the jars are for.
 _SPARK = "4.2."
-_DEFAULTS = {"spark.sql.session.timeZone": "UTC"}
+_DEFAULTS = {"spark.sql.session.timeZone": "UTC", **LENIENT}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,16 @@ def test_formats_bring_their_jars_and_settings(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(session, "resolve", missing)
     with pytest.raises(JarsUnavailableError, match="format avro: cannot bring them"):
         session.format_jars(loaded(tmp_path, document(sources=avro)))
+
+
+def test_sql_takes_what_it_can_make_nothing_of_for_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the specification's own properties say otherwise."""
+    started: list[Mapping[str, str]] = []
+    monkeypatch.setattr(session, "all_jars", lambda pipeline: [])
+    monkeypatch.setattr(session, "start_session", lambda name, master, settings: started.append(settings))
+
+    for conf in ({}, {"spark.sql.ansi.enabled": True}):
+        session.open_session(loaded(tmp_path, document(spark={"conf": conf})))
+
+    assert [settings["spark.sql.ansi.enabled"] for settings in started] == ["false", "true"]
+    assert [settings["spark.sql.mapKeyDedupPolicy"] for settings in started] == ["LAST_WIN"] * 2
