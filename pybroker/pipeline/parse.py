@@ -7,6 +7,7 @@ and `_value` of the record, and `_error`: null, or why the record could not be p
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -19,6 +20,8 @@ _RECORD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value
 _NAMED = re.compile(r"\(\?<([A-Za-z]\w*)>")
 _SEPARATOR = "\u0001"
 _CORRUPT = "_corrupt"
+#: Spark's own, unless the options have another.
+_MAX_FIELDS = 20480
 
 
 def parsed(records: DataFrame, parse: Parse) -> DataFrame:
@@ -49,6 +52,8 @@ def with_event_time(rows: DataFrame, event_time: EventTime) -> DataFrame:
     else:
         text = f.col(name).cast("string")
         time = f.try_to_timestamp(text, f.lit(event_time.format)) if event_time.format else f.try_to_timestamp(text)
+        # With a format it fails all the same for a year that no timestamp reaches; from within try_add nothing does
+        time = f.try_add(time, f.expr("INTERVAL 0 SECONDS"))
     unusable = f.when(time.isNull(), f"no event time in column {name}")
     return rows.withColumns({"_error": f.coalesce(f.col("_error"), unusable), name: time})
 
@@ -61,13 +66,25 @@ def _structured(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
     if parse.format == "json":
         row = f.from_json(text, schema, options)
     else:
-        row = f.from_csv(text, ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in schema), options)
+        ddl = ", ".join(f"`{one.name}` {one.dataType.simpleString()}" for one in schema)
+        row = f.when(_has_few_fields(text, parse.options), f.from_csv(text, ddl, options))
+        if len(fields) > 1:  # of an empty line Spark makes a row of nulls
+            row = f.when(f.btrim(text, f.lit("\r\n")) != "", row)
     error = f.when(
         text.isNull() | f.col("_row").isNull() | f.col(f"_row.{_CORRUPT}").isNotNull(),
         f"no {parse.format.upper()} of this schema",
     )
     columns = {one.name: f.col(f"_row.`{one.name}`") for one in fields}
     return _with_columns(records.withColumn("_row", row), columns, error).drop("_row")
+
+
+def _has_few_fields(text: Column, options: Mapping[str, str]) -> Column:
+    """Whether a line of CSV has no more fields than Spark takes of one: for more it fails, whatever the mode."""
+    given = {name.lower(): value for name, value in options.items()}
+    most = int(given.get("maxcolumns", _MAX_FIELDS))
+    separator = given.get("sep", given.get("delimiter", ",")).replace(r"\t", "\t")
+    in_separators = f.octet_length(text) - f.octet_length(f.replace(text, f.lit(separator)))
+    return (f.octet_length(text) < most) | (in_separators < most * len(separator.encode()))
 
 
 def _avro(records: DataFrame, parse: Parse) -> DataFrame:
@@ -81,7 +98,8 @@ def _avro(records: DataFrame, parse: Parse) -> DataFrame:
 def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> DataFrame:
     """Match once a record: the groups are joined by a separator and split again, which costs less than a match each.
 
-    A separator comes first as well: what has not matched has none.
+    A separator comes first as well: what has not matched has none. A value that has separators
+    itself is matched for each group.
     """
     groups = _groups(pattern)
     kinds = {field.name: field.dataType for field in _fields(ddl)} if ddl else {}
@@ -89,7 +107,10 @@ def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> D
         raise SpecError("parse.schema", f"no group of the pattern is named {', '.join(strange)}")
     whole = f"(?s)^.*?(?:{_NAMED.sub('(', pattern)}).*$"
     joined = f.regexp_replace(text, f.lit(whole), f.lit("".join(f"{_SEPARATOR}${n}" for n in groups.values())))
-    rows = records.withColumn("_groups", f.split(joined, _SEPARATOR))
+    apart = f.array(f.lit(""), *(f.regexp_extract(text, whole, number) for number in groups.values()))
+    by_group = f.when(text.rlike(whole), apart)
+    split = f.split(joined, _SEPARATOR)
+    rows = records.withColumn("_groups", f.when(text.contains(_SEPARATOR), by_group).otherwise(split))
     unmatched = f.coalesce(f.size("_groups"), f.lit(0)) != len(groups) + 1
     columns = {}
     for index, name in enumerate(groups, 1):
