@@ -15,9 +15,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from pybroker.pipeline.letters import dead_letters
 from pybroker.pipeline.queries import Query, queries
 from pybroker.pipeline.sinks import records_written, written
-from pybroker.pipeline.sources import dead_letters, read, read_table
+from pybroker.pipeline.sources import read, read_table
 from pybroker.pipeline.spec import Pipeline, SpecError, Stream, Window
 from pybroker.pipeline.spec.interval import spark_interval
 
@@ -56,7 +57,8 @@ def plan(spark: SparkSession, pipeline: Pipeline) -> list[PlannedQuery]:
     for query in queries(pipeline):
         with _at(query.path):
             if query.stream is None:
-                rows = dead_letters(sources[query.source_name])
+                assert query.source.dead_letter is not None
+                rows = dead_letters(sources[query.source_name], query.source.dead_letter.max_bytes)
                 writer = records_written(rows, pipeline.kafka, query.sink)
             else:
                 rows = transformed(spark, query.stream)

@@ -15,6 +15,10 @@ from pybroker.pipeline.sources import client_options
 from pybroker.pipeline.spec import Kafka, Sink, SpecError
 from pybroker.pipeline.values import near
 
+#: How large a record is, the broker judges by its topics' `max.message.bytes`, and a producer by its buffer, which is
+#: as large as this; left alone it refuses what is larger than 1 MiB, whatever the topic takes.
+_PRODUCER_OPTIONS = {"kafka.max.request.size": str(32 << 20)}
+
 
 def written(rows: DataFrame, kafka: Kafka, sink: Sink, mode: str) -> DataStreamWriter:
     """Return the writer of a sink, in an output mode.
@@ -39,7 +43,8 @@ def written(rows: DataFrame, kafka: Kafka, sink: Sink, mode: str) -> DataStreamW
 
 def records_written(records: DataFrame, kafka: Kafka, sink: Sink) -> DataStreamWriter:
     """Return the writer of rows that are records already: key, value, perhaps headers."""
-    return records.writeStream.format("kafka").options(**client_options(kafka)).option("topic", sink.topic)
+    options = {**_PRODUCER_OPTIONS, **client_options(kafka), "topic": sink.topic}
+    return records.writeStream.format("kafka").options(**options)
 
 
 def _records(rows: DataFrame, sink: Sink) -> DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pybroker.pipeline.parse import parsed, with_event_time
@@ -50,24 +50,6 @@ def read_table(spark: SparkSession, table: Table) -> DataFrame:
     if table.schema is not None:
         reader = reader.schema(table.schema)
     return reader.load(table.path)
-
-
-def dead_letters(rows: DataFrame) -> DataFrame:
-    """Return the records that could not be parsed as rows for Spark's Kafka sink: key and value as they came."""
-
-    def header(name: str, column: str) -> Column:
-        return f.struct(f.lit(name).alias("key"), f.col(column).cast("string").cast("binary").alias("value"))
-
-    added = f.array(
-        header("error", "_error"),
-        header("topic", "_topic"),
-        header("partition", "_partition"),
-        header("offset", "_offset"),
-    )
-    headers = f.concat(f.coalesce("_headers", f.array().cast("array<struct<key:string,value:binary>>")), added)
-    return rows.where("_error IS NOT NULL").select(
-        f.col("_key").alias("key"), f.col("_value").alias("value"), headers.alias("headers")
-    )
 
 
 def client_options(kafka: Kafka) -> Mapping[str, str]:

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from pybroker.pipeline.letters import dead_letters
 from pybroker.pipeline.parse import parsed, with_event_time
-from pybroker.pipeline.sources import dead_letters
 from pybroker.pipeline.spec import EventTime, Parse, SpecError
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log"
 
 
-def records(spark: SparkSession, *values: str | None) -> DataFrame:
+def records(spark: SparkSession, *values: str | bytes | None) -> DataFrame:
     """Rows as Spark's Kafka source gives them."""
-    rows = [(value.encode() if value is not None else None, offset) for offset, value in enumerate(values)]
+    rows = [(value.encode() if isinstance(value, str) else value, offset) for offset, value in enumerate(values)]
     return spark.createDataFrame(rows, "value BINARY, offset BIGINT").selectExpr(
         "value", "'t' AS topic", "0 AS partition", "offset", "current_timestamp() AS timestamp", "value AS key",
         "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers",
@@ -60,6 +60,19 @@ def test_regex_with_a_single_group_matches_or_not(spark: SparkSession) -> None:
 
     assert [row.n for row in rows.select("n").collect()] == ["1", None, None, None]
     assert rows.where("_error IS NULL").count() == 1
+
+
+def test_separator_in_a_value_is_a_character_like_others(spark: SparkSession) -> None:
+    """U+0001, which joins the groups, within a group, beside it, and in what does not match."""
+    one, two = Parse("regex", pattern="=(?<n>[^;]*);"), Parse("regex", pattern="(?<a>x*)=(?<b>[^;]*);")
+    values = ("=1;", "=\1;", "\1=1;\1", "\1nothing", "\1nothing\1", "\1")
+
+    ones = parsed(records(spark, *values), one).select("n", "_error").collect()
+    twos = parsed(records(spark, *values), two).select("a", "b", "_error").collect()
+
+    unmatched = "no match of the pattern"
+    assert ones == [*(Row(n, None) for n in ("1", "\1", "1")), *[Row(None, unmatched)] * 3]
+    assert twos == [*(Row("", b, None) for b in ("1", "\1", "1")), *[Row(None, None, unmatched)] * 3]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +176,48 @@ def test_letter_says_why(spark: SparkSession, parse: Parse, bad: str, why: str) 
     """And where from; key and value are as they came."""
     rows = with_event_time(parsed(records(spark, bad), parse), EventTime("time"))
 
-    [letter] = dead_letters(rows).collect()
+    [letter] = dead_letters(rows, 1_048_588).collect()
     assert (letter.key, letter.value) == (bad.encode(), bad.encode())
     headers = {header.key: bytes(header.value).decode() for header in letter.headers}
     assert headers == {"error": why, "topic": "t", "partition": "0", "offset": "0"}
+
+
+def test_time_that_no_timestamp_reaches_is_an_error(spark: SparkSession) -> None:
+    """In ISO 8601 and in a format; the first and the last that one reaches are times."""
+    iso = ("0001-01-01T00:00:00Z", "+294247-01-10T04:00:54Z", "+294248-01-01T00:00:00Z", "999999999999-01-01T00:00:00Z")
+    formatted = ("01/Jan/0001:00:00:00", "31/Dec/9999:23:59:59", "01/Jan/+999999:00:00:00", "31/Feb/2026:00:00:00")
+
+    for values, format in ((iso, None), (formatted, "dd/MMM/yyyy:HH:mm:ss")):
+        rows = with_event_time(parsed(records(spark, *values), Parse("text")), EventTime("value", format))
+        assert [row[0] is None for row in rows.select("_error").collect()] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("key", "header", "value", "cut"),
+    [
+        (b"k", b"v", b"x" * 2800, None),
+        (b"k", b"v", b"x" * 4000, "value of 4000 bytes"),
+        (b"k" * 3000, b"v", b"x" * 2000, "key of 3000 bytes"),
+        (b"k", b"v" * 4000, b"x", "headers of 4011 bytes"),
+        (b"k" * 3000, b"v" * 3000, b"x" * 3000, "key of 3000 bytes, headers of 3011 bytes, value of 3000 bytes"),
+        (b"k" * 4000, b"v", None, "key of 4000 bytes"),
+    ],
+)
+def test_letter_that_is_too_large_is_cut(
+    spark: SparkSession, key: bytes, header: bytes, value: bytes | None, cut: str | None
+) -> None:
+    """So that it is no larger than its topic takes, and says so."""
+    schema = "_key BINARY, _value BINARY, _headers ARRAY<STRUCT<key: STRING, value: BINARY>>, _error STRING"
+    row = spark.createDataFrame([(key, value, [("h", header)], "no")], schema)
+
+    [letter] = dead_letters(row.selectExpr("*", "'t' AS _topic", "0 AS _partition", "0 AS _offset"), 4096).collect()
+
+    headers = {header.key: bytes(header.value) for header in letter.headers}
+    told = headers.pop("cut", None)
+    assert (told.decode() if told is not None else None) == cut
+    assert {"error": b"no", "topic": b"t", "partition": b"0", "offset": b"0"}.items() <= headers.items()
+    parts = [bytes(letter.key), bytes(letter.value or b""), *map(str.encode, headers), *headers.values()]
+    assert sum(map(len, parts)) <= 4096
+    for whole, kept, name in ((key, letter.key, "key"), (value, letter.value, "value")):
+        assert kept == whole or (name in (cut or "") and whole is not None and whole.startswith(bytes(kept)))
+    assert headers.get("h") == (None if "headers" in (cut or "") else header)

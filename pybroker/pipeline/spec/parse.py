@@ -7,10 +7,12 @@ from typing import Literal
 
 from pybroker.pipeline.spec.interval import seconds
 from pybroker.pipeline.spec.presets import PRESETS
+from pybroker.pipeline.spec.topic import check_topic_name
 from pybroker.pipeline.values import SpecError, key
 
 _NEEDS_SCHEMA = ("json", "csv")
 _OF_AVRO = ("schema_file", "framing", "registry", "subject")
+_SMALLEST_LETTER = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +122,13 @@ class DeadLetter:
     topic: str = key(
         "a topic: key and value as they came, with headers error, topic, partition and offset", example="events-dlt"
     )
+    max_bytes: int = key(
+        "of a letter, as many as the topic takes: what is larger is cut, and has a header `cut`; the usual "
+        "max.message.bytes unless given",
+        1_048_588,
+    )
+
+    def __post_init__(self) -> None:
+        check_topic_name(self.topic, "topic")
+        if self.max_bytes < _SMALLEST_LETTER:
+            raise SpecError("max_bytes", f"has to be {_SMALLEST_LETTER} or more")
