@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec
 
 from pybroker.pipeline.spec import Kafka
 
@@ -22,6 +22,8 @@ _RENAMED = {
 _SAME = ("security.protocol", "sasl.mechanism", "ssl.key.password", "ssl.endpoint.identification.algorithm")
 
 _LOGIN = re.compile(r'(username|password)="([^"]*)"')
+
+_NOT_FOR_US = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
 
 
 class ClusterError(Exception):
@@ -56,11 +58,21 @@ class Cluster:
 
     def partitions(self) -> dict[str, list[int]]:
         """Return all topics and their partitions."""
+        return {name: sorted(topic.partitions) for name, topic in self._metadata().topics.items()}
+
+    def settings(self, topic: str | None = None) -> Mapping[str, str | None]:
+        """Return the settings of a topic, or of a broker; none where this client may not see them."""
+        if topic is None:
+            resource = ConfigResource(ConfigResource.Type.BROKER, str(min(self._metadata().brokers)))
+        else:
+            resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        [answer] = self._client.describe_configs([resource], request_timeout=_TIMEOUT_S).values()
         try:
-            topics = self._client.list_topics(timeout=_TIMEOUT_S).topics
+            return {name: entry.value for name, entry in answer.result().items()}
         except KafkaException as error:
+            if error.args[0].code() in _NOT_FOR_US:
+                return {}
             raise self._failed(error) from error
-        return {name: sorted(topic.partitions) for name, topic in topics.items()}
 
     def ends(self, partitions: Iterable[tuple[str, int]], *, committed: bool) -> Mapping[tuple[str, int], int]:
         """Return the offset that partitions end at.
@@ -79,6 +91,12 @@ class Cluster:
             except KafkaException as error:
                 raise self._failed(error) from error
         return ends
+
+    def _metadata(self) -> ClusterMetadata:
+        try:
+            return self._client.list_topics(timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            raise self._failed(error) from error
 
     def _failed(self, error: KafkaException) -> ClusterError:
         return ClusterError(f"the broker {self._where}: {error.args[0].str()}")

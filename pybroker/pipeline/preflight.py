@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.pipeline import checkpoint
 from pybroker.pipeline.checkpoint import CheckpointError
-from pybroker.pipeline.queries import queries
+from pybroker.pipeline.queries import Query, queries
 from pybroker.pipeline.spec import Pipeline, Source, SpecError, Starting
 from pybroker.pipeline.values import near
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def check_topics(pipeline: Pipeline, cluster: Cluster) -> None:
-    """See whether the topics that sources name are there, with the partitions that they name.
+    """See whether the topics that sources name are there, with their partitions, and those of sinks can be written to.
 
     Errors: SpecError; ClusterError when the broker does not answer.
     """
@@ -27,6 +28,23 @@ def check_topics(pipeline: Pipeline, cluster: Cluster) -> None:
             if topic not in known:
                 raise SpecError(f"sources.{name}.{path}", f"the broker has no topic {topic!r}{near(topic, known)}")
         _check_partitions(f"sources.{name}", source, known)
+    for query in queries(pipeline):
+        if query.sink.topic is not None and not query.sink.is_elsewhere():
+            _check_written(query, query.sink.topic, cluster, known)
+
+
+def _check_written(query: Query, topic: str, cluster: Cluster, known: Collection[str]) -> None:
+    """See whether a topic is there, or the broker makes it, and whether it takes what comes: also without a key."""
+    letter = query.source.dead_letter if query.stream is None else None
+    path = f"{query.path}.topic" if letter is not None else f"{query.path}.sink.topic"
+    settings = cluster.settings(topic if topic in known else None)
+    if topic not in known and settings.get("auto.create.topics.enable") == "false":
+        raise SpecError(path, f"the broker has no topic {topic!r}, and makes none by itself{near(topic, known)}")
+    if query.sink.record_key is None and "compact" in (settings.get("cleanup.policy") or ""):
+        raise SpecError(path, f"{topic!r} is compacted, and takes no record without a key")
+    largest = settings.get("max.message.bytes", settings.get("message.max.bytes"))
+    if letter is not None and largest is not None and int(largest) < letter.max_bytes:
+        raise SpecError(f"{query.path}.max_bytes", f"{letter.max_bytes} are more than {topic!r} takes: {largest}")
 
 
 def _check_partitions(path: str, source: Source, known: dict[str, list[int]]) -> None:

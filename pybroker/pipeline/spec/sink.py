@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pybroker.pipeline.spec.topic import check_topic_name
 from pybroker.pipeline.values import SpecError, key, near
 
 # The formats that are known by name, what each cannot do without, and the modes that it can do besides append
@@ -56,6 +57,8 @@ class Sink:
         for name, value in given.items():
             if value is not None and self.format != _ONLY_OF[name]:
                 raise SpecError(name, f"format {self.format} takes none")
+        if self.topic is not None:
+            check_topic_name(self.topic, "topic")
         for index, coordinates in enumerate(self.packages):
             if coordinates.count(":") != 2:
                 raise SpecError(f"packages[{index}]", f"{coordinates!r} is not group:name:version")
@@ -63,6 +66,10 @@ class Sink:
     def takes(self, mode: str) -> bool:
         """Tell whether rows can be written in an output mode; of formats that are not known all can be tried."""
         return mode == "append" or self.format not in NEEDED or mode in MODES.get(self.format, ())
+
+    def is_elsewhere(self) -> bool:
+        """Tell whether a topic is of another broker than the pipeline's: its options name one."""
+        return "kafka.bootstrap.servers" in map(str.lower, self.options)
 
     def place(self) -> str:
         """Return where rows go, in one text: what tells this sink from others."""

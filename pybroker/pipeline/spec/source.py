@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -76,6 +77,8 @@ class Source:
             raise SpecError("max_per_trigger", "has to be 1 or more")
         if isinstance(self.starting, Starting):
             self._check_offsets(self.starting)
+        if self.dead_letter is not None and self._reads(self.dead_letter.topic):
+            raise SpecError("dead_letter.topic", "is read by this source: its letters would come back for ever")
 
     def _check_offsets(self, starting: Starting) -> None:
         if starting.offsets is None:
@@ -90,6 +93,15 @@ class Source:
         for topic, partitions in self.assign.items():
             if set(partitions) != set(starting.offsets[topic]):
                 raise SpecError(f"starting.offsets.{topic}", f"has to name the partitions {partitions}")
+
+    def _reads(self, topic: str) -> bool:
+        """Tell whether a topic is among those that are read: of a pattern that only Java can read it is not known."""
+        if self.pattern is None:
+            return topic in self.topics or topic in self.assign
+        try:
+            return re.fullmatch(self.pattern, topic) is not None
+        except re.error:
+            return False
 
     def named_topics(self) -> dict[str, str]:
         """Return the topics that it names, and the path below the source of each."""

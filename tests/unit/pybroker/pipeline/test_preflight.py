@@ -14,10 +14,31 @@ from tests.support.specifications import document, loaded
 
 
 class FakeCluster:
-    """A broker with one topic of two partitions."""
+    """A broker with a topic of two partitions and others of one, which makes none by itself."""
+
+    auto_creation = "false"
 
     def partitions(self) -> dict[str, list[int]]:
-        return {"orders": [0, 1]}
+        return {"orders": [0, 1], "compacted": [0], "letters": [0]}
+
+    def settings(self, topic: str | None = None) -> dict[str, str]:
+        if topic is None:
+            return {"auto.create.topics.enable": self.auto_creation, "message.max.bytes": "5000"}
+        policy = "compact" if topic == "compacted" else "delete"
+        return {"max.message.bytes": "1048588", "cleanup.policy": policy}
+
+
+class CreatingCluster(FakeCluster):
+    """One that makes topics which are written to."""
+
+    auto_creation = "true"
+
+
+class SilentCluster(FakeCluster):
+    """One that lets nobody see its settings."""
+
+    def settings(self, topic: str | None = None) -> dict[str, str]:
+        return {}
 
 
 def pipeline(tmp_path: Path, **source: Any) -> Pipeline:
@@ -81,3 +102,77 @@ def test_checkpoints_elsewhere_are_left_to_spark(tmp_path: Path) -> None:
     preflight.claim_checkpoints(one)
     assert [query.checkpoint for query in queries(one)] == ["s3a://bucket/state/q"]
     assert [checkpoint.local(query.checkpoint) for query in queries(one)] == [None]
+
+
+def writing(tmp_path: Path, sink: dict[str, Any], letter: dict[str, Any]) -> Pipeline:
+    """A pipeline that writes to a topic, and letters to another."""
+    streams = {"q": {"from": "s", "sink": {"format": "kafka", **sink}}}
+    sources = {"s": {"topics": ["orders"], "dead_letter": letter}}
+    return loaded(tmp_path, document(sources=sources, streams=streams))
+
+
+@pytest.mark.parametrize(
+    ("sink", "letter", "cluster", "message"),
+    [
+        (
+            {"topic": "orders"},
+            {"topic": "leters"},
+            FakeCluster(),
+            "sources.s.dead_letter.topic: the broker has no topic 'leters', and makes none by itself; "
+            "did you mean letters?",
+        ),
+        (
+            {"topic": "orders"},
+            {"topic": "compacted"},
+            FakeCluster(),
+            "sources.s.dead_letter.topic: 'compacted' is compacted, and takes no record without a key",
+        ),
+        (
+            {"topic": "orders"},
+            {"topic": "letters", "max_bytes": 1_048_589},
+            FakeCluster(),
+            "sources.s.dead_letter.max_bytes: 1048589 are more than 'letters' takes: 1048588",
+        ),
+        (
+            {"topic": "orders"},
+            {"topic": "new", "max_bytes": 5001},
+            CreatingCluster(),
+            "sources.s.dead_letter.max_bytes: 5001 are more than 'new' takes: 5000",
+        ),
+        (
+            {"topic": "new"},
+            {"topic": "letters"},
+            FakeCluster(),
+            "streams.q.sink.topic: the broker has no topic 'new', and makes none by itself",
+        ),
+        (
+            {"topic": "compacted"},
+            {"topic": "letters"},
+            FakeCluster(),
+            "streams.q.sink.topic: 'compacted' is compacted, and takes no record without a key",
+        ),
+    ],
+)
+def test_topic_that_cannot_be_written_to_is_told(
+    tmp_path: Path, sink: dict[str, Any], letter: dict[str, Any], cluster: FakeCluster, message: str
+) -> None:
+    """Of dead letters and of sinks, before anything is read."""
+    with pytest.raises(SpecError) as refused:
+        preflight.check_topics(writing(tmp_path, sink, letter), cluster)  # type: ignore[arg-type]
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("sink", "cluster"),
+    [
+        ({"topic": "orders"}, FakeCluster()),
+        ({"topic": "compacted", "key": "value"}, FakeCluster()),
+        ({"topic": "new", "options": {"kafka.bootstrap.SERVERS": "other:9092"}}, FakeCluster()),
+        ({"topic": "new"}, CreatingCluster()),
+        ({"topic": "new"}, SilentCluster()),
+    ],
+    ids=["is there", "has keys", "of another broker", "is made", "is not let see"],
+)
+def test_topic_that_can_be_written_to_is_right(tmp_path: Path, sink: dict[str, Any], cluster: FakeCluster) -> None:
+    """As far as the broker tells."""
+    preflight.check_topics(writing(tmp_path, sink, {"topic": "letters"}), cluster)  # type: ignore[arg-type]

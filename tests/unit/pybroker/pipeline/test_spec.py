@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pybroker.pipeline.spec import EventTime, Parse, Sink, SpecError, Starting, Window, load
+from pybroker.pipeline.spec import DeadLetter, EventTime, Parse, Sink, SpecError, Starting, Window, load
 from pybroker.pipeline.spec.presets import PRESETS
 from tests.support.specifications import document, loaded
 
@@ -91,6 +91,10 @@ def test_example_is_right() -> None:
         ({"tables": {"s": {"format": "csv", "path": "p"}}}, "tables.s: is the name of a source, too"),
         ({"restart": {"back_off": "soon"}}, "restart.back_off: 'soon' is not an interval"),
         ({"restart": {"attempts": 0}}, "restart.attempts: has to be 1 or more"),
+        (
+            {"streams": {"q": {"from": "s", "sink": {"format": "kafka", "topic": "a/b"}}}},
+            "streams.q.sink.topic: 'a/b' is no topic's name: ",
+        ),
     ],
 )
 def test_mistake_is_told_with_its_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -220,6 +224,12 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
         ),
         ({"topics": ["t"], "parse": {"schema_file": "f"}}, "parse.schema_file: format text takes none"),
         ({"topics": ["t"], "event_time": {"column": "a", "watermark": "late"}}, "event_time.watermark: 'late' is not"),
+        ({"topics": ["t"], "dead_letter": {"topic": ".."}}, "dead_letter.topic: '..' is no topic's name: "),
+        ({"topics": ["t"], "dead_letter": {"topic": "x" * 250}}, "dead_letter.topic: 'xxx"),
+        ({"topics": ["t"], "dead_letter": {"topic": "x", "max_bytes": 4095}}, "dead_letter.max_bytes: has to be 4096"),
+        ({"topics": ["t"], "dead_letter": {"topic": "t"}}, "dead_letter.topic: is read by this source"),
+        ({"assign": {"t": [0]}, "dead_letter": {"topic": "t"}}, "dead_letter.topic: is read by this source"),
+        ({"pattern": "t-.*", "dead_letter": {"topic": "t-dlt"}}, "dead_letter.topic: is read by this source"),
     ],
 )
 def test_source_that_cannot_be_read_is_refused(tmp_path: Path, source: dict[str, Any], message: str) -> None:
@@ -255,3 +265,15 @@ def test_whole_numbers_may_come_from_the_environment(tmp_path: Path) -> None:
     whole = document(sources={"s": {"topics": ["t"], "max_per_trigger": "${MOST}"}})
 
     assert loaded(tmp_path, whole, MOST="500").sources["s"].max_per_trigger == 500
+
+
+@pytest.mark.parametrize(
+    "source", [{"topics": ["t"]}, {"assign": {"t": [0]}}, {"pattern": "t"}, {"pattern": r"\p{Alpha}"}], ids=str
+)
+def test_letters_go_to_a_topic_that_is_not_read(tmp_path: Path, source: dict[str, Any]) -> None:
+    """Also where it is not known, as the pattern is one that Java alone can read."""
+    letter = {"topic": "t-dlt.1_a"}
+
+    pipeline = loaded(tmp_path, document(sources={"s": {**source, "dead_letter": letter}}))
+
+    assert pipeline.sources["s"].dead_letter == DeadLetter("t-dlt.1_a", 1_048_588)
