@@ -60,9 +60,16 @@ class QueryStatus:
         running = f", batch {self.progress.running} has begun" if self.progress.running is not None else ""
         yield f"{self.query.name}: batch {self.progress.batch}, {behind}{running}"
         if self.progress.watermark_ms:
-            yield f"  watermark {datetime.fromtimestamp(self.progress.watermark_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+            yield f"  watermark {_time(self.progress.watermark_ms)}"
         for topic, partition, offset, end in self.positions():
             yield f"  {topic}-{partition}  offset {offset:,}  end {'?' if end is None else f'{end:,}'}"
+
+
+def _time(ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):  # Spark's times go on when Python's, after the year 9999, have ended
+        return f"{ms:,} ms since 1970"
 
 
 def statuses(pipeline: Pipeline) -> tuple[list[QueryStatus], str | None]:

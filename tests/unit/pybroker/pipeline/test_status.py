@@ -49,3 +49,10 @@ def test_without_the_broker_positions_are_told_all_the_same(tmp_path: Path) -> N
 def test_query_without_a_batch(tmp_path: Path) -> None:
     """Says so."""
     assert list(QueryStatus(query(tmp_path), Progress(), {}).lines()) == ["q: no batch is done yet"]
+
+
+def test_watermark_after_all_of_pythons_times_is_told(tmp_path: Path) -> None:
+    """Milliseconds that were taken for seconds, say."""
+    status = QueryStatus(query(tmp_path), Progress(0, {}, watermark_ms=1_769_846_400_000_000), {})
+
+    assert list(status.lines())[1] == "  watermark 1,769,846,400,000,000 ms since 1970"
