@@ -6,32 +6,24 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Producer
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
 from pybroker.pipeline.plan import plan
-from pybroker.pipeline.progress import Batch
 from pybroker.pipeline.spec import Pipeline, Sink, SpecError, load
 from tests.support.brokers import RunningBroker
+from tests.support.pipelines import produce, read, run
 from tests.support.scale import COSTLY_BROKERS
 from tests.support.specifications import document, loaded
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log"
 LINE = '127.0.0.1 - - [21/Nov/2026:14:36:4{n} +0000] "GET /page{n}?q=1 HTTP/1.1" 200 1{n} "-" "curl/8.5.0"'
-
-
-def produce(broker: RunningBroker, topic: str, *values: bytes | None) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    for value in values:
-        producer.produce(topic, value, key=b"k", headers=[("h", b"v")])
-    assert producer.flush(60) == 0
 
 
 @pytest.fixture
@@ -43,16 +35,6 @@ def example(reference: RunningBroker, name: str, tmp_path: Path) -> Pipeline:
     per_minute = replace(pipeline.streams["per_minute"], sink=Sink("parquet", str(tmp_path / "per_minute")))
     streams = {"requests": pipeline.streams["requests"], "per_minute": per_minute}
     return replace(pipeline, sources={"access": source}, streams=streams)
-
-
-def run(spark: SparkSession, pipeline: Pipeline) -> dict[str, int]:
-    """To the end; how many rows of each stream came too late."""
-    late = {}
-    for name, query in [(one.query.name, one.start(once=True)) for one in plan(spark, pipeline)]:
-        assert query.awaitTermination(300)
-        assert query.exception() is None
-        late[name] = sum(Batch.of(name, report).late for report in query.recentProgress)
-    return late
 
 
 def test_rows_are_archived_once_and_counted_in_windows(
@@ -81,13 +63,6 @@ def test_rows_are_archived_once_and_counted_in_windows(
         (36, 10, of_a_minute),
         (37, 10, of_a_minute),
     ]
-
-
-def read(broker: RunningBroker, topic: str, count: int) -> Iterator[Any]:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"})
-    consumer.subscribe([topic])
-    yield from consumer.consume(count, 60)
-    consumer.close()
 
 
 def events() -> list[bytes]:

@@ -1,0 +1,121 @@
+"""What a pipeline reads, and what it is refused before it reads, by the keys of its specification, at a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from pybroker.pipeline.cluster import Cluster
+from pybroker.pipeline.plan import plan
+from pybroker.pipeline.preflight import check_topics
+from pybroker.pipeline.spec import Pipeline, SpecError
+from tests.support.brokers import RunningBroker
+from tests.support.pipelines import produce, run
+from tests.support.scale import COSTLY_BROKERS
+from tests.support.specifications import document, loaded
+
+
+def copying(tmp_path: Path, broker: RunningBroker, **sources: dict[str, Any]) -> Pipeline:
+    """A pipeline of a stream for each source, into files of its name."""
+    streams = {
+        f"of_{name}": {"from": name, "sink": {"format": "parquet", "path": f"{tmp_path}/{name}"}} for name in sources
+    }
+    where = {"kafka": {"bootstrap": broker.bootstrap}, "checkpoint_root": f"{tmp_path}/state"}
+    return loaded(tmp_path, document(**where, sources=sources, streams=streams))
+
+
+def copied(spark: SparkSession, tmp_path: Path, source: str) -> list[str]:
+    return sorted(row.value for row in spark.read.parquet(f"{tmp_path}/{source}").collect())
+
+
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+def test_pattern_reads_what_is_committed(
+    spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
+) -> None:
+    """Of all topics that match, one that came later, too; uncommitted records only where they are asked for."""
+    pattern = {"pattern": f"{name}-[a-z]"}
+    pipeline = copying(tmp_path, reference, committed=pattern, all={**pattern, "isolation": "read_uncommitted"})
+    producer = Producer({"bootstrap.servers": reference.bootstrap, "transactional.id": name})
+    producer.init_transactions(60)
+    for topic, value, end in (
+        *(("a", b"1", producer.commit_transaction), ("a", b"2", producer.abort_transaction)),
+        *(("b", b"3", producer.commit_transaction), ("1", b"not read", producer.commit_transaction)),
+    ):
+        producer.begin_transaction()
+        producer.produce(f"{name}-{topic}", value)
+        assert producer.flush(60) == 0
+        end(60)
+    run(spark, pipeline)
+    assert copied(spark, tmp_path, "committed") == ["1", "3"]
+    assert copied(spark, tmp_path, "all") == ["1", "2", "3"]
+
+    produce(reference, f"{name}-c", b"4")
+    producer.begin_transaction()
+    producer.produce(f"{name}-a", b"5")
+    assert producer.flush(60) == 0
+    run(spark, pipeline)
+    producer.abort_transaction(60)
+
+    assert copied(spark, tmp_path, "committed") == ["1", "3", "4"]
+    assert copied(spark, tmp_path, "all") == ["1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+def test_records_that_are_gone_fail_a_stream_or_are_passed_over(
+    spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
+) -> None:
+    """Those that the checkpoint had yet to read: as `on_data_loss` says."""
+    skipping = copying(tmp_path, reference, skipping={"topics": [name], "on_data_loss": "skip"})
+    failing = copying(tmp_path, reference, failing={"topics": [name]})
+    produce(reference, name, b"0", b"1")
+    for pipeline in (skipping, failing):
+        run(spark, pipeline)
+
+    produce(reference, name, b"2", b"3", b"4")
+    below = TopicPartition(name, 0, 4)
+    admin = AdminClient({"bootstrap.servers": reference.bootstrap})
+    admin.delete_records([below])[below].result(60)
+    [query] = plan(spark, failing)
+    with pytest.raises(StreamingQueryException, match="failOnDataLoss"):
+        assert query.start(once=True).awaitTermination(60)
+    run(spark, skipping)
+
+    assert copied(spark, tmp_path, "skipping") == ["0", "1", "4"]
+    assert copied(spark, tmp_path, "failing") == ["0", "1"]
+
+
+@pytest.mark.parametrize("kind", COSTLY_BROKERS)
+def test_topic_that_cannot_be_written_to_is_found_beforehand(
+    start_broker: Callable[..., RunningBroker], kind: str, tmp_path: Path
+) -> None:
+    """It is not there and nobody makes it, or takes too little."""
+    broker = start_broker(kind, {"auto.create.topics.enable": "false"})
+    small = NewTopic("small", 1, 1, config={"max.message.bytes": "20000"})
+    topics = [NewTopic("t", 1, 1), NewTopic("compacted", 1, 1, config={"cleanup.policy": "compact"}), small]
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for made in admin.create_topics(topics).values():
+        made.result()
+
+    def checked(sink: str, letter: dict[str, Any]) -> None:
+        sources = {"s": {"topics": ["t"], "dead_letter": letter}}
+        streams = {"q": {"from": "s", "sink": {"format": "kafka", "topic": sink}}}
+        pipeline = loaded(tmp_path, document(kafka={"bootstrap": broker.bootstrap}, sources=sources, streams=streams))
+        check_topics(pipeline, Cluster(pipeline.kafka))
+
+    small_letter = {"topic": "small", "max_bytes": 20_000}
+    for sink, letter, problem in (
+        ("sink", small_letter, r"streams\.q\.sink\.topic: the broker has no topic 'sink', and makes none"),
+        ("compacted", small_letter, r"streams\.q\.sink\.topic: 'compacted' is compacted"),
+        ("t", {"topic": "letters"}, r"sources\.s\.dead_letter\.topic: the broker has no topic 'letters'"),
+        ("t", {"topic": "small"}, r"sources\.s\.dead_letter\.max_bytes: 1048588 are more than 'small' takes: 20000"),
+    ):
+        with pytest.raises(SpecError, match=problem):
+            checked(sink, letter)
+    checked("t", small_letter)
