@@ -1,7 +1,8 @@
 """What is wrong in a history: the anomalies that Jepsen's Kafka workload looks for, found from what clients saw alone.
 
 It knows nothing of the broker, and shares no code with it. For each value that was sent there is at most one offset,
-for each offset one value, whoever looks. What readers who read all saw has to be what was promised:
+for each offset one value, whoever looks. What readers who read all saw, and the members of a group together, has to be
+what was promised:
 
     lost write             acknowledged outside a transaction, or in one that was committed, and not there
     duplicate              one value at two offsets
@@ -11,6 +12,8 @@ for each offset one value, whoever looks. What readers who read all saw has to b
     torn transaction       of a transaction whose end is not known, some values are there and some are not
     order                  a producer's values in one partition in another order than they were sent in
     unmonotonic read       a reader's offsets in a partition go back
+    lost commit            a member of a group begins below what the group had committed before
+    stale commit           two members have commits accepted for a partition while one of them has it all the time
 """
 
 from __future__ import annotations
@@ -21,7 +24,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tests.support.history import Acknowledged, Ended, Event, Outcome, Partition, Read, ReadAll, Sent
+from tests.support.history import (
+    Acknowledged,
+    Assigned,
+    Committed,
+    Committing,
+    Ended,
+    Event,
+    Outcome,
+    Partition,
+    Read,
+    ReadAll,
+    Sent,
+)
 
 
 class Kind(StrEnum):
@@ -35,6 +50,8 @@ class Kind(StrEnum):
     TORN_TRANSACTION = "torn transaction"
     ORDER = "order"
     UNMONOTONIC_READ = "unmonotonic read"
+    LOST_COMMIT = "lost commit"
+    STALE_COMMIT = "stale commit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +65,73 @@ class Anomaly:
         return f"{self.kind}: {self.what}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Has:
+    """What a member has been given: the event's number, and how far its group had committed by then."""
+
+    group: str
+    since: int
+    committed: int
+
+
+class _Groups:
+    """What members of groups have done, an event at a time, and what is wrong with that.
+
+    All that is certain is in which order events are there, and that an answer is noted after it was given, a request
+    before it is sent.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[Anomaly] = []
+        self._groups: dict[str, str] = {}
+        self._has: dict[tuple[str, Partition], _Has] = {}
+        self._unread: set[tuple[str, Partition]] = set()
+        self._committed: dict[tuple[str, Partition], int] = defaultdict(int)
+        #: By group and partition: when each member has sent its last commit that was accepted.
+        self._accepted: dict[tuple[str, Partition], dict[str, int]] = defaultdict(dict)
+        #: The commit that is on its way: when it was sent, and who has committed in the member's time.
+        self._sent: dict[tuple[str, Partition], tuple[int, list[str]]] = {}
+
+    def group_of(self, reader: str) -> str:
+        """Whose member a reader is; of one that is in none, itself."""
+        return self._groups.get(reader, reader)
+
+    def assigned(self, event: Assigned, at: int) -> None:
+        """A member begins."""
+        partition = event.topic, event.partition
+        self._groups[event.reader] = event.group
+        self._has[event.reader, partition] = _Has(event.group, at, self._committed[event.group, partition])
+        self._unread.add((event.reader, partition))
+
+    def read(self, event: Read) -> None:
+        """Where it begins is told by its first record."""
+        place = event.reader, (event.topic, event.partition)
+        if place in self._unread:
+            self._unread.discard(place)
+            if event.offset < self._has[place].committed:
+                what = f"{place} begins at {event.offset}, committed was {self._has[place].committed}"
+                self.found.append(Anomaly(Kind.LOST_COMMIT, what))
+
+    def committing(self, event: Committing, at: int) -> None:
+        """Whoever has had a commit accepted since this member was given the partition was another that has it."""
+        partition = event.topic, event.partition
+        has = self._has[event.reader, partition]
+        accepted = self._accepted[has.group, partition]
+        others = [reader for reader, sent in accepted.items() if reader != event.reader and sent > has.since]
+        self._sent[event.reader, partition] = at, others
+
+    def committed(self, event: Committed) -> None:
+        """It is accepted."""
+        partition = event.topic, event.partition
+        group = self._has[event.reader, partition].group
+        at, others = self._sent[event.reader, partition]
+        if others:
+            what = f"{event.reader} and {others} commit for {partition}, which the first has all the time"
+            self.found.append(Anomaly(Kind.STALE_COMMIT, what))
+        self._accepted[group, partition][event.reader] = at
+        self._committed[group, partition] = max(self._committed[group, partition], event.offset)
+
+
 @dataclass
 class _Told:
     """All that a history tells, by what it is asked for."""
@@ -58,13 +142,14 @@ class _Told:
     reads: list[Read] = field(default_factory=list)
     #: Who has read all of a partition.
     whole: set[tuple[str, Partition]] = field(default_factory=set)
+    groups: _Groups = field(default_factory=_Groups)
 
 
 def check(events: Iterable[Event]) -> list[Anomaly]:
     """All anomalies of a history; none, if it is one that a broker may have."""
     told = _Told()
     found: list[Anomaly] = []
-    for event in events:
+    for at, event in enumerate(events):
         match event:
             case Sent():
                 assert event.value not in told.sent, f"the test has sent {event.value} twice"
@@ -75,11 +160,18 @@ def check(events: Iterable[Event]) -> list[Anomaly]:
                 told.outcomes[event.transaction] = Outcome(event.outcome)
             case Read():
                 told.reads.append(event)
+                told.groups.read(event)
+            case Assigned():
+                told.groups.assigned(event, at)
+            case Committing():
+                told.groups.committing(event, at)
+            case Committed():
+                told.groups.committed(event)
             case ReadAll():
                 told.whole.add((event.reader, (event.topic, event.partition)))
     found += _places(told)
     found += _readers(told)
-    return found
+    return found + told.groups.found
 
 
 def _outcome(told: _Told, sent: Sent) -> Outcome | None:
@@ -127,8 +219,12 @@ def _readers(told: _Told) -> list[Anomaly]:
             sent = told.sent.get(read.value)
             if read.committed and sent is not None and _outcome(told, sent) is Outcome.ABORTED:
                 found.append(Anomaly(Kind.ABORTED_READ, f"{where}: {read.value} of {sent.transaction}"))
+    seen: dict[tuple[str, Partition], set[str]] = defaultdict(set)
+    for (reader, partition), reads in streams.items():
+        for who in (reader, told.groups.group_of(reader)):
+            seen[who, partition].update(read.value for read in reads)
     for reader, partition in sorted(told.whole):
-        found += _missing(told, reader, partition, {read.value for read in streams[reader, partition]})
+        found += _missing(told, reader, partition, seen[reader, partition])
     return found + _torn(told)
 
 

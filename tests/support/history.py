@@ -1,7 +1,8 @@
 """What clients did and saw, written down as it happens: one JSON object a line. `checker.py` says what is wrong in it.
 
 A value is sent once, and belongs to one producer, partition and, where there is one, transaction. All that is known of
-it comes from clients: what was sent, which offset was acknowledged, how transactions ended, and what readers saw.
+it comes from clients: what was sent, which offset was acknowledged, how transactions ended, what readers saw, and what
+members of groups were given and committed.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class ReadAll:
-    """A reader has come from the beginning of a partition to its end, after all producers had ended."""
+    """A reader, or a group, has come from the beginning of a partition to its end, after all producers had ended."""
 
     kind: ClassVar[str] = "read-all"
     reader: str
@@ -81,8 +82,42 @@ class ReadAll:
     partition: int
 
 
-Event: TypeAlias = Sent | Acknowledged | Ended | Read | ReadAll
-_KINDS: dict[str, type[Event]] = {each.kind: each for each in (Sent, Acknowledged, Ended, Read, ReadAll)}
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A member of a group has been given a partition; `reader` is what it is called as long as it has that."""
+
+    kind: ClassVar[str] = "assigned"
+    group: str
+    reader: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committing:
+    """A member commits how far it is; before any of it was on the way."""
+
+    kind: ClassVar[str] = "committing"
+    reader: str
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The broker has taken the commit."""
+
+    kind: ClassVar[str] = "committed"
+    reader: str
+    topic: str
+    partition: int
+    offset: int
+
+
+Event: TypeAlias = Sent | Acknowledged | Ended | Read | ReadAll | Assigned | Committing | Committed
+_EVENTS: tuple[type[Event], ...] = (Sent, Acknowledged, Ended, Read, ReadAll, Assigned, Committing, Committed)
+_KINDS: dict[str, type[Event]] = {each.kind: each for each in _EVENTS}
 
 
 class History:

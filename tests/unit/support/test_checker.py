@@ -7,7 +7,20 @@ from pathlib import Path
 import pytest
 
 from tests.support.checker import Kind, check
-from tests.support.history import Acknowledged, Ended, Event, History, Outcome, Read, ReadAll, Sent, read_history
+from tests.support.history import (
+    Acknowledged,
+    Assigned,
+    Committed,
+    Committing,
+    Ended,
+    Event,
+    History,
+    Outcome,
+    Read,
+    ReadAll,
+    Sent,
+    read_history,
+)
 
 
 def sent(value: str, *, producer: str = "p", partition: int = 0, transaction: str | None = None) -> Sent:
@@ -24,6 +37,14 @@ def read(value: str, offset: int, *, reader: str = "r", partition: int = 0, comm
 
 def ended(outcome: Outcome) -> Ended:
     return Ended("x", outcome)
+
+
+def assigned(reader: str) -> Assigned:
+    return Assigned("g", reader, "t", 0)
+
+
+def commit(reader: str, offset: int) -> list[Event]:
+    return [Committing(reader, "t", 0, offset), Committed(reader, "t", 0, offset)]
 
 
 ALL = ReadAll("r", "t", 0)
@@ -52,6 +73,22 @@ RIGHT: dict[str, list[Event]] = {
         ALL,
     ],
     "unknown, and nothing there": [*(sent(value, transaction="x") for value in "ab"), ended(UNKNOWN), ALL],
+    "a member goes on where another was": [
+        *(sent(value) for value in "ab"),
+        *(acknowledged(value, offset) for offset, value in enumerate("ab")),
+        *(assigned("m"), read("a", 0, reader="m"), *commit("m", 1)),
+        *(assigned("n"), read("b", 1, reader="n"), *commit("n", 2)),
+        ReadAll("g", "t", 0),
+    ],
+    "a commit that was not answered": [
+        sent("a"),
+        *(assigned("m"), read("a", 0, reader="m"), Committing("m", "t", 0, 1)),
+        *(assigned("n"), read("a", 0, reader="n")),
+    ],
+    "a commit that was refused, as another has the partition": [
+        *(assigned("m"), *commit("m", 1), assigned("n"), *commit("n", 2)),
+        *(Committing("m", "t", 0, 3), *commit("n", 4)),
+    ],
 }
 
 WRONG: dict[str, tuple[Kind, list[Event]]] = {
@@ -84,6 +121,30 @@ WRONG: dict[str, tuple[Kind, list[Event]]] = {
         Kind.UNMONOTONIC_READ,
         [sent("a"), sent("b", producer="q"), read("a", 1), read("b", 0)],
     ),
+    "gone for all members of a group": (
+        Kind.LOST_WRITE,
+        [
+            *(sent(value) for value in "ab"),
+            *(acknowledged(value, offset) for offset, value in enumerate("ab")),
+            *(assigned("m"), read("b", 1, reader="m"), ReadAll("g", "t", 0)),
+        ],
+    ),
+    "committed, and read again by another member": (
+        Kind.LOST_COMMIT,
+        [
+            sent("a"),
+            *(assigned("m"), read("a", 0, reader="m"), *commit("m", 1)),
+            *(assigned("n"), read("a", 0, reader="n")),
+        ],
+    ),
+    "one who had it before commits for it": (
+        Kind.STALE_COMMIT,
+        [assigned("m"), *commit("m", 1), assigned("n"), *commit("m", 2), *commit("n", 2)],
+    ),
+    "two commit in turn": (
+        Kind.STALE_COMMIT,
+        [assigned("m"), assigned("n"), *commit("m", 1), *commit("n", 2), *commit("m", 3)],
+    ),
 }
 
 
@@ -104,7 +165,10 @@ def test_each_kind_is_shown_by_a_history() -> None:
 
 def test_history_is_read_as_it_was_written(tmp_path: Path) -> None:
     """All kinds of events, in order."""
-    events = [sent("a", transaction="x"), acknowledged("a", 0), ended(ABORTED), read("a", 0), ALL]
+    events = [
+        *(sent("a", transaction="x"), acknowledged("a", 0), ended(ABORTED), read("a", 0), ALL),
+        *(assigned("m"), *commit("m", 1)),
+    ]
     history = History(tmp_path / "history.jsonl")
     history.note(*events)
     history.close()
