@@ -28,7 +28,7 @@ _DELIVERY_TIMEOUT_MS = 60_000
 _TRANSACTION_TIMEOUT_MS = 20_000
 _ABORTED = 0.2
 _BATCH = 8
-_RDKAFKA = {
+RDKAFKA = {
     "socket.timeout.ms": REQUEST_TIMEOUT_MS,
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 200,
@@ -37,8 +37,8 @@ _RDKAFKA = {
     "log_level": 0,
 }
 #: What is told of brokers that are away.
-_GONE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
-_PYTHON = {
+GONE = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+PYTHON = {
     "request_timeout_ms": REQUEST_TIMEOUT_MS,
     "reconnect_backoff_ms": 10,
     "reconnect_backoff_max_ms": 200,
@@ -147,7 +147,7 @@ class RdkafkaProducer(HistoryProducer):
 
     def live(self) -> None:
         config: dict[str, Any] = {
-            **_RDKAFKA,
+            **RDKAFKA,
             "bootstrap.servers": self.bootstrap,
             "enable.idempotence": True,
             "linger.ms": 1,
@@ -189,11 +189,11 @@ class RdkafkaProducer(HistoryProducer):
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            place, offset = _place(message)
+            place, offset = place_of(message)
             self.acknowledge(place, bytes(message.value() or b"").decode(), offset)
 
 
-def _place(message: Message) -> tuple[Partition, int]:
+def place_of(message: Message) -> tuple[Partition, int]:
     """Where a record is."""
     topic, index, offset = message.topic(), message.partition(), message.offset()
     assert topic is not None
@@ -229,18 +229,20 @@ def _abort(producer: Producer) -> Outcome:
 
 class PythonProducer(HistoryProducer):
     """kafka-python. Its `commit_transaction` (3.0.12) succeeds although records of the transaction have run out of time
-    on their way: that they have is told by their futures alone. So these are asked first.
+    on their way: that they have is told by their futures alone. So these are asked first. And when it has lost its
+    connections it may keep the records of a transaction to itself until their time is over (it says "Created 0 produce
+    requests" all the while, and has no request open): so that time is short.
     """
 
     def live(self) -> None:
         config: dict[str, Any] = {
-            **_PYTHON,
+            **PYTHON,
             "bootstrap_servers": self.bootstrap,
             "enable_idempotence": True,
             "linger_ms": 1,
             "retry_backoff_ms": 20,
             "max_block_ms": _TRANSACTION_TIMEOUT_MS,
-            "delivery_timeout_ms": _TRANSACTION_TIMEOUT_MS if self.transactional else _DELIVERY_TIMEOUT_MS,
+            "delivery_timeout_ms": REQUEST_TIMEOUT_MS + 1000 if self.transactional else _DELIVERY_TIMEOUT_MS,
         }
         if self.transactional:
             config |= {"transactional_id": self.name, "transaction_timeout_ms": _TRANSACTION_TIMEOUT_MS}
@@ -303,7 +305,7 @@ class RdkafkaReader(HistoryReader):
     def work(self) -> None:
         consumer = Consumer(
             {
-                **_RDKAFKA,
+                **RDKAFKA,
                 "bootstrap.servers": self.bootstrap,
                 "group.id": self.name,
                 "isolation.level": "read_committed",
@@ -321,12 +323,12 @@ class RdkafkaReader(HistoryReader):
             for message in consumer.consume(100, timeout=0.1):
                 error = message.error()
                 if error is None:
-                    place, offset = _place(message)
+                    place, offset = place_of(message)
                     self.saw(place, offset, message.value())
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    place, offset = _place(message)
+                    place, offset = place_of(message)
                     reached[place] = offset
-                elif not error.retriable() and error.code() not in _GONE:
+                elif not error.retriable() and error.code() not in GONE:
                     raise KafkaException(error)
             if self.stopping.is_set():
                 self._ask_for_ends(consumer, ends)
@@ -370,7 +372,7 @@ class PythonReader(HistoryReader):
         while True:
             try:
                 return KafkaConsumer(
-                    **_PYTHON,
+                    **PYTHON,
                     bootstrap_servers=self.bootstrap,
                     isolation_level="read_committed",
                     enable_auto_commit=False,

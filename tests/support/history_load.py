@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tests.support.brokers import HOST
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.checker import check
-from tests.support.history import History, read_history
-from tests.support.history_clients import HistoryClient, HistoryProducer, HistoryReader
+from tests.support.data_client import DataClient
+from tests.support.history import History, Partition, ReadAll, read_history
+from tests.support.history_clients import (
+    HistoryClient,
+    HistoryProducer,
+    HistoryReader,
+    PythonProducer,
+    PythonReader,
+    RdkafkaProducer,
+    RdkafkaReader,
+)
+from tests.support.history_members import HistoryMember, PythonMember, RdkafkaMember
 from tests.support.txn_client import TxnClient
 
 _PATIENCE_S = 120
+#: Of stock clients: what is written outside transactions, and in them.
+PLAIN: list[Partition] = [("plain", 0), ("plain", 1)]
+MOVED: list[Partition] = [("moved", 0), ("moved", 1)]
 
 
 class HistoryLoad:
-    """Producers, and readers of all that they write; they work from now on."""
+    """Producers, readers of all that they write, and members of groups that do the same together; they work from now
+    on.
+    """
 
     def __init__(
-        self, history: History, producers: Sequence[HistoryProducer], readers: Sequence[HistoryReader]
+        self,
+        history: History,
+        producers: Sequence[HistoryProducer],
+        readers: Sequence[HistoryReader],
+        members: Sequence[HistoryMember] = (),
     ) -> None:
         self.history = history
         self.producers = producers
         self.readers = readers
+        self.members = members
         for each in self.clients:
             each.start()
 
     @property
     def clients(self) -> list[HistoryClient]:
         """All of them."""
-        return [*self.producers, *self.readers]
+        return [*self.producers, *self.readers, *self.members]
+
+    def check(self) -> None:
+        """Raise what one of them failed with."""
+        for each in self.clients:
+            each.check()
 
     def get_on(self, count: int, clients: Sequence[HistoryClient] | None = None) -> None:
         """Wait until each of these, of all unless told, has had so many more values acknowledged, or has seen them."""
@@ -37,8 +63,7 @@ class HistoryLoad:
         wanted = [each.done + count for each in waited_for]
         deadline = time.monotonic() + _PATIENCE_S
         while behind := [each for each, least in zip(waited_for, wanted, strict=True) if each.done < least]:
-            for each in self.clients:
-                each.check()
+            self.check()
             assert time.monotonic() < deadline, f"{[(each.name, each.done) for each in behind]} do not get on"
             time.sleep(0.05)
 
@@ -46,12 +71,67 @@ class HistoryLoad:
         """Let all come to their ends; there has to be no anomaly in what they saw. `port`: of the broker."""
         for producer in self.producers:
             producer.finish()
-        ids = [producer.name for producer in self.producers if producer.transactional]
-        if ids:
-            with TxnClient(HOST, port) as client:
-                for transactional_id in ids:  # whatever it has left open ends now
-                    client.init_patiently(transactional_id)
-        for reader in self.readers:
+        with TxnClient(HOST, port) as client:
+            for producer in self.producers:
+                if producer.transactional:  # whatever it has left open ends now
+                    client.init_patiently(producer.name)
+            for group in {member.group for member in self.members}:
+                self._read_all(client, group)
+        for reader in (*self.readers, *self.members):
             reader.finish()
         self.history.close()
         assert [str(anomaly) for anomaly in check(read_history(self.history.path))] == []
+
+    def _read_all(self, client: TxnClient, group: str) -> None:
+        """Wait until a group has committed the ends of all that its members read."""
+        places = next(member.partitions for member in self.members if member.group == group)
+        deadline = time.monotonic() + _PATIENCE_S
+        for topic, index in places:
+            end = client.latest(topic, index, committed=True)
+            while (committed := client.committed(group, topic, [index])[0]) < end:
+                self.check()
+                assert time.monotonic() < deadline, f"{group} is at {committed} of {end} in {topic}-{index}"
+                time.sleep(0.05)
+            self.history.note(ReadAll(group, topic, index))
+
+
+def stock_load(
+    broker: RunningBroker,
+    history: History,
+    *,
+    bootstrap: str | None = None,
+    configs: Mapping[str, object] | None = None,
+    least_s: float = 0.005,
+    session_ms: int | None = None,
+) -> HistoryLoad:
+    """Two idempotent and two transactional producers, and two readers of all that they write, of two unlike clients.
+
+    `bootstrap`: where clients find the broker if elsewhere; `configs`: of the topics; `least_s`: how long a round of a
+    producer takes at least. With `session_ms` also two groups of two members that have sessions as long, one of them of
+    the classic protocol and one of that of KIP-848, which the broker has to allow (`history_members.sessions`).
+    """
+    with DataClient(HOST, broker.port) as client:
+        for topic in ("plain", "moved"):
+            client.create_topic(topic, 2, configs)
+    bootstrap = bootstrap or broker.bootstrap
+    places = PLAIN + MOVED
+    producers: list[HistoryProducer] = [
+        RdkafkaProducer("rd", bootstrap, PLAIN, history, least_s=least_s),
+        PythonProducer("py", bootstrap, PLAIN, history, least_s=least_s),
+        RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=least_s, transactional=True),
+        PythonProducer("py-tx", bootstrap, MOVED, history, least_s=least_s, transactional=True),
+    ]
+    readers: list[HistoryReader] = [
+        RdkafkaReader("rd-reader", bootstrap, places, history),
+        PythonReader("py-reader", bootstrap, places, history),
+    ]
+    members: list[HistoryMember] = []
+    if session_ms is not None:
+        members += [
+            RdkafkaMember("rd-classic", bootstrap, places, history, group="classic", session_ms=session_ms),
+            PythonMember("py-classic", bootstrap, places, history, group="classic", session_ms=session_ms),
+        ]
+        for name in ("rd-modern", "rd-modern-2"):
+            options: dict[str, Any] = {"group": "modern", "session_ms": session_ms, "protocol": "consumer"}
+            members.append(RdkafkaMember(name, bootstrap, places, history, **options))
+    return HistoryLoad(history, producers, readers, members)

@@ -13,6 +13,7 @@ import broker.clock
 from tests.support.brokers import OurBroker
 
 REPOSITORY = Path(__file__).parents[2]
+HOUR_MS = 3_600_000
 
 
 class JumpingBroker(OurBroker):

@@ -1,0 +1,217 @@
+"""Members of groups that write down what they do (tests/support/history.py), of librdkafka and kafka-python.
+
+Each commits after a few records how far it is, and waits for the answer. What it reads and commits it does under a name
+that is another one whenever it is given a partition: so a history tells who had what when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from kafka import KafkaConsumer
+from kafka import TopicPartition as PythonPartition
+from kafka.consumer.subscription_state import ConsumerRebalanceListener
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import KafkaError as PythonKafkaError
+from kafka.structs import OffsetAndMetadata
+
+from tests.support.history import Assigned, Committed, Committing, History, Partition, Read
+from tests.support.history_clients import GONE, PYTHON, RDKAFKA, REQUEST_TIMEOUT_MS, HistoryClient, place_of
+from tests.support.kafka_python import know_topics
+
+_HEARTBEAT_MS = 300
+#: Records between two commits, at most.
+_RECORDS = 100
+
+
+def sessions(timeout_ms: int) -> dict[str, str]:
+    """What a broker has to be told so that members of either protocol have sessions of so many milliseconds."""
+    return {
+        "group.min.session.timeout.ms": str(timeout_ms),
+        "group.consumer.min.session.timeout.ms": str(timeout_ms),
+        "group.consumer.session.timeout.ms": str(timeout_ms),
+        "group.consumer.min.heartbeat.interval.ms": str(_HEARTBEAT_MS),
+        "group.consumer.heartbeat.interval.ms": str(_HEARTBEAT_MS),
+    }
+
+
+class HistoryMember(HistoryClient):
+    """Reads committed records of what it is given; `lives` counts how often it was given something.
+
+    `protocol`: "classic", with sessions of `session_ms`, or "consumer", that of KIP-848 (sessions are the broker's).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bootstrap: str,
+        partitions: Sequence[Partition],
+        history: History,
+        *,
+        group: str,
+        session_ms: int,
+        protocol: str = "classic",
+    ) -> None:
+        super().__init__(name, bootstrap, partitions, history)
+        self.group = group
+        self.session_ms = session_ms
+        self.protocol = protocol
+        self.lives = 0
+        self._readers: dict[Partition, str] = {}
+        #: How far it has read, and has committed.
+        self._positions: dict[Partition, int] = {}
+        self._committed: dict[Partition, int] = {}
+
+    @property
+    def topics(self) -> list[str]:
+        """What it subscribes to."""
+        return sorted({topic for topic, _ in self.partitions})
+
+    def given(self, places: Sequence[Partition]) -> None:
+        """These are its own from now on."""
+        if not places:
+            return
+        self.lives += 1
+        for place in places:
+            self._readers[place] = f"{self.name}.{self.lives}"
+            self.history.note(Assigned(self.group, self._readers[place], *place))
+
+    def taken(self, places: Sequence[Partition]) -> None:
+        """They are not any more."""
+        for place in places:
+            for known in (self._readers, self._positions, self._committed):
+                known.pop(place, None)
+
+    def saw(self, place: Partition, offset: int, value: bytes | None) -> None:
+        """It has read a record."""
+        self.done += 1
+        self._positions[place] = offset + 1
+        self.history.note(Read(self._readers[place], *place, offset, bytes(value or b"").decode()))
+
+    def commit(self, send: Callable[[Mapping[Partition, int]], None]) -> None:
+        """Commit what was read since, by `send`, which raises where it is refused or not answered."""
+        # copies, as kafka-python changes them in a thread of its own
+        readers, positions, known = dict(self._readers), dict(self._positions), dict(self._committed)
+        offsets = {place: at for place, at in positions.items() if place in readers and known.get(place) != at}
+        if not offsets:
+            return
+        commits = [(readers[place], *place, offset) for place, offset in offsets.items()]
+        self.history.note(*(Committing(*each) for each in commits))
+        send(offsets)
+        self.history.note(*(Committed(*each) for each in commits))
+        self._committed.update(offsets)
+
+
+class RdkafkaMember(HistoryMember):
+    """confluent-kafka."""
+
+    def work(self) -> None:
+        config: dict[str, Any] = {"group.protocol": self.protocol}
+        if self.protocol == "classic":
+            config |= {
+                "partition.assignment.strategy": "range",
+                "session.timeout.ms": self.session_ms,
+                "heartbeat.interval.ms": _HEARTBEAT_MS,
+            }
+        consumer = Consumer(
+            {
+                **RDKAFKA,
+                **config,
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.group,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 100,
+            }
+        )
+        consumer.subscribe(
+            self.topics,
+            on_assign=lambda _, places: self.given([(each.topic, each.partition) for each in places]),
+            on_revoke=lambda _, places: self.taken([(each.topic, each.partition) for each in places]),
+        )
+        while not self.stopping.is_set():
+            wait_s = 0.1
+            for _ in range(_RECORDS):
+                message = consumer.poll(wait_s)
+                if message is None:
+                    break
+                self._take(message)
+                wait_s = 0
+            with suppress(KafkaException):
+                self.commit(lambda offsets: _commit(consumer, offsets))
+        consumer.close()
+
+    def _take(self, message: Message) -> None:
+        error = message.error()
+        if error is None:
+            place, offset = place_of(message)
+            self.saw(place, offset, message.value())
+        elif error.code() == KafkaError._PARTITION_EOF:
+            place, offset = place_of(message)
+            self._positions[place] = offset  # behind the markers of transactions, too
+        elif not error.retriable() and error.code() not in GONE:
+            raise KafkaException(error)
+
+
+def _commit(consumer: Consumer, offsets: Mapping[Partition, int]) -> None:
+    wanted = [TopicPartition(*place, offset) for place, offset in offsets.items()]
+    for each in consumer.commit(offsets=wanted, asynchronous=False):
+        if each.error is not None:
+            raise KafkaException(each.error)
+
+
+class PythonMember(HistoryMember):
+    """kafka-python, which knows the classic protocol alone."""
+
+    def work(self) -> None:
+        consumer = KafkaConsumer(
+            **PYTHON,
+            bootstrap_servers=self.bootstrap,
+            group_id=self.group,
+            isolation_level="read_committed",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=[RangePartitionAssignor],
+            session_timeout_ms=self.session_ms,
+            heartbeat_interval_ms=_HEARTBEAT_MS,
+        )
+        know_topics(consumer, *self.topics)
+        consumer.subscribe(self.topics, listener=_Listener(self))
+        while not self.stopping.is_set():
+            with suppress(PythonKafkaError):
+                for place, records in consumer.poll(timeout_ms=1000, max_records=_RECORDS).items():
+                    for record in records:
+                        self.saw((place.topic, place.partition), record.offset, record.value)
+                self._look_where_it_is(consumer)
+                self.commit(lambda offsets: _commit_python(consumer, offsets))
+        consumer.close(autocommit=False)
+
+    def _look_where_it_is(self, consumer: KafkaConsumer) -> None:
+        """Behind the markers of transactions, which are no records."""
+        for place in list(self._readers):
+            position = consumer.position(PythonPartition(*place), timeout_ms=REQUEST_TIMEOUT_MS)
+            if position is not None:
+                self._positions[place] = position
+
+
+def _commit_python(consumer: KafkaConsumer, offsets: Mapping[Partition, int]) -> None:
+    wanted = {PythonPartition(*place): OffsetAndMetadata(offset, "", -1) for place, offset in offsets.items()}
+    consumer.commit(wanted, timeout_ms=REQUEST_TIMEOUT_MS)
+
+
+class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Tells a member what it has."""
+
+    def __init__(self, member: HistoryMember) -> None:
+        self._member = member
+
+    def on_partitions_assigned(self, assigned: Sequence[PythonPartition]) -> None:
+        self._member.given([(each.topic, each.partition) for each in assigned])
+
+    def on_partitions_revoked(self, revoked: Sequence[PythonPartition]) -> None:
+        self._member.taken([(each.topic, each.partition) for each in revoked])
