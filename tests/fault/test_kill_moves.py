@@ -30,14 +30,6 @@ KILLS = min(20, scaled(3))
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
-class SteadyProducer(IdempotentProducer):
-    """Leaves some of the machine to the copies."""
-
-    def next_batch(self) -> tuple[int, int, int, bytes]:
-        time.sleep(0.002)
-        return super().next_batch()
-
-
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[OurBroker]:
     directories = f"{tmp_path}/logs,{tmp_path}/logs-2"
@@ -93,7 +85,7 @@ def test_moves_go_on_after_kills(broker: OurBroker, tmp_path: Path) -> None:
     dice = random.Random(17)
     with DataClient(HOST, broker.port) as client:
         client.create_topic(TOPIC, PARTITIONS, TOPIC_CONFIGS)
-    producer = SteadyProducer(broker.port, TOPIC)
+    producer = IdempotentProducer(broker.port, TOPIC)
     producer.start()
     time.sleep(0.5)
     for _ in range(KILLS):
