@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,11 +14,13 @@ import pytest
 from tests.fault.transfer_worker import FENCED, PARTITIONS
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
+from tests.support.history import Ended, History, Outcome, Partition, Sent
+from tests.support.history_clients import PythonReader, RdkafkaReader
+from tests.support.history_load import HistoryLoad
 from tests.support.jars import kafka_classpath, kafka_jars
 from tests.support.java import QUICK, compile_java, java_command
 from tests.support.scale import scaled
 from tests.support.txn_client import TxnClient
-from tests.support.wire import Closed
 
 KILLS = min(20, scaled(2))
 RECORDS = 150 * KILLS
@@ -86,15 +87,6 @@ def worker(kind: str, broker: OurBroker, folder: Path) -> list[str]:
     return java_command("Transfer", arguments, [folder, logging, kafka_classpath()], options=(*QUICK, "-Xmx128m"))
 
 
-def moved(broker: OurBroker) -> list[bytes]:
-    """What a reader of committed records sees in the output."""
-    try:
-        with TxnClient(HOST, broker.port) as client:
-            return [value for index in range(PARTITIONS) for value in client.committed_values("out", index)]
-    except (Closed, OSError):
-        return []
-
-
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
@@ -103,22 +95,35 @@ def moved(broker: OurBroker) -> list[bytes]:
         ("aiokafka", ["same", "same"]),  # each is the other's zombie, again and again
     ],
 )
-def test_each_record_arrives_exactly_once(broker: OurBroker, tmp_path: Path, kind: str, names: list[str]):
-    """S24.2, S20.6: with zombies, aborts, time-outs and kills; and no transaction hangs in the end."""
+def test_each_record_arrives_exactly_once(
+    broker: OurBroker, history: History, tmp_path: Path, kind: str, names: list[str]
+) -> None:
+    """S24.2, S20.6: with zombies, aborts, time-outs and kills; and no transaction hangs in the end.
+
+    To the readers of what was moved it is as one transaction of one producer: all of it is there, once, in order.
+    """
     chance = random.Random(kind)
     with DataClient(HOST, broker.port) as client:
         for topic in ("in", "out"):
             client.create_topic(topic, PARTITIONS)
         for number in range(RECORDS):
             client.produce("in", batch(b"%d" % number), number % PARTITIONS)
+            history.note(Sent("in", "out", number % PARTITIONS, str(number), transaction="all"))
+    places: list[Partition] = [("out", index) for index in range(PARTITIONS)]
+    readers = [
+        RdkafkaReader("rd-reader", broker.bootstrap, places, history),
+        PythonReader("py-reader", broker.bootstrap, places, history),
+    ]
+    load = HistoryLoad(history, [], readers)
     workers = Workers(worker(kind, broker, tmp_path / "classes"), names, tmp_path / "workers.txt")
     deadline = time.monotonic() + DEADLINE_S
     kills = 0
     next_kill = time.monotonic() + 3
     try:
-        while len(moved(broker)) < RECORDS or kills < KILLS:
+        while (moved := min(reader.done for reader in readers)) < RECORDS or kills < KILLS:
+            load.check()
             said = (tmp_path / "workers.txt").read_text()
-            assert time.monotonic() < deadline, f"{len(moved(broker))} of {RECORDS} after {kills} kills\n{said[-3000:]}"
+            assert time.monotonic() < deadline, f"{moved} of {RECORDS} after {kills} kills\n{said[-3000:]}"
             workers.look_after()
             if kills < KILLS and time.monotonic() > next_kill:
                 kills += 1
@@ -130,8 +135,6 @@ def test_each_record_arrives_exactly_once(broker: OurBroker, tmp_path: Path, kin
             time.sleep(0.1)
     finally:
         workers.stop()
-    counts = Counter(moved(broker))
-    assert counts == Counter(b"%d" % number for number in range(RECORDS))
     with TxnClient(HOST, broker.port) as client:
         assert sum(client.committed("in", "in", range(PARTITIONS))) == RECORDS
         while "Ongoing" in (left := client.transactions()) or "Prepare" in left:
@@ -139,3 +142,5 @@ def test_each_record_arrives_exactly_once(broker: OurBroker, tmp_path: Path, kin
             time.sleep(0.2)
         for index in range(PARTITIONS):
             assert client.latest("out", index, committed=True) == client.latest("out", index, committed=False)
+    history.note(Ended("all", Outcome.COMMITTED))
+    load.end(broker.port)
