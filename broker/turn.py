@@ -74,7 +74,7 @@ class Turn:
                     log.exception("A call at the end of a turn failed")
         if self._sends:  # of requests that these calls have served
             self.send_now()
-        if self._calls:
+        if self._calls or self._sends:
             self._call_soon(self._run)
         else:
             self._scheduled = False

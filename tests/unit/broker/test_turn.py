@@ -79,6 +79,20 @@ def test_what_a_call_has_to_send_is_sent_in_the_same_turn():
     assert seen == ["sent"]
 
 
+def test_what_a_send_has_others_send_is_sent_in_the_next_turn():
+    """Nobody waits for ever."""
+    loop = FakeLoop()
+    turn = Turn(loop.call_soon)
+    seen = []
+
+    turn.at_end(lambda: turn.send_at_end(lambda: turn.send_at_end(lambda: seen.append("sent"))))
+    loop.turn()
+    assert seen == []
+    loop.turn()
+
+    assert seen == ["sent"]
+
+
 def test_sends_alone_make_a_turn():
     loop = FakeLoop()
     turn = Turn(loop.call_soon)
