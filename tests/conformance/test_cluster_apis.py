@@ -171,7 +171,9 @@ def test_the_quorum_is_described(pair: Pair, version: int, topics: list[tuple[st
 
 def _without_figures(answer: Any) -> str:
     text = re.sub(r"(offset|watermark|timestamp|epoch)=[1-9]\d*", r"\1=<n>", repr(answer))
-    text = re.sub(r"replica_directory_id=b(?!'(\\x00){16}')('[^']*'|\"[^\"]*\")", "replica_directory_id=<id>", text)
+    text = re.sub(
+        r"replica_directory_id=b(?!'(\\x00){16}')('(?:\\.|[^'\\])*'|\"[^\"]*\")", "replica_directory_id=<id>", text
+    )
     return re.sub(r"Listener\(name='CONTROLLER', host='[\w.]+', port=\d+\)", "Listener(<address>)", text)
 
 

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import cramjam
 import pytest
@@ -27,6 +28,8 @@ _PACKAGE, _VERSION = "@sparticuz/chromium", "153.0.0"
 _SHA256 = "20e5656fcdcf4118ede85edfb9d6bb9cc1bbb7ffb8b75622fffbcf36a835c3c0"
 _INSTALLED = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PATIENCE_S = 60
+#: Python knows it from 3.11.4 on.
+_ONLY_DATA: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 #: The package's own names folders of a cloud, and without any font the browser ends.
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -101,5 +104,5 @@ def _unpack(packed: Path, home: Path) -> None:
         program.chmod(0o755)
         for name in ("al2023", "fonts", "swiftshader"):
             with tarfile.open(fileobj=io.BytesIO(part(f"{name}.tar"))) as archive:
-                archive.extractall(home, filter="data")
+                archive.extractall(home, **_ONLY_DATA)
     (home / "fonts.conf").write_text(_FONTS)

@@ -169,7 +169,8 @@ class RdkafkaProducer(HistoryProducer):
         except KafkaException:
             producer.purge()
         finally:
-            producer.flush(1)
+            with suppress(KafkaException):  # it was fenced: its transaction was open for too long
+                producer.flush(1)
 
     def _round(self, producer: Producer) -> None:
         transaction = self.transaction()
