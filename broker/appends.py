@@ -81,7 +81,8 @@ class Appends:
         `records` are copied where they have to wait, but for very large ones, whose memory is nobody else's.
         """
         queue = partition.queue
-        if partition.log.is_to_be_placed(len(records)):
+        # Not in a coordinator's log: that is appended to whatever waits here, at the very place.
+        if partition.log.is_to_be_placed(len(records)) and not partition.internal:
             if queue is None:
                 queue = partition.queue = AppendQueue(partition)
             return queue.put(_PlacedAppend(self, partition, memoryview(records), origin))

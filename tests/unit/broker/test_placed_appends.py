@@ -107,6 +107,17 @@ def test_half_way_it_is_no_batch(broker: DataBroker, tmp_path: Path) -> None:
     assert answer(reply).base_offset == 2
 
 
+def test_a_log_of_a_coordinator_is_appended_to_at_once(broker: DataBroker) -> None:
+    """Its coordinator does not wait for what clients have written: it would write to the same place."""
+    broker.topic("__consumer_offsets", topic_id=bytes(15) + b"\7", config=CONFIG)
+    partition = broker.partitions.get("__consumer_offsets", 0)
+    assert partition is not None
+    result = broker.appends.append(partition, memoryview(bytearray(batch(1, value=HUGE))), NOW_MS)
+    assert not isinstance(result, Deferred)
+    assert not pool(broker).calls
+    assert partition.log.log_end_offset == 1
+
+
 def damaged() -> bytes:
     records = bytearray(batch(1, value=HUGE))
     records[-1] ^= 1
