@@ -134,7 +134,7 @@ def _try(
             found = log.read(offset, min(request.partition_max_bytes, max_bytes), high_watermark)
             if isinstance(found, bytes) or (size := len(found)) < min(request.min_bytes, max_bytes):
                 return None
-            if not found.is_recent and found.is_cold(broker.clock.monotonic_ms()):
+            if not found.at_hand and found.is_cold(broker.clock.monotonic_ms()):
                 return None
             records = found.at_hand or found
             log.fetched_bytes += size

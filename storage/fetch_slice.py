@@ -8,6 +8,9 @@ from storage.open_files import OpenFile
 #: Read at a time to have a slice in the page cache.
 _WARM_BYTES = 1 << 20
 
+#: In as little both ends are one page, or two of which the system rarely has but one.
+_PAGE_BYTES = 4096
+
 #: Of so much, where both ends are in the page cache, so is taken to be what lies between.
 _BLOCK_BYTES = 256 << 10
 #: For so long: the system may put it out of its cache at any time.
@@ -27,7 +30,7 @@ class FetchSlice:
     Dropping the slice is letting go; `release()` does it at once.
     """
 
-    __slots__ = ("_fs", "_size", "at_hand", "file", "is_recent", "position")
+    __slots__ = ("_fs", "_size", "at_hand", "file", "position")
 
     def __init__(
         self,
@@ -35,13 +38,10 @@ class FetchSlice:
         file: OpenFile,
         position: int,
         size: int,
-        is_recent: bool = False,
         at_hand: bytes = EMPTY,
     ) -> None:
         self._fs = fs
         self.file: OpenFile | None = file
-        #: Appended not long ago, so that it is in the page cache.
-        self.is_recent = is_recent
         self.position = position
         self._size = size
         #: All of its bytes, where they are in memory; else none.
@@ -63,20 +63,20 @@ class FetchSlice:
         """Some of the bytes, as a slice of its own."""
         if self.file is None:
             raise ValueError("the slice has been released")
-        return FetchSlice(self._fs, self.file, self.position + start, end - start, self.is_recent)
+        return FetchSlice(self._fs, self.file, self.position + start, end - start)
 
     def release(self) -> None:
         """Let go of the file; again is fine."""
         self.file = None
 
     def is_cold(self, now_ms: int) -> bool:
-        """Whether sending it would wait for the disk, judged by its last page: the first was read to find it.
+        """Whether sending it would wait for the disk, judged by its last page and its first.
 
         Where the last page of its block is in memory, too, others as far as there are not asked about for a while:
         those who read little at a time, or what was read before, need not ask each time. `now_ms`: any monotonic time.
         """
         file = self.file
-        if self.is_recent or file is None or not file.tells_cached:
+        if self.at_hand or file is None or not file.tells_cached:
             return False
         end = self.position + self._size
         block = (end - 1) // _BLOCK_BYTES
@@ -84,6 +84,8 @@ class FetchSlice:
         if start <= self.position and now_ms < until_ms:
             return False
         cached = self._fs.is_cached(file.handle, end - 1)
+        if cached and self._size > _PAGE_BYTES:
+            cached = self._fs.is_cached(file.handle, self.position)
         if cached is None:
             file.tells_cached = False
         elif cached and self._size < _BLOCK_BYTES:

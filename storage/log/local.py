@@ -281,8 +281,7 @@ class LocalLog:
             return EMPTY
         recent = self._recent_offsets
         at_hand = EMPTY
-        is_recent = bool(recent) and offset >= recent[0]
-        if is_recent:
+        if recent and offset >= recent[0]:
             place = bisect_right(recent, offset)
             positions = self._recent_positions
             segment, position = self._active, positions[place - 1]
@@ -313,7 +312,7 @@ class LocalLog:
         if size != len(at_hand):
             at_hand = EMPTY
         try:
-            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, is_recent, at_hand)
+            return FetchSlice(self.directory.fs, log.open_file or log.open(), position, size, at_hand)
         except OSError as error:
             raise self.directory.fail(error) from error
 

@@ -58,9 +58,17 @@ def test_released_it_lets_go_of_the_file(path: Iterator[str]) -> None:
     assert not piece.is_cold(0)
 
 
-@pytest.mark.parametrize(("cold", "expected"), [((), False), ((599,), True), ((300,), False)])
-def test_cold_is_told_by_the_last_byte(path: Iterator[str], cold: tuple[int, ...], expected: bool) -> None:
-    """The first page was read to find the slice."""
+@pytest.mark.parametrize(("cold", "expected"), [((), False), ((5099,), True), ((100,), True), ((300,), False)])
+def test_cold_is_told_by_both_ends(path: Iterator[str], cold: tuple[int, ...], expected: bool) -> None:
+    """What lies between is taken to be as they are."""
+    fs = Telling(*cold)
+
+    assert FetchSlice(fs, opened(path, fs), 100, 5000).is_cold(0) == expected
+    assert fs.asked[0] == 5099
+
+
+@pytest.mark.parametrize(("cold", "expected"), [((), False), ((599,), True), ((100,), False)])
+def test_of_a_short_one_the_last_byte_tells(path: Iterator[str], cold: tuple[int, ...], expected: bool) -> None:
     fs = Telling(*cold)
 
     assert FetchSlice(fs, opened(path, fs), 100, 500).is_cold(0) == expected
@@ -133,10 +141,10 @@ def test_the_last_block_ends_with_the_file(path: Iterator[str], tmp_path: Path) 
     assert asked_about(fs, file, 99_900, now_ms=1_000) == (False, [])
 
 
-def test_what_was_appended_just_now_is_not_asked_about(path: Iterator[str]) -> None:
-    fs = Telling(100)
+def test_what_is_in_memory_is_not_asked_about(path: Iterator[str]) -> None:
+    fs = Telling(104)
 
-    assert not FetchSlice(fs, opened(path, fs), 100, 500, is_recent=True).is_cold(0)
+    assert not FetchSlice(fs, opened(path, fs), 100, 5, b"bytes").is_cold(0)
     assert fs.asked == []
 
 
