@@ -10,11 +10,10 @@ from pathlib import Path
 
 from protocol.records.batch import iter_batches
 from protocol.records.errors import RecordsError
-from protocol.records.record import iter_records
 from storage.errors import StorageError
 from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
-from tests.fuzz.records import MAX_SIZE, with_right_checksums
+from tests.fuzz.records import MAX_SIZE, read_all, with_right_checksums
 from tests.support.logs import T0, append, batch, bytes_of, open_log
 
 CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=100, segment_index_bytes=512, file_delete_delay_ms=0)
@@ -86,7 +85,7 @@ def _read_on(log: PartitionLog, end: int) -> None:
     offset = log.log_start_offset
     while offset < end:
         data = bytes_of(log.read(offset, 4096, end))
-        list(iter_records(data, MAX_SIZE))
+        read_all(data, MAX_SIZE)
         following = max((header.next_offset for _, header in iter_batches(data)), default=offset)
         if following <= offset:
             return
