@@ -6,6 +6,7 @@ its time index, a position by its offset index, then batch by batch and record b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from protocol.records.errors import RecordsError
@@ -27,15 +28,16 @@ class TimestampAndOffset(NamedTuple):
 
 def find_timestamp(log: PartitionLog, timestamp: int) -> TimestampAndOffset | None:
     """The first record from the log start offset on that is not earlier than `timestamp`."""
+    start = log.log_start_offset
     for segment in log.segments:
         if segment.largest_timestamp < timestamp:
             continue
         for entry in segment.find_timestamp(timestamp):
-            if entry.last_offset < log.log_start_offset:
+            if entry.last_offset < start:
                 continue
-            for record in _records(log, segment, entry):
-                if record.timestamp >= timestamp and record.offset >= log.log_start_offset:
-                    return _answer(record, entry)
+            found = _first(log, segment, entry, lambda each: each.timestamp >= timestamp and each.offset >= start)
+            if found is not None:
+                return _answer(found, entry)
     return None
 
 
@@ -44,9 +46,9 @@ def find_max_timestamp(log: PartitionLog) -> TimestampAndOffset | None:
     segment = max(log.segments, key=lambda each: each.largest.timestamp)
     largest = segment.largest
     for entry in segment.find_timestamp(largest.timestamp):
-        for record in _records(log, segment, entry):
-            if record.timestamp == largest.timestamp:
-                return _answer(record, entry)
+        found = _first(log, segment, entry, lambda each: each.timestamp == largest.timestamp)
+        if found is not None:
+            return _answer(found, entry)
     if largest.timestamp < 0:
         return None
     return TimestampAndOffset(*largest, -1)  # the header of the batch says so, its records do not
@@ -64,10 +66,15 @@ def _answer(record: Record, entry: Entry) -> TimestampAndOffset:
     )
 
 
-def _records(log: PartitionLog, segment: Segment, entry: Entry) -> list[Record]:
-    """The records of a batch; none where they are not what their header promises."""
+def _first(log: PartitionLog, segment: Segment, entry: Entry, is_wanted: Callable[[Record], bool]) -> Record | None:
+    """The first record of a batch that is wanted; none where they are not what their header promises."""
     data = log.directory.fs.pread(segment.log.open().handle, entry.size_bytes, entry.position)
+    found: Record | None = None
     try:
-        return list(iter_records(data))
+        # One at a time to the end: compressed, a batch may hold millions.
+        for record in iter_records(data):
+            if found is None and is_wanted(record):
+                found = record
     except RecordsError:
-        return []
+        return None
+    return found

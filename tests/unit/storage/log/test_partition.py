@@ -1,5 +1,6 @@
 """A partition's log: transactions, epochs, time; deleting, cutting, closing."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,21 @@ def test_time_look_ups_in_an_empty_log(tmp_path: Path) -> None:
     assert log.max_timestamp() is None
     append(log, batch(timestamp=-1))
     assert log.max_timestamp() == (-1, 0, 0)
+
+
+def test_time_look_ups_keep_no_records(tmp_path: Path) -> None:
+    """A batch of a few kilobytes may hold millions of them, for which there is no memory."""
+    log = open_log(tmp_path)
+    count = 30_000
+    append(log, batch(*[b""] * count, codec=Codec.ZSTD))
+    tracemalloc.start()
+    try:
+        assert log.offset_for_timestamp(T0 + count - 1) == (T0 + count - 1, count - 1, 0)
+        assert log.max_timestamp() == (T0 + count - 1, count - 1, 0)
+        _, most_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most_bytes < 100 * count  # some 20 of the batch, twice, and not a Record
 
 
 # -- deleting, cutting, closing --------------------------------------------------------------------------------------
