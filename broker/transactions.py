@@ -12,6 +12,7 @@ their records, the decision, all markers, that it is complete. So a power loss f
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from broker.coordinators.ending import Ending
 from broker.coordinators.markers import Marker
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
+from broker.cores.placement import worker_of
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.shard import Producer
@@ -179,9 +181,16 @@ class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str])
 
     def _groups_loaded(self, partition: int) -> None:
         """A partition of groups can take the markers that wait for it."""
-        place = TopicPartition(CONSUMER_OFFSETS, partition)
+        self._hurry(lambda place: place == (CONSUMER_OFFSETS, partition))
+
+    def worker_is_back(self, worker: int) -> None:
+        """Its partitions can take the markers that wait for it."""
+        count = self._broker.config.num_workers
+        self._hurry(lambda place: worker_of(*place, count) == worker)
+
+    def _hurry(self, is_ready: Callable[[TopicPartition], bool]) -> None:
         for ending in list(self._ending.values()):
-            ending.hurry(place)
+            ending.hurry(is_ready)
 
     # -- time -------------------------------------------------------------------------------------------------------
 

@@ -106,9 +106,9 @@ class Ending:
         """`write` a little later."""
         self._retry = self._call_later(self.write)
 
-    def hurry(self, place: TopicPartition) -> None:
-        """A partition is ready: if it is one that is waited for, `write` now."""
-        if place in self._missing and self._retry is not None and self._retry.active:
+    def hurry(self, is_ready: Callable[[TopicPartition], bool]) -> None:
+        """Partitions are ready: if one is among them that is waited for, `write` now."""
+        if self._retry is not None and self._retry.active and any(map(is_ready, self._missing)):
             self._retry.cancel()
             self.write()
 

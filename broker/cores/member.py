@@ -222,6 +222,7 @@ class Member:
             self._started = None  # from now on it is a restart, after a crash
         else:
             log.info("%s is back after %.1f s", self, self._broker.loop.time() - self._began_s)
+            self._broker.transactions.worker_is_back(self._number)
         if self._is_open:
             self.tell(Open())
 

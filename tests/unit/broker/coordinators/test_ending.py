@@ -12,9 +12,11 @@ import pytest
 from broker.coordinators import ending
 from broker.coordinators.ending import LONGEST_RETRY_MS, RETRY_MS
 from broker.coordinators.markers import Marker, append_marker
+from broker.deferred import Deferred
 from broker.partition import OfflineLog
 from coordinator.placement import partition_for
 from coordinator.transaction.shard import TransactionShard
+from metadata.create_topics import NewTopic
 from protocol.errors import ErrorCode
 from storage.errors import LogOffline
 from tests.support.txn_broker import TxnBroker
@@ -161,3 +163,32 @@ def test_a_marker_that_cannot_even_be_tried_keeps_nothing_from_being_ended(
     assert "Writing a marker of x into t-0 failed" in caplog.text
     broker.advance(LONGEST_RETRY_MS)
     assert broker.client.describe("x").startswith("CompleteCommit")
+
+
+def test_marker_comes_soon_after_its_worker_is_back(tmp_path: Path):
+    """One that dies again and again is away for half a minute: the wait has become long meanwhile."""
+    broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1", "num.workers": "2"})
+    away = True
+
+    class Crew:
+        def mark(self, *_: Any) -> Deferred[ErrorCode]:
+            return Deferred.resolved(ErrorCode.NOT_LEADER_OR_FOLLOWER if away else ErrorCode.NONE)
+
+    broker.crew = Crew()  # type: ignore[attr-defined]
+    try:
+        broker.controller.create_topics([NewTopic("t", 2, 1)])
+        broker.settle()
+        [theirs] = [index for index in (0, 1) if broker.partitions.is_elsewhere("t", index)]
+        assert broker.client.init("x") == "NONE P0 0"
+        assert broker.client.add("x", ("P0", 0), ("t", theirs)) == f"t-{theirs} NONE"
+        assert broker.client.end("x", ("P0", 0), True) == "NONE"
+        broker.advance(30_000)
+        away = False
+        broker.transactions.worker_is_back(2)
+        broker.settle()
+        assert broker.client.describe("x").startswith("PrepareCommit")
+        broker.transactions.worker_is_back(1)
+        broker.settle()
+        assert broker.client.describe("x").startswith("CompleteCommit")
+    finally:
+        broker.close()

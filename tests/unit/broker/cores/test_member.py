@@ -38,6 +38,16 @@ class WorkersLink:
                 each.fail(LinkEnded())
 
 
+class Transactions:
+    """Remembers which workers it was told of."""
+
+    def __init__(self) -> None:
+        self.back: list[int] = []
+
+    def worker_is_back(self, worker: int) -> None:
+        self.back.append(worker)
+
+
 @pytest.fixture
 def link() -> WorkersLink:
     return WorkersLink()
@@ -47,7 +57,7 @@ def link() -> WorkersLink:
 def member(link: WorkersLink) -> Member:
     loop: Any = FakeLoop()
     loop.time = lambda: 0.0
-    broker: Any = SimpleNamespace(loop=loop)
+    broker: Any = SimpleNamespace(loop=loop, transactions=Transactions())
     made = Member(broker, 1, [])
     made._link = link  # type: ignore[assignment]
     return made
@@ -203,3 +213,18 @@ def test_a_process_that_does_not_end_is_not_waited_for_for_ever(
     assert "Worker 1 does not end" in caplog.text
     process.kill()
     process.wait()
+
+
+def test_one_that_is_back_is_told_of_to_the_transactions(member: Member) -> None:
+    """Their markers are waiting for it; at a broker's start there are none."""
+    member._serve(Ready())
+    assert member._broker.transactions.back == [1]  # type: ignore[attr-defined]
+
+    async def life() -> None:
+        member._broker.loop = asyncio.get_running_loop()
+        member._started = member._broker.loop.create_future()
+        member._serve(Ready())
+        member.kill()
+
+    asyncio.run(life())
+    assert member._broker.transactions.back == [1]  # type: ignore[attr-defined]
