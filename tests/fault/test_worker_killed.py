@@ -107,26 +107,27 @@ def test_transactions_go_through_a_workers_death(broker: WorkersBroker) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "x", **_IMPATIENT})
     producer.init_transactions(PATIENCE_S)
     committed: list[int] = []
+    killed = 0
     for number in range(12):
         producer.begin_transaction()
         for partition in range(PARTITIONS):
             for _ in range(TRANSACTION):
                 producer.produce("t", b"%d" % number, partition=partition)
         if number % 4 == 1:
-            os.kill(broker.worker_ids()[0], signal.SIGKILL)  # with records on their way
+            [killed] = broker.worker_ids()
+            os.kill(killed, signal.SIGKILL)  # with records on their way
         try:
             assert producer.flush(PATIENCE_S) == 0
             if number % 4 == 3:
-                [worker] = broker.worker_ids()
-                os.kill(worker, signal.SIGKILL)  # with markers on their way
+                [killed] = broker.worker_ids()
+                os.kill(killed, signal.SIGKILL)  # with markers on their way
             producer.commit_transaction(PATIENCE_S)
             committed.append(number)
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
             producer.abort_transaction(PATIENCE_S)
-        while not broker.worker_ids():
-            time.sleep(0.01)
+        wait_for_another(broker, killed)  # which may be half a minute: it has died again and again
     assert broker.client().settled("x").startswith("Complete")
     wanted = [b"%d" % number for number in committed for _ in range(TRANSACTION)]
     broker.forget_clients()
