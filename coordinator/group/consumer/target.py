@@ -15,6 +15,7 @@ from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.group import ConsumerGroup, regex_of
 from coordinator.group.consumer.member import ConsumerMember
 from coordinator.group.consumer.records import target_epoch_record, target_record
+from coordinator.group.modern.interval import is_too_early
 
 ASSIGNORS: Mapping[str, Assignor] = MappingProxyType(
     {uniform.NAME: uniform.assign, range_assignor.NAME: range_assignor.assign}
@@ -39,7 +40,7 @@ def next_target(draft: Draft, old: ConsumerMember, member: ConsumerMember) -> Me
     if group.target_epoch >= draft.epoch:
         return last
     interval_ms = cluster.consumer_config(group.group_id).assignment_interval_ms
-    if group.target_timestamp_ms and interval_ms and now_ms < group.target_timestamp_ms + interval_ms:
+    if is_too_early(group.target_timestamp_ms, interval_ms, now_ms):
         return last
     name = group.preferred_assignor(old, member) or draft.shard.settings.consumer.assignors[0]
     spec = group_spec(group, member, cluster)

@@ -15,6 +15,7 @@ from coordinator.group.cluster import Cluster
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.modern.caller import Caller
 from coordinator.group.modern.checks import member_of
+from coordinator.group.modern.interval import is_too_early
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share import assignor, checks
 from coordinator.group.share.draft import Draft
@@ -160,8 +161,7 @@ def assign(draft: Draft, old: ShareMember | None, member: ShareMember, has_new_s
     group_id = group.group_id
     epoch, target = group.target_epoch, group.target_of(member.member_id)
     interval_ms = draft.shard.cluster.share_config(group_id).assignment_interval_ms
-    is_early = group.target_timestamp_ms and interval_ms and now_ms < group.target_timestamp_ms + interval_ms
-    if epoch < draft.epoch and not is_early:
+    if epoch < draft.epoch and not is_too_early(group.target_timestamp_ms, interval_ms, now_ms):
         members = {**group.members, member.member_id: member}
         topics = {names: readable(draft, names) for names in {each.topic_names for each in members.values()}}
         targets = assignor.assign({each: topics[members[each].topic_names] for each in members}, group.targets)

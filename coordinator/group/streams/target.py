@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from coordinator.group.modern.interval import is_too_early
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.streams.assignor import MemberSpec, SubtopologySpec, assign
 from coordinator.group.streams.configured import ConfiguredTopology
@@ -62,7 +63,7 @@ def next_target(
     if group.target_epoch >= draft.epoch:
         return last
     interval_ms = draft.shard.cluster.streams_config(group.group_id).assignment_interval_ms
-    if group.target_timestamp_ms and interval_ms and now_ms < group.target_timestamp_ms + interval_ms:
+    if is_too_early(group.target_timestamp_ms, interval_ms, now_ms):
         return last._replace(delayed_by="assignment interval")
     targets = compute(group, member, configured, configs)
     for each, target in targets.items():

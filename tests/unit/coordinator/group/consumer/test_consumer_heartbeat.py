@@ -49,6 +49,15 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing(h: ConsumerHarness) -> 
     assert len(h.log) == written
 
 
+def test_a_clock_that_was_set_back_keeps_nobody_waiting(h: ConsumerHarness) -> None:
+    """Targets wait for their interval, and the last one lies in the future."""
+    h.topics.config = ConsumerGroupConfig(assignment_interval_ms=1_000)
+    h.enter_consumer("a")
+    h.wall_ms -= 3_600_000
+    h.enter_consumer("b")
+    assert h.group.target_epoch == h.group.epoch
+
+
 def stays(h: ConsumerHarness, caller: Caller = CALLER, **fields: Any) -> bool:
     """Whether a heartbeat of member "a", at epoch 2 unless told, goes the short way."""
     named = {"group_id": "g", "member_id": "a", "member_epoch": 2, **fields}
