@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.records.batch import iter_batches
 from protocol.records.compression import Codec
 from storage.append.rules import AppendOrigin
 from storage.errors import (
@@ -16,6 +17,7 @@ from storage.errors import (
 )
 from storage.fetch_slice import FetchSlice
 from storage.log_config import LogConfig
+from tests.support.bombs import large_record, small_records
 from tests.support.logs import T0, append, batch, close, crash, end, idempotent, open_log, read_all, sized
 
 SMALL = LogConfig(segment_bytes=500, index_interval_bytes=100)
@@ -158,19 +160,35 @@ def test_time_look_ups_in_an_empty_log(tmp_path: Path) -> None:
     assert log.max_timestamp() == (-1, 0, 0)
 
 
-def test_time_look_ups_keep_no_records(tmp_path: Path) -> None:
-    """A batch of a few kilobytes may hold millions of them, for which there is no memory."""
+def test_batches_of_very_many_records_are_found_by_where_they_begin(tmp_path: Path) -> None:
+    """Look-ups by time do not unpack what fills the memory, nor look through all of what keeps the loop."""
     log = open_log(tmp_path)
-    count = 30_000
-    append(log, batch(*[b""] * count, codec=Codec.ZSTD))
-    tracemalloc.start()
-    try:
-        assert log.offset_for_timestamp(T0 + count - 1) == (T0 + count - 1, count - 1, 0)
-        assert log.max_timestamp() == (T0 + count - 1, count - 1, 0)
-        _, most_bytes = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most_bytes < 100 * count  # some 20 of the batch, twice, and not a Record
+    append(log, batch(b"first"))
+    for size in (1 << 21, 1 << 27):  # more records than are looked at; more bytes than are unpacked
+        bomb = small_records(size, Codec.ZSTD)
+        [(_, header)] = iter_batches(bomb)
+        offset = append(log, bomb, now_ms=header.max_timestamp)
+        for timestamp in (header.max_timestamp, header.max_timestamp - 1):
+            tracemalloc.start()
+            found = log.offset_for_timestamp(timestamp)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert found == (header.max_timestamp, offset, 0)
+            assert peak < 100 << 20
+        log.delete_records(offset + 7)
+        assert log.offset_for_timestamp(header.max_timestamp) == (header.max_timestamp, offset + 7, 0)
+
+
+def test_batches_that_belie_their_time_are_looked_into_a_few_times(tmp_path: Path) -> None:
+    """After 16 of them the next one is believed by its header."""
+    log = open_log(tmp_path)
+    lying = large_record(100, Codec.GZIP)
+    [(_, header)] = iter_batches(lying)
+    for _ in range(16):
+        append(log, lying, now_ms=header.max_timestamp)
+    assert log.offset_for_timestamp(header.max_timestamp) is None
+    append(log, lying, now_ms=header.max_timestamp)
+    assert log.offset_for_timestamp(header.max_timestamp) == (header.max_timestamp, 16, 0)
 
 
 # -- deleting, cutting, closing --------------------------------------------------------------------------------------
