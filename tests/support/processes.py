@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 
 def _status(pid: int) -> list[str]:
@@ -34,3 +37,36 @@ def resident_bytes(pid: int) -> int:
 def open_descriptors(pid: int) -> int:
     """How many files and sockets a process has open."""
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+class MemoryWatch(threading.Thread):
+    """The most memory that a process, and all those that it has started together, were seen with; in bytes."""
+
+    def __init__(self, pid: int, every_s: float = 0.05) -> None:
+        super().__init__(daemon=True)
+        self._pid = pid
+        self._every_s = every_s
+        self._stopping = threading.Event()
+        self.own_bytes = resident_bytes(pid)
+        self.children_bytes = 0
+
+    def run(self) -> None:
+        """Until the block ends, or the process."""
+        while not self._stopping.wait(self._every_s):
+            with suppress(OSError, StopIteration):
+                self.own_bytes = max(self.own_bytes, resident_bytes(self._pid))
+                self.children_bytes = max(self.children_bytes, sum(map(_resident_or_gone, children(self._pid))))
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self.join()
+
+
+def _resident_or_gone(pid: int) -> int:
+    with suppress(OSError, StopIteration):
+        return resident_bytes(pid)
+    return 0

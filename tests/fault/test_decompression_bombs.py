@@ -1,0 +1,172 @@
+"""Batches of a few bytes whose records take gigabytes: refused where they are opened, harmless where they lie.
+
+The broker takes the batches of a topic by their headers, unless something asks for their records; see
+docs/decisions/header-validation.md. While all of it goes on a good client is served, and the memory is bounded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.records.batch import iter_batches
+from protocol.records.compression import Codec
+from tests.support.bombs import LATER_MS, large_record, small_records
+from tests.support.brokers import HOST, OurBroker
+from tests.support.data_client import DataClient, Refused, batch
+from tests.support.good_client import GoodThread
+from tests.support.processes import MemoryWatch
+from tests.support.scale import SCALE
+
+MIB = 1 << 20
+CODECS = [codec for codec in Codec if codec]
+#: All but the first are more than a batch of 16 MiB may unpack to, 256 MiB. What lz4 and snappy make of more is larger.
+SIZES = [MIB, 300 * MIB] if SCALE <= 1 else [MIB, 300 * MIB, 1024 * MIB, 10240 * MIB]
+MOST_BYTES = 16 * MIB
+#: What the broker itself may grow by: some requests, and what it looks at in a batch itself.
+GROWTH_BYTES = 128 * MIB
+#: What all of its workers may have: two at a time with 256 MiB each, twice, and what they need themselves.
+WORKERS_BYTES = 1280 * MIB
+PROPERTIES = {
+    "message.max.bytes": str(MOST_BYTES),
+    "pybroker.legacy.versions": "true",
+    "log.cleaner.backoff.ms": "100",
+    "num.io.threads": "2",
+}
+#: Topics whose records are opened when they are written.
+OPENED = {"keyed": {"cleanup.policy": "compact"}, "repacked": {"compression.type": "uncompressed"}}
+#: What consumers are told who know no batches; of zstd nothing else.
+NOT_CONVERTED = {
+    *(ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.CORRUPT_MESSAGE),
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[OurBroker]:
+    running = OurBroker(tmp_path, PROPERTIES)
+    yield running
+    running.kill()
+
+
+@pytest.fixture
+def watch(broker: OurBroker) -> Iterator[None]:
+    """A good client at work beside the test; the memory of the broker and its workers is bounded all the while."""
+    good = GoodThread(broker.port)
+    good.start()
+    before = MemoryWatch(broker.pid).own_bytes
+    with MemoryWatch(broker.pid) as memory:
+        yield
+    found = good.finish()
+    growth = memory.own_bytes - before
+    print(f"{growth >> 20} MiB more at most, workers {memory.children_bytes >> 20} MiB; ", end="")
+    print(f"good client: p99 {found.p99_ms():.1f} ms, worst {found.worst_ms():.1f} ms")
+    assert growth < GROWTH_BYTES
+    assert memory.children_bytes < WORKERS_BYTES
+    assert broker.stop() == 0
+    assert "Traceback" not in broker.output
+
+
+def bombs() -> Iterator[tuple[int, bytes]]:
+    """Each with its size once unpacked."""
+    for codec in CODECS:
+        for size in SIZES:
+            made = [large_record(size, codec)]
+            if size == MIB or SCALE > 1:
+                made.append(small_records(size, codec))
+            yield from ((size, each) for each in made if len(each) < MOST_BYTES)
+
+
+def code_of(client: DataClient, topic: str, records: bytes) -> ErrorCode:
+    try:
+        client.produce(topic, records)
+    except Refused as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+@pytest.mark.usefixtures("watch")
+def test_bombs_are_refused_where_records_are_opened(broker: OurBroker) -> None:
+    """By their size where it is too large, else by what is wrong with them, as in Apache Kafka; if anything is."""
+    found: dict[str, dict[bool, set[ErrorCode]]] = {topic: {True: set(), False: set()} for topic in OPENED}
+    with DataClient(HOST, broker.port, timeout_s=300) as client:
+        for topic, configs in OPENED.items():
+            client.create_topic(topic, configs=configs)
+        for size, made in bombs():
+            for topic in OPENED:
+                found[topic][size > MOST_BYTES].add(code_of(client, topic, made))
+        for topic in OPENED:
+            client.produce(topic, batch(b"value", key=b"key"))
+    for codes in found.values():
+        assert codes[True] == {ErrorCode.MESSAGE_TOO_LARGE}
+    # No key; and compressed records that all say that they are the first one. Neither is wrong where they are repacked
+    assert found["keyed"][False] == {ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert found["repacked"][False] <= {ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR}
+
+
+@pytest.mark.usefixtures("watch")
+def test_bombs_in_a_log_are_found_by_time_where_they_begin(broker: OurBroker) -> None:
+    """Taken by their headers, which promise a later time than any record has: nobody looks through all of them.
+
+    Whoever asks for a time is told of the first of their offsets, and misses nothing.
+    """
+    with DataClient(HOST, broker.port, timeout_s=300) as client:
+        for number, (size, made) in enumerate(bombs()):
+            topic = f"plain-{number}"
+            client.create_topic(topic)
+            assert client.produce(topic, batch(b"before", timestamp=1000)) == 0
+            assert client.produce(topic, made) == 1
+            [(_, header)] = iter_batches(made)
+            latest = header.max_timestamp
+            found = {at: client.offset_for_timestamp(topic, at) for at in (1, latest - LATER_MS, latest - 1, -3)}
+            looked_into = size == MIB and header.record_count == 1  # and nothing in it is so late
+            assert found == {1: 0, latest - LATER_MS: 1, latest - 1: -1 if looked_into else 1, -3: 1}
+
+
+@pytest.mark.usefixtures("watch")
+def test_bombs_in_a_log_are_not_converted(broker: OurBroker) -> None:
+    """Consumers of the time before batches are told of an error, or given what there is; others are given the batch."""
+    with DataClient(HOST, broker.port, timeout_s=300) as client:
+        client.create_topic("plain")
+        for _, made in bombs():
+            offset = client.produce("plain", made)
+            wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MIB)
+            topics = [FetchTopic(topic="plain", partitions=[wanted])]
+            answer = client.call(FETCH, 3, replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=MIB, topics=topics)
+            code = ErrorCode(answer.responses[0].partitions[0].error_code)
+            assert code in NOT_CONVERTED, code
+            assert len(client.fetch("plain", offset, max_bytes=MIB).records) >= len(made)
+
+
+@pytest.mark.usefixtures("watch")
+def test_bombs_in_a_log_that_is_compacted_later_stop_its_cleaner_alone(broker: OurBroker) -> None:
+    """Their partition is not cleaned any more, which the log says, or is; others are."""
+    segments = {"late": MOST_BYTES, "other": 4096}
+    with DataClient(HOST, broker.port, timeout_s=300) as client:
+        for topic, size in segments.items():
+            client.create_topic(topic, configs={"internal.segment.bytes": size, "min.cleanable.dirty.ratio": 0.01})
+        for _, made in bombs():
+            client.produce("late", made)
+        for _ in range(2):  # a segment more, so that those of the bombs are to be cleaned
+            client.produce("late", batch(bytes(MOST_BYTES * 5 // 8), key=b"key"))
+        for _ in range(100):
+            client.produce("other", batch(bytes(1000), key=b"key"))
+        for topic in segments:
+            client.set_topic_config(topic, "cleanup.policy", "compact")
+        until = time.monotonic() + 120
+        while len(client.read_all("other")) > 50 or not is_met(broker):
+            assert time.monotonic() < until, "a topic is not cleaned"
+            time.sleep(0.1)
+        client.produce("late", batch(b"value", key=b"key"))
+
+
+def is_met(broker: OurBroker) -> bool:
+    """Whether a cleaner has come to the bombs: it has gone past them, or said that they cannot be cleaned."""
+    path = broker.log_dir / "cleaner-offset-checkpoint"
+    cleaned = path.exists() and any(line.startswith("late 0 ") for line in path.read_text().splitlines())
+    return cleaned or "late-0" in broker.output
