@@ -8,21 +8,24 @@ from xml.sax.saxutils import escape
 from tests.soak.samples import SERIES, Sample
 
 _WIDTH, _HEIGHT, _LEFT, _GAP = 900, 130, 70, 50
-_LINE, _KILL = "#2a6fbb", "#d9534f"
+_LINE, _KILL, _JUDGED = "#2a6fbb", "#d9534f", "#eef4ee"
 
 
-def picture(samples: Sequence[Sample], kills: Sequence[float]) -> str:
-    """The picture's text; `kills` are the seconds at which the broker was killed."""
+def picture(samples: Sequence[Sample], kills: Sequence[float], judged_since: float | None = None) -> str:
+    """The picture's text; `kills` are the seconds at which the broker was killed, what is judged is shaded."""
     seconds = max(each.seconds for each in samples)
     shapes: list[str] = []
     for number, (name, title) in enumerate(SERIES.items()):
         top = _GAP + number * (_HEIGHT + _GAP)
+        if judged_since is not None:
+            shapes.append(_shade(top, judged_since / seconds))
         values = [getattr(each, name) for each in samples]
         shapes += _chart(
             title, top, [each.seconds / seconds for each in samples], values, [at / seconds for at in kills]
         )
     height = _GAP + len(SERIES) * (_HEIGHT + _GAP)
-    shapes.append(_text(_LEFT, height - 12, f"{seconds / 60:.0f} minutes; red: kill -9", 'fill="#666666"'))
+    told = f"{seconds / 60:.0f} minutes; red: kill -9; shaded: has to be flat"
+    shapes.append(_text(_LEFT, height - 12, told, 'fill="#666666"'))
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
@@ -52,6 +55,12 @@ def _chart(
         for place, value in zip(places, values, strict=True)
     )
     yield f'<polyline points="{" ".join(points)}" fill="none" stroke="{_LINE}"/>'
+
+
+def _shade(top: float, since: float) -> str:
+    width = _WIDTH - 2 * _LEFT
+    x = _LEFT + width * since
+    return f'<rect x="{x:.1f}" y="{top}" width="{_LEFT + width - x:.1f}" height="{_HEIGHT}" fill="{_JUDGED}"/>'
 
 
 def _text(x: float, y: float, text: str, attributes: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import threading
 import time
 from collections.abc import Sequence
@@ -70,14 +71,24 @@ class Sampler(threading.Thread):
         return Sample(since, memory, descriptors, times_ms[_PROBES // 2], times_ms[-1])
 
 
-def growth(samples: Sequence[Sample], name: str) -> float:
-    """How much larger a value is in the last fifth of the run than in the second one: by their medians, as a ratio.
+def judged(samples: Sequence[Sample], since: float) -> Sequence[Sample]:
+    """Those of a stretch that has begun at that second, without its first quarter: caches fill."""
+    stretch = [each for each in samples if each.seconds >= since]
+    return stretch[len(stretch) // 4 :]
 
-    The first fifth is left out: caches fill.
+
+def drift(samples: Sequence[Sample], name: str) -> float:
+    """By how much a value has become larger from the first sample to the last, as a share of its median; 0 is flat.
+
+    By the median of the slopes between samples half of the time apart: what sticks out now and then has no weight.
     """
-    fifth = len(samples) // 5
-    if not fifth:
-        return 1.0
-    early, late = samples[fifth : 2 * fifth], samples[-fifth:]
-    before, after = (sorted(getattr(each, name) for each in part)[fifth // 2] for part in (early, late))
-    return float(after / max(before, 1e-9))
+    half = len(samples) // 2
+    if not half:
+        return 0.0
+    values = [float(getattr(each, name)) for each in samples]
+    slopes = [
+        (values[place + half] - values[place]) / (samples[place + half].seconds - samples[place].seconds)
+        for place in range(len(samples) - half)
+    ]
+    lasted = samples[-1].seconds - samples[0].seconds
+    return statistics.median(slopes) * lasted / max(statistics.median(values), 1e-9)
