@@ -102,6 +102,6 @@ def _int(config: BrokerConfig, listener_name: str, key: str) -> int:
 
 def changing_keys(listener_names: Iterable[str]) -> frozenset[str]:
     """The keys after whose change `sasl_listener` says something else, as far as they are known without a mechanism."""
-    own = (f"listener.name.{name.lower()}.sasl.enabled.mechanisms" for name in listener_names)
-    entries = (f"listener.name.{name.lower()}.plain.sasl.jaas.config" for name in listener_names)
-    return frozenset(("sasl.enabled.mechanisms", *own, *entries))
+    own = ("sasl.enabled.mechanisms", "plain.sasl.jaas.config")
+    prefixed = (f"listener.name.{name.lower()}.{key}" for name in listener_names for key in own)
+    return frozenset(("sasl.enabled.mechanisms", *prefixed))

@@ -23,6 +23,7 @@ from protocol.messages.alter_user_scram_credentials import (
 )
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.describe_user_scram_credentials import DESCRIBE_USER_SCRAM_CREDENTIALS, UserName
+from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterableConfig, AlterConfigsResource
 from protocol.messages.metadata import METADATA
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
@@ -266,3 +267,17 @@ def test_the_key_of_made_up_salts_is_the_directory_s_own(broker: OurBroker) -> N
 
 def test_no_secret_in_the_log(broker: OurBroker) -> None:
     assert "secret" not in broker.output
+
+
+def test_passwords_of_plain_are_altered_while_it_runs(broker: OurBroker, client: WireClient) -> None:
+    """Who comes after that needs the new one; what is taken back is as the file says again."""
+    log_in_plain(client, "alice", "secret")
+    key = "listener.name.clients.plain.sasl.jaas.config"
+    for entry, codes in ((f'{MODULE} required user_alice="new";', [58, 0]), (None, [0, 58])):
+        change = AlterableConfig(name=key, config_operation=int(entry is None), value=entry)
+        resource = AlterConfigsResource(resource_type=4, resource_name="1", configs=[change])
+        [answer] = client.call(INCREMENTAL_ALTER_CONFIGS, 1, resources=[resource], validate_only=False).responses
+        assert answer.error_code == 0
+        for password, code in zip(("secret", "new"), codes, strict=True):
+            with WireClient(HOST, broker.port) as other:
+                assert log_in_plain(other, "alice", password).error_code == code
