@@ -15,6 +15,7 @@ from security.java_keystore import KeystoreError, WrongPassword
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+    from cryptography.x509 import Certificate
 
 TYPES = ("JKS", "PKCS12", "PEM")
 """All that are served, in the words of ssl.keystore.type and ssl.truststore.type."""
@@ -74,8 +75,11 @@ class Store:
         from cryptography.hazmat.primitives.serialization import Encoding
 
         store = self._pkcs12()
-        certificates = [*([store.cert] if store.cert is not None else ()), *store.additional_certs]
-        return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in certificates).decode()
+        certificates = [each.certificate for each in store.additional_certs]
+        if store.cert is not None:
+            own = store.cert.certificate
+            certificates = [own, *_without_chain(own, certificates)]
+        return b"".join(each.public_bytes(Encoding.PEM) for each in certificates).decode()
 
     @property
     def _is_jks(self) -> bool:
@@ -129,11 +133,36 @@ class Store:
         except ValueError:
             if not _PKCS12.match(self.data):
                 raise self._refused("it is no store") from None
+            if _is_cut_off(self.data):
+                raise self._refused("it is cut off") from None
             if self.password is None:
                 raise self._no_password() from None
             raise self._wrong_password(f"{self.kind}.password", "the store") from None
         except (TypeError, UnsupportedAlgorithm) as error:
             raise self._refused(f"it cannot be read: {error}") from None
+
+
+def _without_chain(certificate: Certificate, others: list[Certificate]) -> list[Certificate]:
+    """The others but those above the certificate, each once: one that is trusted as well is there a second time."""
+    left = list(others)
+    while certificate.issuer != certificate.subject:
+        above = next((each for each in left if each.subject == certificate.issuer), None)
+        if above is None:
+            break
+        left.remove(above)
+        certificate = above
+    return left
+
+
+def _is_cut_off(data: bytes) -> bool:
+    """Whether a PFX is longer, by its first length, than what there is of it."""
+    short = data[1]
+    if short == 0x80:  # it does not say
+        return False
+    if short < 0x80:
+        return len(data) < 2 + short
+    size = short & 0x7F
+    return len(data) < 2 + size + int.from_bytes(data[2 : 2 + size])
 
 
 def _key_pem(key: bytes) -> bytes:

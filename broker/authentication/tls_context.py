@@ -260,6 +260,7 @@ class TlsSettings:
         if trusted is None:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
         context.verify_mode = self._verify_mode
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # whatever is in the store ends a chain, as in Java
 
 
 def openssl_name(suite: str) -> str:

@@ -16,14 +16,18 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
-from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.hazmat.primitives.serialization.pkcs12 import (
+    PKCS12Certificate,
+    serialize_java_truststore,
+    serialize_key_and_certificates,
+)
 from cryptography.x509.oid import NameOID
 
 PASSWORD = "store-password"
 
 
 class Authority:
-    """Signs certificates; its own is at `path`, in PEM."""
+    """Signs certificates; its own is at `path`, in PEM, and beside that in a trust store of Java's."""
 
     def __init__(self, directory: Path, name: str = "authority") -> None:
         self._directory = directory
@@ -32,6 +36,9 @@ class Authority:
         self.certificate = self._signed(self._name, self._key, is_authority=True)
         self.path = directory / f"{name}.pem"
         self.path.write_bytes(self.certificate.public_bytes(Encoding.PEM))
+        trusted = PKCS12Certificate(self.certificate, name.encode())
+        store = serialize_java_truststore([trusted], BestAvailableEncryption(PASSWORD.encode()))
+        self.path.with_suffix(".p12").write_bytes(store)
 
     def issue(self, name: str, *, unit: str = "tests") -> Path:
         """Key and chain of a new certificate for CN=name, in one PEM file; NAME.p12 stands beside it."""

@@ -6,10 +6,15 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509 import load_pem_x509_certificates
 
 from broker.authentication.tls_context import TlsError, TlsSettings
 from broker.config import load
 from security.key_stores import Store, StoreRefused
+from tests.support.certificates import Authority
 
 STORES = Path(__file__).resolve().parents[2] / "data" / "keystores"
 PASSWORD, KEY_PASSWORD = "store-password", "key-password"
@@ -126,3 +131,31 @@ def test_damaged_store_is_refused() -> None:
     data = (STORES / "trusted.jks").read_bytes()
     with pytest.raises(StoreRefused, match=r"ssl.truststore.location=x: it is cut off; allowed: a store of JKS"):
         Store("ssl.truststore", "x", data[:-100], None).trusted()
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3, 40, 200, -1])
+def test_pkcs12_that_is_cut_off_is_not_said_to_have_another_password(kept: int) -> None:
+    data = (STORES / "server.p12").read_bytes()
+    with pytest.raises(StoreRefused, match=r"ssl.keystore.location=x: it is (no store|cut off); allowed: a store of"):
+        Store("ssl.keystore", "x", data[:kept], PASSWORD).identity(None)
+
+
+def trusted_by(path: Path) -> set[str]:
+    certificates = load_pem_x509_certificates(
+        Store("ssl.truststore", "x", path.read_bytes(), PASSWORD).trusted().encode()
+    )
+    return {each.subject.rfc4514_string().rpartition("CN=")[2].partition(",")[0] for each in certificates}
+
+
+def test_what_a_key_stands_on_is_not_trusted_for_that(tmp_path: Path) -> None:
+    """As in Java: its own certificate is, and what is in the store by itself."""
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    assert trusted_by(authority.path.with_suffix(".p12")) == {"authority"}
+    server = authority.issue("server")
+    assert trusted_by(server.with_suffix(".p12")) == {"server"}
+    key, own = load_pem_private_key(server.read_bytes(), None), load_pem_x509_certificates(server.read_bytes())[0]
+    chain = [authority.certificate, other.certificate, authority.certificate]
+    assert isinstance(key, EllipticCurvePrivateKey)
+    protection = BestAvailableEncryption(PASSWORD.encode())
+    (tmp_path / "both.p12").write_bytes(serialize_key_and_certificates(b"server", key, own, chain, protection))
+    assert trusted_by(tmp_path / "both.p12") == {"server", "authority", "other"}

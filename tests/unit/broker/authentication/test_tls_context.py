@@ -123,7 +123,7 @@ def test_clients_certificates(authority: Authority, server: Path) -> None:
     own = {f"ssl.{key.replace('_', '.')}": str(value) for key, value in trusted.items()}
     config = load(overrides=own | {"listener.name.in.ssl.client.auth": "required"})
     assert TlsSettings(config, "IN", "SASL_SSL").context().verify_mode == ssl.CERT_REQUIRED
-    store = {"truststore_type": "PKCS12", "truststore_location": server.with_suffix(".p12")}
+    store = {"truststore_type": "PKCS12", "truststore_location": authority.path.with_suffix(".p12")}
     assert context(**trusted | store | {"truststore_password": PASSWORD}).get_ca_certs()
 
 
