@@ -80,7 +80,8 @@ def _module(first: Token, found: Iterator[Token]) -> LoginModule:
             return LoginModule(first.text or "", flag.text.upper(), options)
         sign, value = next(found, None), next(found, None)
         if sign is None or sign.sign != "=" or value is None or value.text is None:
-            raise JaasError(f"Value not specified for key '{token.text}' in JAAS config")
+            # Not by its name, as Kafka does: what stands there may be the rest of a password without quotes.
+            raise JaasError(f"Value not specified for option {len(options) + 1} in JAAS config")
         options[token.text or ""] = value.text
     raise JaasError("JAAS config entry not terminated by semi-colon")
 
