@@ -6,6 +6,7 @@ although nothing of this room decides by them: a snapshot has to hold all that t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
@@ -113,6 +114,7 @@ class MetadataImage(msgspec.Struct):
     next_producer_id: int = 0
     client_quotas: dict[QuotaEntity, dict[str, float]] = field(default_factory=dict)
     scram_credentials: dict[tuple[str, int], Struct] = field(default_factory=dict)
+    scram_iterations: dict[int, Counter[int]] = field(default_factory=dict)  # mechanism -> iterations -> users
     acls: dict[bytes, Struct] = field(default_factory=dict)
     delegation_tokens: dict[str, Struct] = field(default_factory=dict)
     zk_migration_state: int = 0

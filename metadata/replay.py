@@ -7,6 +7,7 @@ ReplayError: the log is damaged, or not ours to read.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -316,11 +317,19 @@ def replay_client_quota(image: MetadataImage, value: Struct, delta: Delta) -> No
 
 
 def replay_user_scram_credential(image: MetadataImage, value: Struct, _: Delta) -> None:
-    image.scram_credentials[value.name, value.mechanism] = value
+    key = value.name, value.mechanism
+    _forget_iterations(image, image.scram_credentials.get(key))
+    image.scram_credentials[key] = value
+    image.scram_iterations.setdefault(value.mechanism, Counter())[value.iterations] += 1
 
 
 def replay_remove_user_scram_credential(image: MetadataImage, value: Struct, _: Delta) -> None:
-    image.scram_credentials.pop((value.name, value.mechanism), None)
+    _forget_iterations(image, image.scram_credentials.pop((value.name, value.mechanism), None))
+
+
+def _forget_iterations(image: MetadataImage, credential: Struct | None) -> None:
+    if credential is not None:
+        image.scram_iterations[credential.mechanism] -= Counter((credential.iterations,))
 
 
 def replay_access_control_entry(image: MetadataImage, value: Struct, delta: Delta) -> None:

@@ -6,7 +6,8 @@
     S: v=<signature>
 
 Kafka ends an exchange at the first message of a user that it does not know. Here such a user is sent a salt that is
-made of the name and a secret, the same at each try, and fails where a wrong password does.
+made of the name and a secret, the same at each try, with iterations that some user has, and fails where a wrong
+password does.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from security.scram_messages import ClientFirst, parse_client_final, parse_clien
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 #: Salts and nonces are numbers of 130 bits to the base of 36, as Kafka makes them.
 _NONCE_BITS = 130
+_PLACE_BYTES = 4
 
 FindCredential: TypeAlias = Callable[[str], ScramCredential | None]
 FindToken: TypeAlias = Callable[[str], TokenCredential | None]
+#: The iterations that a user has who stands at such a place, from 0 to below 1, among all users by their iterations.
+IterationsAt: TypeAlias = Callable[[float], int]
 #: The extension by which a client says that the user is a delegation token (KIP-48).
 _TOKEN_AUTH = "tokenauth"
 
@@ -38,6 +42,7 @@ class ScramExchange:
         secret: of this broker, for the salts of users who are not there.
         nonce: of this exchange, from a good source of chance.
         find_token: the credential of a delegation token by its id.
+        iterations_at: as many as users have, for those who are not there.
     """
 
     def __init__(
@@ -47,10 +52,12 @@ class ScramExchange:
         secret: bytes,
         nonce: str,
         find_token: FindToken = lambda _: None,
+        iterations_at: IterationsAt = lambda _: MIN_ITERATIONS,
     ) -> None:
         self._mechanism = mechanism
         self._find = find
         self._find_token = find_token
+        self._iterations_at = iterations_at
         self._secret = secret
         self._nonce = nonce
         self._first: ClientFirst | None = None
@@ -69,8 +76,8 @@ class ScramExchange:
     def _challenge(self, first: ClientFirst) -> bytes:
         if first.authorization_id not in ("", first.user):
             raise Refused("Authentication failed: Client requested an authorization id that is different from username")
-        made_up = self._made_up(first.user)  # for everybody, as it takes time
         found = self._find_any(first)
+        made_up = self._made_up(first.user)  # for everybody, as it takes time
         self._is_known = found is not None
         self._credential = found or made_up
         self._first = first
@@ -110,7 +117,9 @@ class ScramExchange:
         mechanism = self._mechanism
         seed = mechanism.hmac(self._secret, user.encode())
         salt = to_base_36(int.from_bytes(seed) >> (8 * len(seed) - _NONCE_BITS)).encode()
-        return ScramCredential(salt, mechanism.hash(seed), seed, MIN_ITERATIONS)
+        place = int.from_bytes(seed[-_PLACE_BYTES:]) / (1 << 8 * _PLACE_BYTES)  # none of the bits that the salt has
+        iterations = MIN_ITERATIONS if self.by_token else self._iterations_at(place)  # as of tokens
+        return ScramCredential(salt, mechanism.hash(seed), seed, iterations)
 
 
 def to_base_36(number: int) -> str:

@@ -18,8 +18,8 @@ from metadata.image import MetadataImage
 from security.exchange import Exchange, NewExchange
 from security.oauthbearer import OAuthBearerExchange, Validate
 from security.plain import PlainExchange
-from security.scram import FindCredential, FindToken, ScramExchange, new_nonce
-from security.scram_credential import BY_SASL_NAME, ScramCredential, ScramMechanism
+from security.scram import FindCredential, FindToken, IterationsAt, ScramExchange, new_nonce
+from security.scram_credential import BY_SASL_NAME, MIN_ITERATIONS, ScramCredential, ScramMechanism
 
 
 class SaslListener(msgspec.Struct, frozen=True):
@@ -74,11 +74,14 @@ def _new_exchange(
     if mechanism is None:
         return partial(PlainExchange, plain_users(config, listener_name))
     find_token = partial(tokens.credential, mechanism)
-    return partial(_new_scram, mechanism, partial(_find_credential, image, mechanism), secret, find_token)
+    find = partial(_find_credential, image, mechanism)
+    return partial(_new_scram, mechanism, find, secret, find_token, partial(_iterations_at, image, mechanism))
 
 
-def _new_scram(mechanism: ScramMechanism, find: FindCredential, secret: bytes, find_token: FindToken) -> Exchange:
-    return ScramExchange(mechanism, find, secret, new_nonce(randbits), find_token)
+def _new_scram(
+    mechanism: ScramMechanism, find: FindCredential, secret: bytes, find_token: FindToken, iterations_at: IterationsAt
+) -> Exchange:
+    return ScramExchange(mechanism, find, secret, new_nonce(randbits), find_token, iterations_at)
 
 
 def _find_credential(image: MetadataImage, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
@@ -86,6 +89,17 @@ def _find_credential(image: MetadataImage, mechanism: ScramMechanism, user: str)
     if stored is None:
         return None
     return ScramCredential(stored.salt, stored.stored_key, stored.server_key, stored.iterations)
+
+
+def _iterations_at(image: MetadataImage, mechanism: ScramMechanism, place: float) -> int:
+    """See `IterationsAt`: of unknown names as large a part has the same iterations as of users."""
+    counts = image.scram_iterations.get(mechanism, {})
+    left = place * sum(counts.values())
+    for iterations, users in sorted(counts.items()):
+        left -= users
+        if left < 0:
+            return iterations
+    return MIN_ITERATIONS
 
 
 def _max_session_ms(config: BrokerConfig, listener_name: str, mechanism: str) -> int:

@@ -88,3 +88,13 @@ def test_older_metadata_has_none() -> None:
 def test_nobody_is_told() -> None:
     described = describe_credentials(image_of(), ["nobody"])
     assert described[0].error_message == "Attempt to describe a user credential that does not exist: nobody"
+
+
+def test_users_are_counted_by_their_iterations() -> None:
+    """Who has others than before, or none any more, counts so."""
+    image = image_of()
+    alter(image, upsertion("a"), upsertion("b"), upsertion("c", SHA_512, 8192))
+    assert image.scram_iterations == {SHA_256: {4096: 2}, SHA_512: {8192: 1}}
+    alter(image, upsertion("a", SHA_256, 9000))
+    alter(image, Deletion("b", SHA_256), Deletion("c", SHA_512))
+    assert image.scram_iterations == {SHA_256: {9000: 1}, SHA_512: {}}

@@ -116,3 +116,26 @@ def test_names_and_nonces() -> None:
     assert to_base_36(0) == "0"
     assert to_base_36(36**3 - 1) == "zzz"
     assert new_nonce(lambda bits: (1 << bits) - 1) == to_base_36((1 << 130) - 1)
+
+
+@pytest.mark.parametrize("mechanism", ScramMechanism)
+def test_an_unknown_user_has_iterations_that_users_have(mechanism: ScramMechanism) -> None:
+    """By a place of the name's own; a token that is not there has those of tokens."""
+    places: list[float] = []
+
+    def iterations_at(place: float) -> int:
+        places.append(place)
+        return 9_999
+
+    def told(first: bytes) -> str:
+        exchange = ScramExchange(mechanism, lambda _: None, b"secret", "server", iterations_at=iterations_at)
+        return exchange.step(first).decode().rpartition(",i=")[2]
+
+    assert [told(b"n,,n=%s,r=client" % name) for name in (b"nobody", b"nobody", b"somebody")] == ["9999"] * 3
+    assert places[0] == places[1] != places[2]
+    assert told(b"n,,n=no-token,r=client,tokenauth=true") == "4096"
+    for number in range(200):
+        told(b"n,,n=user-%d,r=client" % number)
+    assert min(places) >= 0
+    assert max(places) < 1
+    assert 0.35 < sum(places[3:]) / len(places[3:]) < 0.65
