@@ -1,0 +1,224 @@
+"""Certificates are replaced while clients are at work: old connections go on, new ones see what is new.
+
+A file that cannot be used leaves what was there, and a line in the log says which and why.
+"""
+
+from __future__ import annotations
+
+import shutil
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer
+from cryptography import x509
+
+from protocol.messages.metadata import METADATA
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.certificates import PASSWORD, Authority
+from tests.support.wire import Closed, WireClient
+
+_TOPIC = "written-all-the-while"
+_HASTY = """
+import broker.authentication.tls_listener as listener
+from broker.main import run
+listener._LOOK_MS = 200
+run()
+"""
+_KEPT = "Listener MUTUAL keeps its certificates: "
+_ANEW = "Listener MUTUAL has read its certificates anew"
+
+
+class Hasty(OurBroker):
+    """Looks for new certificates more often."""
+
+    def _command(self, config: Path) -> list[str]:
+        return [sys.executable, "-c", _HASTY, str(config)]
+
+
+class Stage:
+    """A listener that asks for certificates; `keys` and `trusted` are its stores, PEM or PKCS12."""
+
+    def __init__(self, directory: Path, suffix: str) -> None:
+        self.old, self.new = (Authority(_made(directory / name), name) for name in ("old", "new"))
+        self.keys, self.trusted = (directory / f"{name}{suffix}" for name in ("keys", "trusted"))
+        self._suffix = suffix
+        self.replace(self.keys, self.old.issue("server"))
+        self.replace(self.trusted, self.old.path)
+        port, self.port = free_port(), free_port()
+        store = {".pem": {"type": "PEM"}, ".p12": {"type": "PKCS12", "password": PASSWORD}}[suffix]
+        own = {
+            "ssl.client.auth": "required",
+            "ssl.keystore.location": str(self.keys),
+            "ssl.truststore.location": str(self.trusted),
+            **{f"ssl.{kind}.{key}": value for kind in ("keystore", "truststore") for key, value in store.items()},
+        }
+        self.broker = Hasty(
+            directory / "broker",
+            {
+                "listeners": f"PLAINTEXT://{HOST}:{port},MUTUAL://{HOST}:{self.port}",
+                "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,MUTUAL:SSL",
+                **{f"listener.name.mutual.{key}": value for key, value in own.items()},
+            },
+            port=port,
+        )
+
+    def replace(self, store: Path, by: Path) -> None:
+        """At once, as one should: the listener never sees a half of it."""
+        copy = store.with_suffix(".tmp")
+        shutil.copy(by.with_suffix(self._suffix), copy)
+        copy.replace(store)
+
+    def client(self, authority: Authority) -> WireClient:
+        """A new connection of who has that authority's certificate; `Closed` where it is not let in."""
+        client = WireClient(HOST, self.port)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(self.old.path)
+        context.load_verify_locations(self.new.path)
+        context.load_cert_chain(authority.issue("client"))
+        try:
+            client.socket = context.wrap_socket(client.socket, server_hostname=HOST)
+            ask(client)
+        except (OSError, Closed) as error:
+            client.close()
+            raise Closed(str(error)) from None
+        return client
+
+    def logged(self, line: str, times: int = 1) -> None:
+        """Wait until the log has it so often."""
+        eventually(lambda: self.broker.output.count(line) >= times, lambda: self.broker.output)
+
+
+def _made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
+
+
+def eventually(is_so: Callable[[], bool], why: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 90
+    while not is_so():
+        assert time.monotonic() < deadline, why()
+        time.sleep(0.05)
+
+
+def ask(client: WireClient) -> None:
+    assert client.call(METADATA, 12, topics=[]).error_code == 0
+
+
+def issuer(client: WireClient) -> str:
+    """Who has signed the certificate that the broker has shown."""
+    assert isinstance(client.socket, ssl.SSLSocket)
+    shown = client.socket.getpeercert(binary_form=True)
+    assert shown is not None
+    [name] = x509.load_der_x509_certificate(shown).issuer
+    return str(name.value)
+
+
+class Work:
+    """librdkafka's producer and consumer, from before the first change until the end; `failed` is what they say."""
+
+    def __init__(self, stage: Stage) -> None:
+        own = str(stage.old.issue("worker"))
+        self.failed: list[KafkaError] = []
+        settings = {
+            "bootstrap.servers": f"{HOST}:{stage.port}",
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(stage.old.path),
+            "ssl.certificate.location": own,
+            "ssl.key.location": own,
+            "error_cb": self.failed.append,
+        }
+        self._producer = Producer({**settings, "linger.ms": 0})
+        self._consumer = Consumer({**settings, "group.id": "g", "auto.offset.reset": "earliest"})
+        self.sent = self.read = 0
+        self._is_over = threading.Event()
+        self._send(1)
+        self._consumer.subscribe([_TOPIC])
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _send(self, count: int) -> None:
+        for _ in range(count):
+            self._producer.produce(_TOPIC, b"%d" % self.sent)
+            self.sent += 1
+        assert self._producer.flush(60) == 0
+
+    def _take(self, timeout_s: float) -> None:
+        message = self._consumer.poll(timeout_s)
+        if message is not None and message.error() is None:
+            assert message.value() == b"%d" % self.read
+            self.read += 1
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            self._send(1)
+            self._take(0.05)
+
+    def goes_on(self) -> None:
+        """Both do, from now on."""
+        sent, read = self.sent, self.read
+        eventually(lambda: self.sent > sent and self.read > read, lambda: (self.sent, self.read, self.failed))
+
+    def end(self) -> None:
+        """All that was sent is there once, in order."""
+        self._is_over.set()
+        self._thread.join()
+        deadline = time.monotonic() + 60
+        while self.read < self.sent and time.monotonic() < deadline:
+            self._take(0.2)
+        self._consumer.close()
+
+
+@pytest.fixture(params=[".pem", ".p12"])
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    made = Stage(tmp_path, request.param)
+    yield made
+    made.broker.stop()
+
+
+def test_while_clients_are_at_work(stage: Stage) -> None:
+    with ExitStack() as stack:
+        connected = stack.enter_context(stage.client(stage.old))
+        work = Work(stage)
+        stack.callback(work.end)
+        work.goes_on()  # all that librdkafka connects to is connected
+        assert issuer(connected) == "old"
+        with pytest.raises(Closed):
+            stage.client(stage.new)
+
+        stage.replace(stage.keys, stage.new.issue("server"))
+        stage.logged(_ANEW, 1)
+        with stage.client(stage.old) as another:
+            assert issuer(another) == "new"
+        ask(connected)
+        work.goes_on()
+
+        stage.replace(stage.trusted, stage.new.path)
+        stage.logged(_ANEW, 2)
+        stack.enter_context(stage.client(stage.new))
+        with pytest.raises(Closed):
+            stage.client(stage.old)
+        ask(connected)
+        work.goes_on()
+
+        for number, (store, key) in enumerate(((stage.keys, "keystore"), (stage.trusted, "truststore")), 1):
+            whole = store.read_bytes()
+            store.write_bytes(whole[: len(whole) // 3])
+            stage.logged(_KEPT, number)
+            [*_, line] = [each for each in stage.broker.output.splitlines() if _KEPT in each]
+            assert f"listener.name.mutual.ssl.{key}.location={store}" in line
+            assert PASSWORD not in line
+            with stage.client(stage.new) as another:
+                assert issuer(another) == "new"
+            ask(connected)
+            work.goes_on()
+            store.write_bytes(whole)
+            stage.logged(_ANEW, 2 + number)
+    assert work.failed == []
+    assert work.read == work.sent
+    assert stage.broker.output.count(_KEPT) == 2
