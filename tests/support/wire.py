@@ -19,14 +19,18 @@ class Closed(Exception):
 
 
 class WireClient:
-    """One connection. Requests may be sent ahead of their answers; answers are read in order.
+    """One connection, from the address `source` if one is given.
+
+    Requests may be sent ahead of their answers; answers are read in order.
 
     with WireClient("127.0.0.1", port) as client:
         answer = client.call(API_VERSIONS, 0)
     """
 
-    def __init__(self, host: str, port: int, *, client_id: str | None = "test", timeout_s: float = 60) -> None:
-        self.socket = socket.create_connection((host, port), timeout_s)
+    def __init__(
+        self, host: str, port: int, *, client_id: str | None = "test", timeout_s: float = 60, source: str = ""
+    ) -> None:
+        self.socket = socket.create_connection((host, port), timeout_s, (source, 0) if source else None)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.client_id = client_id
         self._correlation_id = 0
