@@ -11,7 +11,10 @@ import os
 import platform
 import resource
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,8 +23,19 @@ from broker.config.listeners import WILDCARDS
 from offline import health_checks as checks
 from offline.command_line import OfflineParser
 from offline.health_checks import Check, Disk, Level
+from offline.log_times import newest_times
+from protocol.records import fields_twin as arrow
+from storage.cleaner import twin as compaction
 
-_KERNEL = ("net.core.somaxconn", "vm.dirty_ratio", "vm.swappiness")
+_KERNEL = (
+    "net.core.somaxconn",
+    "vm.dirty_background_ratio",
+    "vm.dirty_ratio",
+    "vm.max_map_count",
+    "vm.swappiness",
+)
+#: Packages that are compiled, and a module of each to load.
+_NATIVE = {"uvloop": "uvloop", "fastcrc": "fastcrc.crc32"}
 _MARKS = {Level.OK: "ok    ", Level.ADVICE: "advice", Level.WRONG: "WRONG "}
 
 
@@ -61,7 +75,10 @@ def examine(path: str | None) -> Iterator[Check]:
     """Look at everything. Raises OSError where the file cannot be read."""
     yield Check("pybroker", Level.OK, f"{_installed('pybroker') or 'not installed'} on {platform.platform()}")
     yield Check("python", Level.OK, f"{platform.python_version()} ({sys.executable})")
-    yield from checks.packages({name: _installed(name) for name in ("uvloop", "fastcrc")})
+    yield from checks.packages({name: _installed(name) for name in _NATIVE}, dict(_broken()))
+    yield checks.compiled({"compaction": compaction.IS_COMPILED, "records as Arrow": arrow.IS_COMPILED})
+    now_ms = time.time_ns() // 1_000_000
+    yield checks.clock(now_ms)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     yield checks.descriptors(1 << 20 if hard == resource.RLIM_INFINITY else hard)
     yield from checks.kernel(dict(_kernel_settings()))
@@ -77,6 +94,8 @@ def examine(path: str | None) -> Iterator[Check]:
         yield Check("configuration", Level.OK, "nothing is wrong")
     for directory in config.log_dirs:
         yield from checks.disk(_disk(directory))
+        with suppress(OSError):  # which has been told, or there is none yet
+            yield checks.log_times(directory, newest_times(directory), now_ms)
     yield from _addresses(config)
 
 
@@ -98,6 +117,15 @@ def _installed(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+def _broken() -> Iterator[tuple[str, str]]:
+    """Packages that are there and cannot be loaded, with what Python says of that."""
+    for name, module in _NATIVE.items():
+        try:
+            import_module(module)
+        except ImportError as error:
+            yield name, str(error)
 
 
 def _kernel_settings() -> Iterator[tuple[str, int]]:

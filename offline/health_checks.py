@@ -5,7 +5,10 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import Enum
+
+from offline.log_times import Newest
 
 #: Log files have a quarter of the descriptors, 512 at most; a listener's clients what is left.
 _FEW_DESCRIPTORS = 4_096
@@ -15,6 +18,17 @@ _LITTLE_SPACE = 1 << 30
 _LITTLE_SPACE_PERCENT = 5
 #: Dirty pages in percent of the memory at which whoever writes has to wait for the disk.
 _MUCH_DIRTY_PERCENT = 40
+#: The same for when the kernel begins to write them; its default is 10.
+_MUCH_BACKGROUND_PERCENT = 20
+#: The kernel's default. The broker itself maps no files (docs/decisions/indexes.md).
+_MAPS = 65_530
+#: 2026-01-01: this program is not older.
+_EARLIEST_MS = 1_767_225_600_000
+#: A file system in a network has a clock of its own.
+_FILE_SLACK_MS = 60_000
+#: message.timestamp.after.max.ms: no broker takes records from farther ahead, unless it is told to.
+_RECORD_SLACK_MS = 3_600_000
+_KEPT_RIGHT = "timedatectl set-ntp true, or chrony"
 _CONNECT_S = 2.0
 _IN_MEMORY = ("tmpfs", "ramfs")
 _OVER_A_NETWORK = ("nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "glusterfs", "fuse.sshfs")
@@ -38,15 +52,60 @@ class Check:
     advice: str = ""
 
 
-def packages(versions: Mapping[str, str | None]) -> Iterator[Check]:
-    """Native packages with which a broker is faster; `versions` has None for one that is not there."""
+def packages(versions: Mapping[str, str | None], broken: Mapping[str, str]) -> Iterator[Check]:
+    """Native packages with which a broker is faster.
+
+    Args:
+        versions: None for one that is not there.
+        broken: what is said of those that are there, and cannot be loaded.
+    """
     loss = {"uvloop": "asyncio's own loop costs twice as much a wake-up", "fastcrc": "checksums in Python are slow"}
     for name, without in loss.items():
         version = versions.get(name)
         if version is None:
             yield Check(name, Level.ADVICE, f"not installed: {without}", f"pip install {name}")
+        elif name in broken:
+            advice = f"pip install --force-reinstall {name}"
+            yield Check(name, Level.ADVICE, f"{version} cannot be loaded ({broken[name]}): {without}", advice)
         else:
             yield Check(name, Level.OK, version)
+
+
+def compiled(modules: Mapping[str, bool]) -> Check:
+    """What is compiled where it is installed: by what it does, whether it is."""
+    missing = [what for what, is_there in modules.items() if not is_there]
+    if not missing:
+        return Check("compiled modules", Level.OK, ", ".join(modules))
+    advice = "install a C compiler and Python's headers, then pybroker anew from its sources: a wheel has none"
+    return Check("compiled modules", Level.ADVICE, f"not for {', '.join(missing)}: slower there", advice)
+
+
+def clock(now_ms: int) -> Check:
+    """Whether the time of day can be right at all."""
+    if now_ms < _EARLIEST_MS:
+        what = f"{_time(now_ms)}: before this program was made"
+        return Check("clock", Level.WRONG, what, f"set it, and have it kept right ({_KEPT_RIGHT})")
+    return Check("clock", Level.OK, _time(now_ms))
+
+
+def log_times(directory: str, newest: Newest, now_ms: int) -> Check:
+    """Whether the clock has gone back behind what it was when the logs of a directory were written."""
+    name = f"times in {directory}"
+    if newest.written_ms > now_ms + _FILE_SLACK_MS:
+        what = f"{newest.written} was written at {_time(newest.written_ms)}, and it is {_time(now_ms)} now"
+        return Check(name, Level.ADVICE, what, f"the clock went back: set it before a start ({_KEPT_RIGHT})")
+    if newest.record_ms > now_ms + _RECORD_SLACK_MS:
+        what = f"{newest.record} has records of {_time(newest.record_ms)}, and it is {_time(now_ms)} now"
+        advice = f"retention.ms keeps them for longer: look at this clock and those of producers ({_KEPT_RIGHT})"
+        return Check(name, Level.ADVICE, what, advice)
+    return Check(name, Level.OK, "none is later than now")
+
+
+def _time(ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="seconds").replace("+00:00", " UTC")
+    except (ValueError, OverflowError, OSError):  # farther from now than a calendar reaches
+        return f"{ms} ms"
 
 
 def descriptors(limit: int) -> Check:
@@ -66,6 +125,14 @@ def kernel(settings: Mapping[str, int]) -> Iterator[Check]:
     if dirty:  # 0: given in bytes
         fine = dirty <= _MUCH_DIRTY_PERCENT
         yield _setting("vm.dirty_ratio", dirty, fine, "a slow disk makes writers wait for long", 20)
+    background = settings.get("vm.dirty_background_ratio", 0)
+    if background:
+        fine = background <= _MUCH_BACKGROUND_PERCENT
+        yield _setting("vm.dirty_background_ratio", background, fine, "it is written late and all at once", 5)
+    maps = settings.get("vm.max_map_count")
+    if maps is not None:
+        what = "few for Python, and an Apache Kafka on the same data maps two files a segment"
+        yield _setting("vm.max_map_count", maps, maps >= _MAPS, what, 262_144)
     swappiness = settings.get("vm.swappiness")
     if swappiness is not None:
         fine = swappiness <= 60

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +30,8 @@ def test_machine_that_is_ready(file: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["--json", str(file)]) == 0
     found = checks(capsys)
     assert found["configuration"]["what"] == "nothing is wrong"
-    assert found["uvloop"]["level"] == "ok"
+    assert found["uvloop"]["level"] == found["fastcrc"]["level"] == found["clock"]["level"] == "ok"
+    assert found["compiled modules"]["what"]
     assert found["advertised PLAINTEXT"]["what"] == "any free port"
     assert found[f"log.dirs {file.parent}/data"]["what"].startswith("is made at the first start; ")
     assert main([str(file)]) == 0
@@ -59,3 +62,16 @@ def test_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     """One line."""
     assert main(["/nowhere"]) == 2
     assert capsys.readouterr().err == "pybroker doctor: /nowhere: No such file or directory\n"
+
+
+def test_clock_that_went_back(file: Path, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind what the logs were written at: advice, which names the partition."""
+    file.write_text(f"log.dirs={directory}\nlisteners=PLAINTEXT://127.0.0.1:0\n")
+    assert main(["--json", str(file)]) == 0
+    assert checks(capsys)[f"times in {directory}"]["level"] == "ok"
+    segment = next(directory.glob("*-0/*.log"))
+    os.utime(segment, (time.time() + 3_600,) * 2)
+    assert main(["--json", str(file)]) == 0
+    told = checks(capsys)[f"times in {directory}"]
+    assert told["level"] == "advice"
+    assert told["what"].startswith(f"{segment.parent.name} was written at ")

@@ -9,6 +9,9 @@ import pytest
 
 from offline import health_checks as checks
 from offline.health_checks import Check, Disk, Level
+from offline.log_times import Newest
+
+NOW_MS = 1_800_000_000_000
 
 DISK = Disk(
     "/var/lib/kafka",
@@ -22,10 +25,64 @@ DISK = Disk(
 
 
 def test_packages_that_make_it_faster() -> None:
-    """One that is there, one that is not."""
-    uvloop, fastcrc = checks.packages({"uvloop": "0.21", "fastcrc": None})
+    """One that is there, one that is not, one that cannot be loaded."""
+    uvloop, fastcrc = checks.packages({"uvloop": "0.21", "fastcrc": None}, {"fastcrc": "No module"})
     assert uvloop == Check("uvloop", Level.OK, "0.21")
     assert (fastcrc.level, fastcrc.advice) == (Level.ADVICE, "pip install fastcrc")
+    uvloop, fastcrc = checks.packages({"uvloop": "0.21", "fastcrc": "0.5"}, {"uvloop": "libc is too old"})
+    assert uvloop.level is Level.ADVICE
+    assert uvloop.what.startswith("0.21 cannot be loaded (libc is too old): ")
+    assert fastcrc.level is Level.OK
+
+
+@pytest.mark.parametrize(
+    ("modules", "what"),
+    [
+        ({"compaction": True, "Arrow": True}, "compaction, Arrow"),
+        ({"compaction": True, "Arrow": False}, "not for Arrow: slower there"),
+        ({"compaction": False, "Arrow": False}, "not for compaction, Arrow: slower there"),
+    ],
+)
+def test_compiled_modules(modules: dict[str, bool], what: str) -> None:
+    """Without them it works, and advice says how to get them."""
+    check = checks.compiled(modules)
+    assert (check.what, bool(check.advice)) == (what, not all(modules.values()))
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "level", "what"),
+    [
+        (0, Level.WRONG, "1970-01-01 00:00:00 UTC: before this program was made"),
+        (NOW_MS, Level.OK, "2027-01-15 08:00:00 UTC"),
+        (1 << 61, Level.OK, "2305843009213693952 ms"),
+    ],
+)
+def test_clock(now_ms: int, level: Level, what: str) -> None:
+    """One that was never set; one that no calendar has is shown all the same."""
+    check = checks.clock(now_ms)
+    assert (check.level, check.what) == (level, what)
+
+
+@pytest.mark.parametrize(
+    ("newest", "what"),
+    [
+        (Newest(), "none is later than now"),
+        (Newest(NOW_MS + 60_000, "orders-0", NOW_MS + 3_600_000, "orders-1"), "none is later than now"),
+        (
+            Newest(NOW_MS + 61_000, "orders-0", NOW_MS + 7_200_000, "orders-1"),
+            "orders-0 was written at 2027-01-15 08:01:01 UTC, and it is 2027-01-15 08:00:00 UTC now",
+        ),
+        (
+            Newest(NOW_MS, "orders-0", NOW_MS + 86_400_000, "orders-1"),
+            "orders-1 has records of 2027-01-16 08:00:00 UTC, and it is 2027-01-15 08:00:00 UTC now",
+        ),
+    ],
+)
+def test_clock_that_went_back(newest: Newest, what: str) -> None:
+    """Files are this machine's; records may be ahead by what a broker lets producers be."""
+    check = checks.log_times("data", newest, NOW_MS)
+    assert check.what == what
+    assert (check.level is Level.OK) == (what == "none is later than now") == (not check.advice)
 
 
 @pytest.mark.parametrize(("limit", "level"), [(1_024, Level.ADVICE), (4_096, Level.OK)])
@@ -37,11 +94,12 @@ def test_descriptors(limit: int, level: Level) -> None:
 def test_kernel_settings() -> None:
     """Those that stand in the way, with the command that changes them; what is not there is passed over."""
     assert list(checks.kernel({"vm.dirty_ratio": 0})) == []
-    fine = checks.kernel({"net.core.somaxconn": 4096, "vm.dirty_ratio": 20, "vm.swappiness": 60})
-    assert [check.level for check in fine] == [Level.OK] * 3
-    slow = checks.kernel({"net.core.somaxconn": 128, "vm.dirty_ratio": 80, "vm.swappiness": 100})
-    advice = ["sysctl -w net.core.somaxconn=1024", "sysctl -w vm.dirty_ratio=20", "sysctl -w vm.swappiness=10"]
-    assert [check.advice for check in slow] == advice
+    names = ("net.core.somaxconn", "vm.dirty_ratio", "vm.dirty_background_ratio", "vm.max_map_count", "vm.swappiness")
+    fine = checks.kernel(dict(zip(names, (4096, 20, 10, 65_530, 60), strict=True)))
+    assert [check.level for check in fine] == [Level.OK] * 5
+    slow = checks.kernel(dict(zip(names, (128, 80, 50, 1_000, 100), strict=True)))
+    better = dict(zip(names, (1024, 20, 5, 262_144, 10), strict=True))
+    assert [check.advice for check in slow] == [f"sysctl -w {name}={value}" for name, value in better.items()]
 
 
 @pytest.mark.parametrize(
