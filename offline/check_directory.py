@@ -178,8 +178,10 @@ class DirectoryCheck:
                 text = f"the recovery point of {topic}-{partition} is not the end of its log, {check.end_offset}"
                 if self._no_recovery_points is not None:
                     text, self._no_recovery_points = self._no_recovery_points, ""
+                lost = offset > check.end_offset and not check.is_broken  # a clean stop forces all to the disk before
                 if text:
-                    yield Finding(f"{self.path}/{name}", Kind.CHECKPOINT, text, offset=offset)
+                    severity = Severity.LOSS if lost else Severity.DAMAGE
+                    yield Finding(f"{self.path}/{name}", Kind.CHECKPOINT, text, severity, offset=offset)
             elif offset > check.end_offset:
                 text = f"the {what} of {topic}-{partition} lies behind the end of its log, {check.end_offset}"
                 yield Finding(f"{self.path}/{name}", Kind.CHECKPOINT, text, offset=offset)

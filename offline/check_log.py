@@ -61,6 +61,8 @@ class LogCheck:
         self.options = options
         self.start_offset = 0
         self.end_offset = 0
+        #: Whether there is more in a segment than could be told apart, which has been told as a loss then.
+        self.is_broken = False
         self._progress = progress
         self._files = OpenFiles(LOCAL)
         self._epochs = EpochCheck(path, options.log_start_offset)
@@ -173,6 +175,7 @@ class LogCheck:
             end_offset=INT_MAX << 32 if walk.broken else next_offset,
         )
         self.end_offset = max(self.end_offset, next_offset)
+        self.is_broken |= walk.broken
 
 
 class _Walk:

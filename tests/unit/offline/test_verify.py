@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import shutil
 import struct
 from collections.abc import Callable
@@ -15,6 +17,7 @@ from broker.formatting import METADATA_LOG
 from offline.verify import Finding, Kind, Severity, check_directory, main
 from protocol.records.batch import parse_header
 from protocol.records.record import iter_records
+from storage.checkpoints import RECOVERY_POINTS
 from tests.support.damage import flip
 from tests.support.dump_log import LOGS
 from tests.support.scale import scaled
@@ -319,3 +322,43 @@ def test_one_flipped_bit(seed: int, directory: Path) -> None:
             assert str(path) in {each.path for each in found}, (path, position)
         path.write_bytes(before)
     assert errors(directory) == []
+
+
+def batches(segment: Path) -> list[tuple[int, int, int]]:
+    """Position, size and base offset of each batch."""
+    data, position, found = segment.read_bytes(), 0, []
+    while position < len(data):
+        base_offset, length = struct.unpack_from(">qi", data, position)
+        found.append((position, 12 + length, base_offset))
+        position += 12 + length
+    return found
+
+
+@pytest.mark.parametrize("seed", range(scaled(6)))
+def test_losses_are_as_many_as_there_are(seed: int, directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Records spoiled, tails cut amid a batch and between two, partitions that are gone: each is one, at its place."""
+    chance = random.Random(seed)
+    partitions = [each for each in sorted(directory.glob("*-*")) if each.is_dir() and not each.name.startswith("__")]
+    logs = {each: max(each.glob("*.log")) for each in partitions}
+    chosen = chance.sample([each for each, log in logs.items() if len(batches(log)) > 3], 5)
+    spoiled, (torn, cut, gone) = chosen[:2], chosen[2:]
+    lost: set[tuple[str, int | None, int | None]] = set()
+    for each in spoiled:
+        for position, size, offset in chance.sample(batches(logs[each])[:-1], chance.randint(1, 3)):
+            flip(logs[each], position + chance.randrange(61, size), 1 << chance.randrange(8))
+            lost.add((str(logs[each]), position, offset))
+    position, size, offset = batches(logs[torn])[-1]
+    os.truncate(logs[torn], position + chance.randrange(1, size))
+    lost.add((str(logs[torn]), position, offset))
+    position, _, _ = batches(logs[cut])[-chance.randint(1, 3)]
+    ends = dict(re.findall(r"^(\S+ \d+) (\d+)$", (directory / RECOVERY_POINTS).read_text(), re.MULTILINE))
+    lost.add((str(directory / RECOVERY_POINTS), None, int(ends[" ".join(cut.name.rsplit("-", 1))])))
+    os.truncate(logs[cut], position)
+    shutil.rmtree(gone)
+    lost.add((str(gone), None, None))
+
+    found = [each for each in errors(directory) if each.loses_records]
+    assert {(each.path, each.position, each.offset) for each in found} == lost
+    assert len(found) == len(lost)
+    assert main([str(directory), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["losses"] == len(lost)
