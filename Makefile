@@ -12,7 +12,7 @@ PARTED := --numprocesses $(TEST_WORKERS) --dist loadfile --no-loadscope-reorder
 # Compiled where there is a C compiler (setup.py), each with its types in a .pxd beside it
 COMPILED := storage/cleaner/walk.py protocol/records/fields.py
 # Extras that a running broker, its commands and its data sources can need
-RUNTIME := client metrics console arrow spark pipeline
+RUNTIME := security client metrics console arrow spark pipeline
 # pip reads its own configuration and environment (proxies, certificates, mirrors); the versions are ours
 INSTALL := PIP_CONSTRAINT=constraints.txt PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
@@ -99,7 +99,7 @@ clean: ## remove what the verbs made (not data/)
 # set, as in many containers, each start would compile all modules, and take twice as long.
 $(VENV)/.broker: pyproject.toml setup.py constraints.txt $(COMPILED) $(COMPILED:.py=.pxd) | $(BIN)/python
 	@echo "Installing the broker into $(VENV)"
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[security]'
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))
 	@touch $@
 

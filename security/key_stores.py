@@ -7,6 +7,7 @@ that a keytool of the last years has made without -storetype.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ TYPES = ("JKS", "PKCS12", "PEM")
 """All that are served, in the words of ssl.keystore.type and ssl.truststore.type."""
 
 _READ = "a store of JKS or PKCS12"
+#: Letters of a line of PEM (RFC 7468).
+_PEM_LINE = 64
 #: How a PFX begins (RFC 7292), whatever comes then: a sequence of a length in one of its forms, and the version, 3.
 _PKCS12 = re.compile(rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83...|\x84....)\x02\x01\x03", re.DOTALL)
 _WITH_KEY = "a store with a private key and its certificate (keytool -list: PrivateKeyEntry)"
@@ -56,9 +59,9 @@ class Store:
         """
         if self._is_jks:
             return self._jks_identity(key_password)
+        store = self._pkcs12()
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-        store = self._pkcs12()
         if store.key is None or store.cert is None:
             raise self._refused("it has no private key with its certificate", _WITH_KEY)
         certificates = [store.cert, *store.additional_certs]
@@ -72,9 +75,9 @@ class Store:
         if self._is_jks:
             # As in Java, the certificates above a key's own are not trusted for standing there, but its own is.
             return _pem([each.certificates[0] for each in self._jks_entries() if each.certificates]).decode()
+        store = self._pkcs12()
         from cryptography.hazmat.primitives.serialization import Encoding
 
-        store = self._pkcs12()
         certificates = [each.certificate for each in store.additional_certs]
         if store.cert is not None:
             own = store.cert.certificate
@@ -103,18 +106,13 @@ class Store:
         entry = next((each for each in self._jks_entries() if each.protected_key and each.certificates), None)
         if entry is None:
             raise self._refused("it has no private key with its certificate", _WITH_KEY)
-        from cryptography.exceptions import UnsupportedAlgorithm
-
         try:
             key = java_keystore.private_key(entry, self.password if key_password is None else key_password)
         except WrongPassword:
             raise self._wrong_password("ssl.key.password", f"the key {entry.alias} in") from None
         except KeystoreError as error:
             raise self._refused(str(error)) from None
-        try:
-            return _key_pem(key), _pem(entry.certificates)
-        except (ValueError, UnsupportedAlgorithm) as error:
-            raise self._refused(f"its key cannot be read: {error}") from None
+        return _pem_of("PRIVATE KEY", key), _pem(entry.certificates)
 
     def _jks_entries(self) -> list[java_keystore.Entry]:
         try:
@@ -125,8 +123,14 @@ class Store:
             raise self._refused(str(error)) from None
 
     def _pkcs12(self) -> PKCS12KeyAndCertificates:
-        from cryptography.exceptions import UnsupportedAlgorithm
-        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+        try:
+            from cryptography.exceptions import UnsupportedAlgorithm
+            from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+        except ImportError as error:
+            if not _PKCS12.match(self.data):
+                raise self._refused("it is no store") from None
+            reason = f"it is a store of PKCS12, and {error}: pip install 'pybroker[security]' brings what reads it"
+            raise self._refused(reason, "PEM or JKS without that") from None
 
         try:
             return load_pkcs12(self.data, self.password.encode() if self.password is not None else None)
@@ -165,13 +169,12 @@ def _is_cut_off(data: bytes) -> bool:
     return len(data) < 2 + size + int.from_bytes(data[2 : 2 + size])
 
 
-def _key_pem(key: bytes) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_der_private_key
-
-    return load_der_private_key(key, None).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-
 def _pem(certificates: tuple[bytes, ...] | list[bytes]) -> bytes:
-    from ssl import DER_cert_to_PEM_cert
+    return b"".join(_pem_of("CERTIFICATE", each) for each in certificates)
 
-    return "".join(map(DER_cert_to_PEM_cert, certificates)).encode()
+
+def _pem_of(kind: str, der: bytes) -> bytes:
+    """The text form of a key or a certificate (RFC 7468)."""
+    text = b64encode(der).decode()
+    lines = [text[start : start + _PEM_LINE] for start in range(0, len(text), _PEM_LINE)]
+    return "\n".join((f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----", "")).encode()

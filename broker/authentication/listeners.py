@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: What `pybroker[security]` brings: PyJWT alone checks no signature of a key pair.
+_TOKEN_PACKAGES = ("jwt", "cryptography")
+
 
 def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
     """Have those listeners that speak TLS or SASL do so, also with what changes while the broker runs.
@@ -85,6 +88,12 @@ def _token_validator(broker: Broker, listener_name: str) -> Validate:
         )
         return UnsecuredValidator(options, broker.clock.now_ms)
 
+    from importlib.util import find_spec
+
+    missing = ", ".join(name for name in _TOKEN_PACKAGES if find_spec(name) is None)
+    if missing:
+        reason = f"signed tokens: there is no {missing}; pip install 'pybroker[security]' brings it"
+        raise CannotBind(f"{listener_name}: {reason}")
     from broker.authentication.jwks import JwksError
     from broker.authentication.token_validator import token_validator
 

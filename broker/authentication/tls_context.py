@@ -214,7 +214,11 @@ class TlsSettings:
             if identity.password is None:
                 reason = f"it is not set, and {where} is encrypted"
                 raise self._error("ssl.key.password", None, reason, "the key's password") from None
-            if _opens(identity.key, identity.password):
+            opens = _opens(identity.key, identity.password)
+            if opens is None:
+                reason = f"with it {where} and its certificates cannot be used: {_reason(error)}"
+                raise self._error("ssl.key.password", None, reason, "that of the key") from None
+            if opens:
                 reason = f"its certificates cannot be used: {_reason(error)}"
                 raise self._error(identity.origin, identity.path, reason, "those of its private key") from None
             reason = f"its password is wrong: {where} is not opened by it"
@@ -279,10 +283,13 @@ def _reason(error: Exception) -> str:
     return (error.reason if isinstance(error, ssl.SSLError) else "") or str(error)
 
 
-def _opens(key: bytes, password: str) -> bool:
-    """Whether an encrypted private key in PEM is opened by a password."""
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+def _opens(key: bytes, password: str) -> bool | None:
+    """Whether an encrypted private key in PEM is opened by a password; None where nothing is here that could tell."""
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    except ImportError:  # pybroker[security] is not installed
+        return None
 
     try:
         load_pem_private_key(key, password.encode())

@@ -163,6 +163,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _load(spec: Path) -> Pipeline:
+    _need("yaml")
     try:
         return load(spec, os.environ)
     except OSError as error:

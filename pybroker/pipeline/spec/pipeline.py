@@ -12,29 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import yaml
-
 from pybroker.pipeline.spec.interval import seconds
 from pybroker.pipeline.spec.source import Source, Table
 from pybroker.pipeline.spec.stream import Stream
 from pybroker.pipeline.values import SpecError, build, key, substituted
 
-# What YAML 1.1 takes for booleans and times, and a reader for words
-_BOOLEAN, _TIMESTAMP = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp"
-
 _NAME = re.compile(r"[A-Za-z]\w*")
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML with the booleans of its version 1.2: `on` is a word, not true. Times are words as well."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_BOOLEAN, _TIMESTAMP)]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
-_Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"true|false"), list("tf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +109,10 @@ def load(path: Path, environ: Mapping[str, str]) -> Pipeline:
 
     Errors: SpecError; OSError for a file that cannot be read.
     """
+    from pybroker.pipeline.spec.document import parse
+
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise SpecError("", "this is no text in UTF-8") from error
-    except yaml.MarkedYAMLError as error:
-        mark, problem = (
-            error.problem_mark,
-            f"{error.problem or error}" + (f", {error.context}" if error.context else ""),
-        )
-        raise SpecError(f"line {mark.line + 1}, column {mark.column + 1}" if mark else "", problem) from error
-    except yaml.YAMLError as error:
-        raise SpecError("", str(error).partition("\n")[0]) from error
-    return build(Pipeline, substituted(document, environ))
+    return build(Pipeline, substituted(parse(text), environ))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,14 @@ def test_what_a_key_stands_on_is_not_trusted_for_that(tmp_path: Path) -> None:
     protection = BestAvailableEncryption(PASSWORD.encode())
     (tmp_path / "both.p12").write_bytes(serialize_key_and_certificates(b"server", key, own, chain, protection))
     assert trusted_by(tmp_path / "both.p12") == {"server", "authority", "other"}
+
+
+def test_where_cryptography_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JKS needs nothing; of PKCS12 it is told what brings it, and what is no store is none all the same."""
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    assert shake_hands(context(SERVER), ssl.create_default_context(cadata=store("trusted.jks", None).trusted()))
+    told = r"^ssl\.keystore\.location=server\.p12: it is a store of PKCS12, and .*: pip install 'pybroker\[security\]'"
+    with pytest.raises(StoreRefused, match=told):
+        store("server.p12").identity(None)
+    with pytest.raises(StoreRefused, match="it is no store"):
+        Store("ssl.truststore", "x", b"text", None).trusted()

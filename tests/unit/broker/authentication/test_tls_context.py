@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -219,3 +220,16 @@ def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
             assert "hidden" not in str(refused.value)
             assert TlsSettings(config, "IN", "SSL").problem() == refused.value.problem
     assert context(**pem | {"keystore_location": locked, "key_password": "the-key's"})
+
+
+def test_encrypted_key_where_cryptography_is_not_installed(
+    server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL opens it; what is wrong where it does not is told in its words."""
+    monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
+    locked = tmp_path / "locked.pem"
+    locked.write_bytes(encrypted(server.read_bytes(), "the-key's"))
+    keys = {"keystore_type": "PEM", "keystore_location": locked}
+    assert context(**keys, key_password="the-key's")
+    with pytest.raises(TlsError, match=r"^ssl\.key\.password: with it the private key in .* cannot be used: .+"):
+        context(**keys, key_password="hidden")
