@@ -1,12 +1,12 @@
-"""What `make dist` builds: the same bytes each time, and all that a broker needs."""
+"""What `make dist` builds: the same bytes each time, and all that a broker needs, where nothing else is installed."""
 
 from __future__ import annotations
 
+import json
 import os
-import subprocess
-import sysconfig
+import re
 import tarfile
-import venv
+import tomllib
 import zipfile
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -14,9 +14,67 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from confluent_kafka import Consumer, Producer
+
+from tests.support.certificates import PASSWORD, Authority
+from tests.support.environments import INSTALLERS, Environment
+from tests.support.wheelhouse import make_wheelhouse
 
 ROOT = Path(__file__).resolve().parents[2]
 EPOCH = 1_700_000_001  # zip files count in steps of two seconds
+ROOMS = {"protocol", "storage", "metadata", "coordinator", "security", "broker", "offline", "console", "pybroker"}
+#: All that is installed without extras.
+BASE = {"pybroker", "uvloop", "fastcrc", "crcmod", "msgspec", "cramjam", "xxhash", "google_re2"}
+MEGABYTE = 1_000_000
+_LIMIT_S = 60
+
+# A project whose modules are named as rooms of the broker are
+PROJECT = {
+    "storage.py": "OWN = 'storage of the project'\n",
+    "broker.py": "OWN = 'broker of the project'\n",
+    "protocol/__init__.py": "OWN = 'protocol of the project'\n",
+    "conftest.py": """
+import pytest
+
+@pytest.fixture(scope="session")
+def kafka_broker_config():
+    return {"message.max.bytes": 2_000_000}
+""",
+    "test_project.py": """
+import sys
+
+import broker, protocol, storage
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+names = set()
+
+@pytest.mark.kafka_topic(partitions=2, config={"cleanup.policy": "compact"})
+def test_topic_of_ones_own(kafka_broker, kafka_topic):
+    names.add(kafka_topic)
+    metadata = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(kafka_topic)
+    assert len(metadata.topics[kafka_topic].partitions) == 2
+
+@pytest.mark.parametrize("size", [10, 1_500_000])
+def test_records(kafka_broker, kafka_topic, size):
+    assert kafka_topic not in names
+    names.add(kafka_topic)
+    server = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    producer = Producer({**server, "message.max.bytes": 2_000_000})
+    producer.produce(kafka_topic, bytes(size))
+    assert producer.flush(60) == 0
+    consumer = Consumer({**server, "group.id": "test", "auto.offset.reset": "earliest"})
+    consumer.subscribe([kafka_topic])
+    assert len(consumer.poll(60).value()) == size
+    consumer.close()
+
+def test_names_are_the_projects():
+    for module in (broker, protocol, storage):
+        assert module.OWN == f"{module.__name__} of the project"
+    assert not {"metadata", "coordinator", "security", "offline", "console"} & set(sys.modules)
+""",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,37 +87,124 @@ def dist() -> ModuleType:
     return module
 
 
-def test_builds_are_the_same_and_start(dist: ModuleType, tmp_path: Path) -> None:
-    """Two builds under different masks of modes; a broker of the wheel's files starts, and ends with its input."""
-    made = dist.build(EPOCH)
+@pytest.fixture(scope="module")
+def built(dist: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both files, by their suffix."""
+    folder = tmp_path_factory.mktemp("dist")
+    for name, data in dist.build(EPOCH).items():
+        (folder / name).write_bytes(data)
+    return {each.suffix: each for each in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def wheelhouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is needed, of the versions that are tested; to build, too."""
+    folder = tmp_path_factory.mktemp("wheelhouse")
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    own = (*known["project"]["dependencies"], *known["project"]["optional-dependencies"]["security"])
+    make_wheelhouse(folder, [*own, *known["build-system"]["requires"], "pytest", "confluent-kafka"])
+    return folder
+
+
+def test_builds_are_the_same(dist: ModuleType, built: dict[str, Path]) -> None:
+    """Under different masks of modes; with all that is needed to build, and no folder that is not the package's."""
     former = os.umask(0o077)
     try:
-        assert dist.build(EPOCH) == made
+        again = dist.build(EPOCH)
     finally:
         os.umask(former)
-    sdist, wheel = sorted(made, key=lambda name: name.endswith(".whl"))
-    for name, data in made.items():
-        (tmp_path / name).write_bytes(data)
-
-    with tarfile.open(tmp_path / sdist) as packed:
+    assert again == {each.name: each.read_bytes() for each in built.values()}
+    with tarfile.open(built[".gz"]) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
         assert {each.mtime for each in packed.getmembers()} == {EPOCH}
     assert {"pyproject.toml", "setup.py", "LICENSE", "storage/cleaner/walk.pxd"} <= names
-    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
-    (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
-    with zipfile.ZipFile(tmp_path / wheel) as packed:
-        packed.extractall(site)
+    with zipfile.ZipFile(built[".whl"]) as packed:
         top = {name.partition("/")[0] for name in packed.namelist()}
-    assert {name for name in top if not name.endswith(".dist-info")} == {
-        *("protocol", "storage", "metadata", "coordinator", "security", "broker", "offline", "console", "pybroker")
-    }
-    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))  # without what is in editable mode there
-    python = str(tmp_path / "venv/bin/python")
-    where = subprocess.run([python, "-Ic", "import broker; print(broker.__file__)"], capture_output=True, text=True)
-    assert where.stdout.startswith(str(site)), where.stderr
-    options = ["--ephemeral", "--print-json", "--until-stdin-ends"]
-    done = subprocess.run(
-        [python, "-I", "-m", "broker.main", *options], input="", capture_output=True, text=True, timeout=60
+    assert {name for name in top if not name.endswith(".dist-info")} == ROOMS
+
+
+def round_trip(server: str, **properties: str) -> None:
+    """A record to a new topic, and back."""
+    client = {"bootstrap.servers": server, **properties}
+    producer = Producer(client)
+    producer.produce("orders", b"two apples")
+    assert producer.flush(_LIMIT_S) == 0
+    consumer = Consumer({**client, "group.id": "shop", "auto.offset.reset": "earliest"})
+    consumer.subscribe(["orders"])
+    message = consumer.poll(_LIMIT_S)
+    consumer.close()
+    assert message is not None
+    assert message.value() == b"two apples"
+
+
+@pytest.mark.parametrize(
+    ("installer", "file"), [*((each, ".whl") for each in INSTALLERS), ("pip", ".gz")], ids=lambda each: each.lstrip(".")
+)
+def test_broker_of_an_empty_environment(
+    built: dict[str, Path], wheelhouse: Path, tmp_path: Path, installer: str, file: str
+) -> None:
+    """Nothing but what it names comes with it, and that is small; it serves, and commands say what they lack."""
+    environment = Environment(tmp_path, wheelhouse)
+    environment.install(installer, str(built[file]))
+    assert environment.packages() == BASE
+    assert environment.size() - environment.size("uvloop/**/*") < 24 * MEGABYTE
+    assert environment.size() < 40 * MEGABYTE
+    with environment.broker() as listeners:
+        round_trip(listeners["PLAINTEXT"])
+    assert environment.run("pybroker", "--version").stdout == "pybroker 0.1.0\n"
+    found = [json.loads(row) for row in environment.run("pybroker", "doctor", "--json").stdout.splitlines()]
+    assert {each["name"]: each["level"] for each in found if each["name"] in ("uvloop", "fastcrc")} == dict.fromkeys(
+        ("uvloop", "fastcrc"), "ok"
     )
-    assert done.returncode == 0, done.stderr
-    assert '"bootstrap_servers"' in done.stdout
+    assert environment.run("pybroker", "completion", "bash").stderr == ""
+    for line, extra in (
+        ("topics list", "client"),
+        ("produce --topic orders", "client"),
+        ("pipeline check orders.yaml", "pipeline"),
+        ("archive here --topics orders --bootstrap-server localhost:9092", "spark"),
+    ):
+        refused = environment.run("pybroker", *line.split(), code=1)
+        assert refused.stdout == ""
+        assert refused.stderr.count("\n") == 1
+        assert f"pip install '.[{extra}]'" in refused.stderr
+
+
+def test_tls_of_an_empty_environment(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
+    """PEM is served without extras; what takes them is refused in one line that names them, and served with them."""
+    authority = Authority(tmp_path)
+    certificate = authority.issue("server")
+    environment = Environment(tmp_path, wheelhouse)
+    environment.install("pip", str(built[".whl"]))
+
+    def options(**values: object) -> list[str]:
+        keys = {"listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0"} | {
+            f"ssl.keystore.{key}": str(value) for key, value in values.items()
+        }
+        return [word for key, value in keys.items() for word in ("--override", f"{key}={value}")]
+
+    secured = {"security.protocol": "ssl", "ssl.ca.location": str(authority.path)}
+    with environment.broker(*options(type="PEM", location=certificate)) as listeners:
+        round_trip(listeners["SSL"], **secured)
+    store = options(type="PKCS12", location=certificate.with_suffix(".p12"), password=PASSWORD)
+    refused = environment.run("pybroker", "serve", "--ephemeral", *store, code=2).stderr
+    assert refused.count("\n") == 1
+    assert "it is a store of PKCS12, and No module named 'cryptography': pip install 'pybroker[security]'" in refused
+
+    environment.install("pip", f"{built['.whl']}[security]")
+    with environment.broker(*store) as listeners:
+        round_trip(listeners["SSL"], **secured)
+
+
+def test_project_with_modules_of_the_same_names(built: dict[str, Path], wheelhouse: Path, tmp_path: Path) -> None:
+    """The fixtures are there without an import, names stay the project's; so with the first test of docs/testing.md."""
+    environment = Environment(tmp_path / "installed", wheelhouse)
+    environment.install("pip", str(built[".whl"]), "pytest", "confluent-kafka")
+    first = re.search(r"^```python\n(.*?)^```", (ROOT / "docs/testing.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert first is not None
+    project = tmp_path / "project"
+    for name, text in {**PROJECT, "test_guide.py": first[1]}.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text)
+    options = ["-q", "--strict-markers", "-p", "no:cacheprovider", "--rootdir", str(project), str(project)]
+    done = environment.run("python", "-m", "pytest", *options)
+    assert "5 passed" in done.stdout

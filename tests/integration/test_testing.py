@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -18,52 +17,6 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from pybroker.testing import Broker, BrokerError
-
-# A project whose modules are named as rooms of the broker are
-PROJECT = {
-    "storage.py": "OWN = 'storage of the project'\n",
-    "broker.py": "OWN = 'broker of the project'\n",
-    "conftest.py": """
-import pytest
-
-@pytest.fixture(scope="session")
-def kafka_broker_config():
-    return {"message.max.bytes": 2_000_000}
-""",
-    "test_project.py": """
-import sys
-
-import broker, storage
-import pytest
-from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
-
-names = set()
-
-@pytest.mark.kafka_topic(partitions=2, config={"cleanup.policy": "compact"})
-def test_topic_of_ones_own(kafka_broker, kafka_topic):
-    names.add(kafka_topic)
-    metadata = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(kafka_topic)
-    assert len(metadata.topics[kafka_topic].partitions) == 2
-
-@pytest.mark.parametrize("size", [10, 1_500_000])
-def test_records(kafka_broker, kafka_topic, size):
-    assert kafka_topic not in names
-    names.add(kafka_topic)
-    server = {"bootstrap.servers": kafka_broker.bootstrap_servers}
-    producer = Producer({**server, "message.max.bytes": 2_000_000})
-    producer.produce(kafka_topic, bytes(size))
-    assert producer.flush(60) == 0
-    consumer = Consumer({**server, "group.id": "test", "auto.offset.reset": "earliest"})
-    consumer.subscribe([kafka_topic])
-    assert len(consumer.poll(60).value()) == size
-    consumer.close()
-
-def test_names_are_the_projects():
-    assert broker.OWN == "broker of the project" and storage.OWN == "storage of the project"
-    assert not {"protocol", "metadata", "coordinator", "security", "offline"} & set(sys.modules)
-""",
-}
 
 LAUNCHER = """
 import subprocess, sys, time
@@ -109,18 +62,6 @@ def values(broker: Broker, topic: str) -> int:
     assert message.error().code() == KafkaError._PARTITION_EOF
     consumer.close()
     return count
-
-
-def test_project_with_modules_of_the_same_names(tmp_path: Path) -> None:
-    """Its fixtures are there without an import, its names stay its own; so with the first test of docs/testing.md."""
-    guide = (Path(__file__).resolve().parents[2] / "docs" / "testing.md").read_text()
-    first = re.search(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
-    assert first is not None
-    for name, text in {**PROJECT, "test_guide.py": first[1]}.items():
-        (tmp_path / name).write_text(text)
-    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert "5 passed" in done.stdout, done.stdout + done.stderr
 
 
 def test_restart_and_kill_keep_records_and_address(broker: Broker) -> None:

@@ -1,0 +1,123 @@
+"""Environments with nothing in them, and installers that put something there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: pip, and which others there are.
+INSTALLERS = ["pip", *(each for each in ("pipx", "uv") if shutil.which(each) is not None)]
+_LIMIT_S = 240
+
+
+class Environment:
+    """An empty one in a folder; what is installed comes from a wheelhouse alone."""
+
+    def __init__(self, folder: Path, wheelhouse: Path) -> None:
+        self.folder = folder
+        self._wheelhouse = wheelhouse
+        self._home = folder / "home"
+        self._home.mkdir(parents=True)
+
+    @property
+    def root(self) -> Path:
+        """The virtual environment; pipx makes one of its own for each package."""
+        return next(self._home.glob("venvs/*"), self.folder / "environment")
+
+    @property
+    def python(self) -> Path:
+        return self.root / "bin" / "python"
+
+    @property
+    def site(self) -> Path:
+        """Where packages are."""
+        (found,) = self.root.glob("lib/python*/site-packages")
+        return found
+
+    def install(self, installer: str, *packages: str) -> None:
+        """By pip of this Python, or pipx or uv."""
+        if installer != "pipx" and not self.root.exists():
+            venv.create(self.root, with_pip=False, symlinks=True)
+        command = {
+            "pip": [sys.executable, "-m", "pip", "--python", str(self.python), "install", "--quiet"],
+            "pipx": ["pipx", "install", "--quiet", "--python", sys.executable],
+            "uv": ["uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", str(self.python)],
+        }[installer]
+        settings = self._settings(
+            PYBROKER_COMPILE="0"
+        )  # tests/property/test_compiled_modules.py is about what is compiled
+        done = subprocess.run(
+            [*command, *packages],
+            cwd=self.folder,
+            env=settings,
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def run(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+        """A program of the environment, in an empty folder, that ends with this code."""
+        program, *arguments = words
+        done = subprocess.run(
+            [str(self.root / "bin" / program), *arguments],
+            cwd=self._home,
+            env=self._settings(),
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_S,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    @contextmanager
+    def broker(self, *options: str) -> Iterator[dict[str, str]]:
+        """`pybroker serve` of the environment for as long as the context; its listeners by name."""
+        command = [str(self.root / "bin" / "pybroker"), "serve", "--ephemeral", "--print-json", *options]
+        with subprocess.Popen(
+            command, cwd=self._home, env=self._settings(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            try:
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                assert line, process.communicate(timeout=_LIMIT_S)[1]
+                yield json.loads(line)["listeners"]
+            finally:
+                process.send_signal(signal.SIGTERM)
+                _, log = process.communicate(timeout=_LIMIT_S)
+        assert process.returncode == 0, log
+
+    def packages(self) -> set[str]:
+        """Names of what is installed."""
+        return {each.name.partition("-")[0].lower() for each in self.site.glob("*.dist-info")}
+
+    def size(self, files: str = "**/*") -> int:
+        """Bytes of files, bytecode included."""
+        return sum(each.stat().st_size for each in self.site.glob(files) if each.is_file())
+
+    def _settings(self, **more: str) -> dict[str, str]:
+        """Variables: without an index, and without what the one who tests has set for these programs."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("PIP", "UV_", "PYTHON"))}
+        return {
+            **kept,
+            "PIP_CONFIG_FILE": os.devnull,
+            "PIP_NO_INDEX": "1",
+            "PIP_FIND_LINKS": str(self._wheelhouse),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIPX_HOME": str(self._home),
+            "PIPX_BIN_DIR": str(self.folder / "bin"),
+            "UV_NO_INDEX": "1",
+            "UV_FIND_LINKS": str(self._wheelhouse),
+            "UV_NO_CONFIG": "1",
+            "UV_CACHE_DIR": str(self.folder / "cache"),
+            "UV_LINK_MODE": "copy",
+            **more,
+        }
