@@ -106,6 +106,9 @@ def _marker_maker(stack: ExitStack, session: Session, prefix: str) -> Callable[[
     return markers
 
 
+_TURN_S = 0.2
+
+
 class _Run:
     """One run: all topics, again and again with a look at what is new."""
 
@@ -129,6 +132,7 @@ class _Run:
         self._topics: list[MirroredTopic] = []
         self._total = 0
         self._told: set[str] = set()
+        self._left: set[str] = set()
 
     def run(self) -> None:
         """Until the end, or until it is interrupted: that is how following ends."""
@@ -162,27 +166,61 @@ class _Run:
         from pybroker.mirror.topics import set_timestamps
 
         places = [place for topic in self._topics for place in topic.places]
-        ends = self._source.ends(places, committed=True)
+        ends = self._source.ends(places, committed=True, if_there=True)
         while not self._copier.is_at(ends):
             self._turn()
         self._copier.flush()
         self._copy_groups()
         for topic in self._topics:
             set_timestamps(self._target, topic, copying=False)
-        waiting = sum(1 for place, end in self._source.ends(places).items() if end > ends[place])
+        now = self._source.ends(ends, if_there=True)
+        waiting = sum(1 for place, end in now.items() if end > ends[place])
         if waiting:
             self._note(f"{waiting} partitions have more by now, or records of transactions that are still open")
 
     def _turn(self) -> None:
         self._copier.turn()
+        if self._copier.troubles:
+            self._settle()
         done = self._copier.progress
         self._bar.show(done.records + done.filled, self._total, f"{done.records} records, {done.bytes >> 20} MB")
 
-    def _look(self) -> None:
-        """Take up topics and partitions that are new."""
-        from pybroker.mirror.topics import chosen_topics, make_alike
+    def _settle(self) -> None:
+        """Leave topics that the source gives nothing of any more, as they are gone. Raises CommandError for others."""
+        from pybroker.mirror.topics import GONE
+
+        deadline = time.monotonic() + self._target.timeout_s
+        while self._copier.troubles:
+            name, error = self._copier.troubles.popitem()
+            self._find()
+            while name not in self._left:  # brokers of a cluster hear of it one after the other
+                if error.error_code not in GONE or time.monotonic() > deadline:
+                    raise error
+                time.sleep(_TURN_S)
+                self._find()
+
+    def _find(self) -> list[MirroredTopic]:
+        """What there is to be copied. Copies of what was deleted, or made anew, are left as they are."""
+        from pybroker.mirror.topics import chosen_topics
 
         found = chosen_topics(self._source, self._options.topic, self._options.topics, self._topics)
+        ids = {topic.name: topic.id for topic in found}
+        for topic in self._topics:
+            if topic.name not in self._left and ids.get(topic.name) != topic.id:
+                self._left.add(topic.name)
+                self._copier.drop(topic.places)
+                what = "made anew at" if topic.name in ids else "deleted at"
+                self._note(f"{topic.name}: it was {what} the source: its copy stays as it is, and others go on")
+        self._topics = [topic for topic in self._topics if topic.name not in self._left]
+        if self._left and not self._topics and self._options.topic:
+            raise CommandError("the source has none of these topics any more")
+        return [topic for topic in found if topic.name not in self._left]
+
+    def _look(self) -> None:
+        """Take up topics and partitions that are new."""
+        from pybroker.mirror.topics import make_alike
+
+        found = self._find()
         known = {place for topic in self._topics for place in topic.places}
         new = [place for topic in found for place in topic.places if place not in known]
         if new:
@@ -191,9 +229,10 @@ class _Run:
             self._wait_for(new)
             if found_before := [topic.name for topic in fresh if topic.name not in made]:
                 self._markers().fence(found_before)
-            starts, ends = self._source.starts(new), self._source.ends(new)
-            begin = self._ends_of_copy(new, ends)
-            self._total += sum(ends[place] - begin[place] for place in new)
+            starts = self._source.starts(new, if_there=True)
+            ends = self._source.ends(starts, if_there=True)
+            begin = self._ends_of_copy(list(ends), ends)
+            self._total += sum(ends[place] - begin[place] for place in ends)
             for topic in fresh:
                 before = sum(begin[place] for place in topic.places if place in begin)
                 row = {"topic": topic.name, "partitions": topic.partitions, "created": topic.name in made}
@@ -230,7 +269,7 @@ class _Run:
         reached = self._copier.reached
         if reached:
             self._copier.flush()
-            for line in cut_starts(self._target, self._source.starts(reached)):
+            for line in cut_starts(self._target, self._source.starts(reached, if_there=True)):
                 self._note(line)
 
     def _wait_for(self, places: Sequence[Place]) -> None:

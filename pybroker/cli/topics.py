@@ -164,17 +164,27 @@ def _do(session: Session, options: argparse.Namespace, done: str, futures: Mappi
         raise CommandError("; ".join(problems))
 
 
-def describe(session: Session, names: Sequence[str]) -> list[TopicDescription]:
-    """What the cluster says of topics. Raises CommandError for one that is not there."""
-    from confluent_kafka import TopicCollection
+def describe(session: Session, names: Sequence[str], *, if_there: bool = False) -> list[TopicDescription]:
+    """What the cluster says of topics. Raises CommandError for one that is not there, unless that is no mistake."""
+    from confluent_kafka import KafkaError, TopicCollection
 
     futures = session.admin.describe_topics(TopicCollection(list(names)), request_timeout=session.timeout_s)
-    return list(session.wait_for_all(futures).values())
+    if not if_there:
+        return list(session.wait_for_all(futures).values())
+    found = []
+    for name, future in futures.items():
+        try:
+            found.append(session.wait(future, name))
+        except CommandError as error:
+            if error.error_code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+    return found
 
 
 def describe_all(session: Session) -> list[TopicDescription]:
+    """The same of all; without those that go meanwhile."""
     names = list(session.admin.list_topics(timeout=session.timeout_s).topics)
-    return describe(session, names) if names else []
+    return describe(session, names, if_there=True) if names else []
 
 
 def own_settings(session: Session, name: str) -> dict[str, str]:

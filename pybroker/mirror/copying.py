@@ -8,7 +8,7 @@ whose transaction was aborted stay behind, and those of open ones wait, as for a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
@@ -50,6 +50,8 @@ class Copier:
         self._starts: dict[Place, int] = {}
         self._at_end: set[Place] = set()
         self._problem: CommandError | None = None
+        #: By topic, what the source has against giving more of it. Who asks decides whether that is the end.
+        self.troubles: dict[str, CommandError] = {}
         self.progress = Progress()
         self._consumer: Consumer = source.consumer(
             {
@@ -91,6 +93,14 @@ class Copier:
         wanted = [TopicPartition(*place, self._next[place]) for place in begin]
         self._consumer.incremental_assign(wanted)
 
+    def drop(self, places: Sequence[Place]) -> None:
+        """Copy these no more; what was taken of them is delivered before. Raises CommandError."""
+        self.flush()
+        known = [place for place in places if place in self._next]
+        self._consumer.incremental_unassign([TopicPartition(*place) for place in known])
+        for place in known:
+            del self._next[place], self._acknowledged[place], self._starts[place]
+
     def turn(self) -> int:
         """Copy what has come; how many records that were. Raises CommandError."""
         messages = self._consumer.consume(_BATCH, _TURN_S)
@@ -102,8 +112,8 @@ class Copier:
         return records
 
     def is_at(self, ends: Mapping[Place, int]) -> bool:
-        """Whether all partitions have come so far, and the copy has acknowledged it."""
-        return all(self._acknowledged[place] >= end for place, end in ends.items())
+        """Whether all partitions but those dropped have come so far, and the copy has acknowledged it."""
+        return all(self._acknowledged.get(place, end) >= end for place, end in ends.items())
 
     def flush(self) -> None:
         """Wait until all is acknowledged. Raises CommandError."""
@@ -123,13 +133,16 @@ class Copier:
         assert partition is not None
         assert offset is not None
         place = (topic, partition)
+        if place not in self._next:
+            return 0  # dropped
         error = message.error()
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 if offset > self._next[place]:
                     self._fill(place, offset)
                 return 0
-            raise failed(KafkaException(error), f"{topic}-{partition}")
+            self.troubles.setdefault(topic, failed(KafkaException(error), f"{topic}-{partition}"))
+            return 0
         if offset < self._next[place]:
             return 0  # delivered twice
         if offset > self._next[place]:

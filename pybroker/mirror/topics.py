@@ -27,6 +27,11 @@ _APPEARING = {
     *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION),
     KafkaError.UNKNOWN_TOPIC_ID,
 }
+#: What is said of a topic that was deleted.
+GONE = {
+    *(KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID),
+    *(KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION),
+}
 
 
 class MirroredTopic(NamedTuple):
@@ -35,6 +40,8 @@ class MirroredTopic(NamedTuple):
     name: str
     partitions: int
     settings: Mapping[str, str]
+    id: str
+    """Another one where a topic was deleted and made anew."""
 
     @property
     def places(self) -> list[Place]:
@@ -46,22 +53,26 @@ def chosen_topics(
 ) -> list[MirroredTopic]:
     """Those of these names, or all whose name matches; never Kafka's own. Raises CommandError.
 
-    Settings of `known` ones are not asked for again.
+    Settings of `known` ones are not asked for again, and where there are such, names that are gone are no mistake.
     """
     if names:
-        found = describe(source, names)
+        found = describe(source, names, if_there=bool(known))
     else:
         found = [each for each in describe_all(source) if pattern is None or pattern.fullmatch(each.name)]
-    settings = {topic.name: topic.settings for topic in known}
-    return [
-        MirroredTopic(
-            each.name,
-            len(each.partitions),
-            settings[each.name] if each.name in settings else own_settings(source, each.name),
-        )
-        for each in sorted(found, key=lambda each: each.name)
-        if not each.is_internal and not each.name.startswith("__")
-    ]
+    settings = {(topic.name, topic.id): topic.settings for topic in known}
+    chosen = []
+    for each in sorted(found, key=lambda each: each.name):
+        if each.is_internal or each.name.startswith("__"):
+            continue
+        key = each.name, str(each.topic_id)
+        try:
+            own = settings[key] if key in settings else own_settings(source, each.name)
+        except CommandError as error:
+            if error.error_code != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            continue  # deleted in between
+        chosen.append(MirroredTopic(each.name, len(each.partitions), own, key[1]))
+    return chosen
 
 
 def make_alike(target: Session, topics: Sequence[MirroredTopic]) -> list[str]:

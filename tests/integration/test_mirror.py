@@ -237,3 +237,43 @@ def test_refused(source: Broker, target: Broker, sh: Shell, arguments: list[str]
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
     assert told in done.err
     assert "nobodys" not in AdminClient({"bootstrap.servers": target.bootstrap_servers}).list_topics(timeout=60).topics
+
+
+def test_topic_is_deleted_while_it_follows(source: Broker, target: Broker, sh: Shell) -> None:
+    """One line says so; its copy stays, the other topic goes on, and one that is made anew in its place is no copy."""
+    gone, stays = "gone", "stays"
+    for topic in (gone, stays):
+        write(source, topic, "a", "b")
+    command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers, "--interval", "0.1"]
+    command += ["--bootstrap-server", target.bootstrap_servers, "--topic", gone, "--topic", stays]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+        until(lambda: ends(target, sh, gone) == ends(target, sh, stays) == [2])
+        assert sh("topics", "delete", gone, server=source.bootstrap_servers).code == 0
+        assert following.stderr is not None
+        line = following.stderr.readline()
+        write(source, gone, "x", "y", "z")
+        write(source, stays, "c")
+        until(lambda: ends(target, sh, stays) == [3])
+        following.send_signal(signal.SIGTERM)
+        out, err = following.communicate(timeout=_LIMIT_S)
+    assert (following.returncode, err) == (0, ""), err
+    assert line == f"pybroker mirror: {gone}: it was deleted at the source: its copy stays as it is, and others go on\n"
+    assert out.endswith("of 1 topics; 0 offsets without a record\n")
+    assert ends(target, sh, gone) == [2]
+
+
+def test_topic_that_is_made_anew_while_it_follows(source: Broker, target: Broker, sh: Shell) -> None:
+    """Between two looks: it has another id. Nothing of the new one goes into the copy, and no topic is left to copy."""
+    write(source, "anew", "a", "b")
+    command = [sys.executable, "-m", "pybroker", "mirror", "--source", source.bootstrap_servers, "--topic", "anew"]
+    command += ["--bootstrap-server", target.bootstrap_servers, "--interval", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as following:
+        until(lambda: ends(target, sh, "anew") == [2])
+        for action in ("delete", "create"):
+            assert sh("topics", action, "anew", server=source.bootstrap_servers).code == 0
+        _, err = following.communicate(timeout=_LIMIT_S)
+    assert following.returncode == 1
+    told, end = err.splitlines()
+    assert told.startswith("pybroker mirror: anew: it was ")
+    assert end == "pybroker mirror: the source has none of these topics any more"
+    assert ends(target, sh, "anew") == [2]
