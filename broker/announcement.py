@@ -14,15 +14,20 @@ if TYPE_CHECKING:
 
 def announcement(broker: Broker) -> str:
     """A line such as `{"bootstrap_servers": "127.0.0.1:40123", "pid": 7, "data_directory": "/tmp/x", "listeners":
-    {"PLAINTEXT": "127.0.0.1:40123"}}`: addresses that clients on this machine reach the broker at.
+    {"PLAINTEXT": "127.0.0.1:40123"}}`: addresses that clients on this machine reach the broker at. "metrics" and
+    "console" are where these are, if they are.
     """
     listeners = {each.name: reachable(broker, each.name, each.port) for each in broker.server.listeners}
-    told = {
+    told: dict[str, object] = {
         "bootstrap_servers": next(iter(listeners.values())),
         "pid": os.getpid(),
         "data_directory": os.path.abspath(broker.config.log_dirs[0]),
         "listeners": listeners,
     }
+    if broker.endpoint is not None:
+        told["metrics"] = broker.endpoint.urls[0]
+    if broker.console is not None:
+        told["console"] = broker.console.urls[0]
     return json.dumps(told)
 
 

@@ -1,8 +1,8 @@
 """The web console's process, where `console.listeners` asks for one.
 
-Its ports are taken here, so that one that is not to be had stops the start; the sockets go to the process, which
-listens on them. It is a client of the broker as any other, nicer than it, and ends with it: when the pipe that is its
-standard input does. A console that ends by itself is logged, and the broker goes on.
+Its ports are taken here, so that one that is not to be had stops the start, and listen from when the broker serves; the
+sockets go to the process, which accepts. It is a client of the broker as any other, nicer than it, and ends with it:
+when the pipe that is its standard input does. A console that ends by itself is logged, and the broker goes on.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 _PACKAGES = ("starlette", "uvicorn", "jinja2", "confluent_kafka", "prometheus_client")
 #: For the process to end by itself.
 _PATIENCE_S = 3.0
+#: Connections that wait until the process accepts them.
+_BACKLOG = 64
 
 
 class Console:
@@ -62,6 +64,8 @@ class Console:
         listener = console_listener(config)
         assert listener is not None  # else the configuration has a problem
         port = next(each.port for each in broker.server.listeners if each.name == listener.name)
+        for each in self._sockets:  # so nobody is refused while the process starts
+            each.listen(_BACKLOG)
         handles = [each.fileno() for each in self._sockets]
         settings = {
             "bootstrap": reachable(broker, listener.name, port),

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,33 @@ def test_started_and_stopped(tmp_path: Path) -> None:
     assert stopped == Done(0, json.dumps({"pid": pid, "stopped": True}) + "\n", "")
     assert [each.name for each in tmp_path.iterdir()] == ["pybroker.log"]
     assert not Path(str(announced["data_directory"])).exists()
+
+
+def test_console_and_metrics_are_there_when_it_returns(tmp_path: Path) -> None:
+    """Where is told; neither refuses who comes at once."""
+    listeners = [f"{each}.listeners=http://127.0.0.1:0" for each in ("console", "metrics")]
+    options = [word for each in listeners for word in ("--override", each)]
+    (told,) = run(tmp_path, "serve", "--daemon", "--ephemeral", "--print-json", *options).rows
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        for url, content in ((f"{told['console']}/", b"<html"), (f"{told['metrics']}/ready", b"ready")):
+            with opener.open(url, timeout=60) as answer:
+                assert content in answer.read()
+    finally:
+        assert run(tmp_path, "stop").code == 0
+
+
+def test_second_broker_of_a_directory(tmp_path: Path) -> None:
+    """One line: the directory is another's, whatever the file of its id is called; the first one goes on."""
+    data = ["--override", f"log.dirs={tmp_path / 'data'}", "--override", "listeners=PLAINTEXT://127.0.0.1:0"]
+    assert run(tmp_path, "serve", "--daemon", *data).code == 0
+    try:
+        second = run(tmp_path, "serve", "--daemon", *data, "--pid-file", "second.pid", "--log-file", "second.log")
+        assert (second.code, second.out, second.err.count("\n")) == (1, "", 1), second.err
+        assert str(tmp_path / "data") in second.err
+        assert not (tmp_path / "second.pid").exists()
+    finally:
+        assert run(tmp_path, "stop").code == 0
 
 
 def test_one_that_was_killed(tmp_path: Path) -> None:

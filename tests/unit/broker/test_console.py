@@ -56,8 +56,9 @@ class Process:
     def __init__(self, command: list[str], *, pass_fds: list[int], **_: object) -> None:
         self.command = command
         self.stdin = Pipe()
-        for each in pass_fds:
-            os.fstat(each)  # they are open when it starts
+        for each in pass_fds:  # they are open when it starts
+            with socket.socket(fileno=os.dup(each)) as listening:
+                assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
 
     def wait(self, timeout: float | None = None) -> int:
         assert self.stdin.told
@@ -81,12 +82,12 @@ class Pipe(io.BytesIO):
 
 
 def test_process_is_told_what_the_console_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is one of console/settings.py; sockets that it has been given are kept by nobody else."""
+    """The line is one of console/settings.py; sockets that it has been given are kept by nobody else, and listen."""
     monkeypatch.setattr(subprocess, "Popen", Process)
     running = broker(log_dirs="one,/two", listeners="PLAINTEXT://:9092")
-    made = Console([])
-    made._sockets = list(socket.socketpair())
-    handles = tuple(each.fileno() for each in made._sockets)
+    made = Console([("127.0.0.1", 0)])
+    (listening,) = made._sockets
+    handles = (listening.fileno(),)
     made.start(running)
 
     process: Any = made._process
