@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
@@ -48,16 +48,20 @@ def command_line() -> OfflineParser:
     """The command line, whose help is also a page of the site."""
     parser = _Parser(prog="pybroker config", description="What a broker's configuration comes to.")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, dest="action")
-    shown = actions.add_parser("print", help="the value of each key, and where it comes from")
+
+    def add_action(word: str, about: str) -> ArgumentParser:
+        return actions.add_parser(word, help=about, description=f"{about[:1].upper()}{about[1:]}.")
+
+    shown = add_action("print", "the value of each key, and where it comes from")
     shown.add_argument("--given", action="store_true", help="only those that somebody has given")
-    checked = actions.add_parser("validate", help="what is wrong, with file, line, key, value and what is allowed")
+    checked = add_action("validate", "what is wrong, with file, line, key, value and what is allowed")
     checked.add_argument("--strict", action="store_true", help="a key that is not known is wrong, too")
     for action in (shown, checked):
         action.add_argument(
             "file", nargs="?", metavar="FILE", help="a server.properties; without it all has its default"
         )
         action.add_argument("--override", type=_override, action="append", default=[], metavar="KEY=VALUE")
-    explained = actions.add_parser("explain", help="what a key does, and what it may be")
+    explained = add_action("explain", "what a key does, and what it may be")
     explained.add_argument("keys", nargs="+", metavar="KEY")
     for action in (shown, checked, explained):
         action.add_argument("--json", action="store_true", help="an object a line")

@@ -7,6 +7,7 @@ recording, or no broker.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from offline.wire.addresses import servers
 from offline.wire.link import LinkBroken
 from offline.wire.player import Compared, Player
 from offline.wire.recording import RecordingUnreadable, read
+from pybroker.cli.client.progress import ProgressBar
 
 _MOST_SHOWN = 200
 
@@ -56,11 +58,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     answers = differ = 0
     try:
-        with options.file.open("rb") as file:
+        with options.file.open("rb") as file, ProgressBar("Replaying") as bar:
+            size = os.fstat(file.fileno()).st_size
             for compared in player.play(read(file)):
                 answers += 1
-                differ += bool(compared.differences)
-                _show(compared, as_json=options.json)
+                if compared.differences:
+                    differ += 1
+                    bar.end()
+                    _show(compared, as_json=options.json)
+                bar.show(file.tell(), size, f"{answers} answers, {differ} differ")
         _summary(player.requests, answers, differ, as_json=options.json)
         sys.stdout.flush()
     except BrokenPipeError:  # nobody reads on

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,8 +64,12 @@ class Spark:
     def __call__(self) -> SparkSession:
         """The session. Errors: JavaNotFoundError."""
         if self._session is None:
+            settings = {
+                "spark.driver.memory": self._memory,
+                "spark.ui.showConsoleProgress": "true" if sys.stderr.isatty() else "false",  # a bar for each stage
+            }
             with told():
-                session = start_session("pybroker archive", self._master, {"spark.driver.memory": self._memory})
+                session = start_session("pybroker archive", self._master, settings)
             session.sparkContext.setLogLevel("OFF")  # what goes wrong is told in a line
             register(session)
             self._session = session

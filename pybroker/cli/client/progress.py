@@ -14,7 +14,7 @@ _TURN_S = 0.1
 
 
 class ProgressBar:
-    """Of `total` things, which may grow. Drawn on standard error."""
+    """Of `total` things, which may grow. Drawn on standard error; a context manager, at whose end it goes."""
 
     def __init__(self, name: str, *, stream: TextIO | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._name = name
@@ -33,6 +33,12 @@ class ProgressBar:
         bar = ("#" * round(share * _WIDTH)).ljust(_WIDTH, ".")
         self._stream.write(f"{_CLEAR}{self._name} [{bar}] {text}")
         self._stream.flush()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def end(self) -> None:
         """It is over, or a line is to be printed: the bar goes."""

@@ -21,8 +21,10 @@ def test_bar_on_a_terminal() -> None:
     bar.show(2, 2, "too early")
     bar.show(3, 2, "all")
     bar.end()
+    with bar:
+        pass
     drawn = stream.getvalue().split("\r\x1b[K")
-    assert drawn == ["", f"Copying [{'#' * 15}{'.' * 15}] half", f"Copying [{'#' * 30}] all", ""]
+    assert drawn == ["", f"Copying [{'#' * 15}{'.' * 15}] half", f"Copying [{'#' * 30}] all", "", ""]
 
 
 def test_nothing_elsewhere() -> None:
