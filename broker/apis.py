@@ -37,12 +37,9 @@ Shortcut: TypeAlias = (
 H = TypeVar("H", bound=Callable[..., object])
 
 # What ApiVersions tells where that is not what is served: Produce from 0 on also where it is served from 3 on, as Kafka
-# does for old clients (KAFKA-18659); telemetry, which is not collected, is not offered.
-_ADVERTISED = {
-    ApiKey.PRODUCE: VersionRange(0, ApiKey.PRODUCE.versions.max),
-    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: NO_VERSIONS,
-    ApiKey.PUSH_TELEMETRY: NO_VERSIONS,
-}
+# does for old clients (KAFKA-18659); and telemetry, where nobody receives it, not at all.
+_ADVERTISED = {ApiKey.PRODUCE: VersionRange(0, ApiKey.PRODUCE.versions.max)}
+_TELEMETRY = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: NO_VERSIONS, ApiKey.PUSH_TELEMETRY: NO_VERSIONS}
 
 
 class CannotLoad(Exception):
@@ -176,18 +173,20 @@ def handles(
     return register
 
 
-def discover(*, legacy: bool = True) -> Mapping[int, Row]:
+def discover(*, legacy: bool = True, telemetry: bool = False) -> Mapping[int, Row]:
     """The rows of all APIs that have a module in broker.handlers, by key in ascending order.
 
     They are served from the first version that has a schema to the last of Apache Kafka 4.3; without `legacy` in
-    exactly the latter's versions, without those that Kafka 4 has dropped.
+    exactly the latter's versions, without those that Kafka 4 has dropped. Clients are told of `telemetry` where it is
+    received.
     """
+    advertised = _ADVERTISED if telemetry else _ADVERTISED | _TELEMETRY
     modules = {name for folder in import_module("broker.handlers").__path__ for name in os.listdir(folder)}
     return {
         key: Row(
             key,
             key.current if not legacy else VersionRange(key.versions.min, key.current.max),
-            _ADVERTISED.get(key),
+            advertised.get(key),
         )
         for key in ApiKey
         if f"{key.name.lower()}.py" in modules

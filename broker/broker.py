@@ -205,7 +205,8 @@ class Broker:
             self.crew.interrupt()
 
     def _rows(self) -> Mapping[int, Row]:
-        return discover(legacy=self.config.get_bool("pybroker.legacy.versions"))
+        has_metrics = bool(self.config.get_list("metrics.listeners"))
+        return discover(legacy=self.config.get_bool("pybroker.legacy.versions"), telemetry=has_metrics)
 
     def _bind(self) -> list[Listener]:
         """Take the ports, of all workers. Raises CannotBind."""

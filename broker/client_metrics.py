@@ -1,13 +1,14 @@
 """Which clients are to report which of their metrics (KIP-714), as client metrics subscriptions say.
 
-A client asks what is wanted of it and then pushes that every so often. What is pushed has no receiver here, as in a
-Kafka without a reporter of client metrics: it is checked and dropped. So ApiVersions does not offer it.
+A client asks what is wanted of it and then pushes that every so often. Where there is an endpoint for metrics, what is
+pushed is shown there (broker/telemetry/). Where there is none, nobody receives it, as in a Kafka without a reporter of
+client metrics: it is checked and dropped, and ApiVersions does not offer it.
 """
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ from protocol.records.crc32c import crc32c
 if TYPE_CHECKING:
     from broker.controller import Controller
     from broker.network.connection import Connection
+    from broker.telemetry.otlp import Point
+    from broker.telemetry.received import ReceivedMetrics
 
 #: Clients remembered, and for how long at least: Kafka's bounds.
 MOST_INSTANCES = 16_384
@@ -33,13 +36,16 @@ ALL_METRICS = "*"
 _COMPRESSION_TYPES = range(5)
 #: After these a client has to ask anew, and may at once.
 _ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+#: What metrics of a client are labelled with.
+_LABELS = ("client_id", "client_instance_id", "client_software_name", "client_software_version")
 
 
 class ClientInstance(msgspec.Struct):
-    """A client, what it is to report, and when it was heard of; times are monotonic."""
+    """A client, what it says it is, what it is to report, and when it was heard of; times are monotonic."""
 
     instance_id: bytes
     connection: Connection
+    about: Mapping[str, str]
     version: int
     subscription_id: int
     metrics: tuple[str, ...]
@@ -77,10 +83,24 @@ class ClientMetrics:
         self._now_ms = now_ms
         self._instances: OrderedDict[bytes, ClientInstance] = OrderedDict()
         self._version = 0
+        #: How often clients have pushed, by what they were answered.
+        self.pushes: Counter[ErrorCode] = Counter({ErrorCode.NONE: 0})
+        #: None: nobody receives it.
+        self.received: ReceivedMetrics | None = None
+        if config.get_list("metrics.listeners"):
+            from broker.telemetry.received import ReceivedMetrics  # as long as nobody asks for it, nothing is needed
+
+            self.received = ReceivedMetrics(now_ms)
         controller.on_config_changed(self._on_config_changed)
 
     def _on_config_changed(self, resource_type: int, _name: str) -> None:
         self._version += resource_type == ResourceType.CLIENT_METRICS
+
+    @property
+    def instance_count(self) -> int:
+        """Clients that were heard of lately, and are there."""
+        now_ms = self._now_ms()
+        return sum(not self._is_over(each, now_ms) for each in self._instances.values())
 
     def is_known(self, instance_id: bytes) -> bool:
         return instance_id in self._instances
@@ -103,8 +123,8 @@ class ClientMetrics:
         terminating: bool,
         compression_type: int,
         size_bytes: int,
-    ) -> None:
-        """Take a report. Raises Refused. After one that says it is the last of a client there is none."""
+    ) -> ClientInstance:
+        """Whose report may be taken. Raises Refused. After one that says it is the last of a client there is none."""
         instance = self._instance(instance_id, connection, client_id)
         was_terminating, instance.terminating = instance.terminating, terminating
         if was_terminating:
@@ -121,17 +141,25 @@ class ClientMetrics:
             error = ErrorCode.NONE
         instance.last_error = error
         if error is not ErrorCode.NONE:
+            self.pushes[error] += 1
             raise Refused(error)
+        return instance
+
+    def take(self, instance: ClientInstance, read: list[Point] | ErrorCode) -> ErrorCode:
+        """Have what a client has pushed received, now that it is read, or not to be read; how that is answered."""
+        error = ErrorCode.NONE
+        if isinstance(read, ErrorCode):
+            error = instance.last_error = read
+        elif self.received is not None:
+            self.received.take(instance.instance_id, instance.about, instance.interval_ms, read)
+        self.pushes[error] += 1
+        return error
 
     def _instance(self, instance_id: bytes, connection: Connection, client_id: str | None) -> ClientInstance:
         """The client, made anew when it has another connection, the subscriptions have changed, or it was silent."""
         now_ms = self._now_ms()
         known = self._instances.get(instance_id)
-        if known is not None and (
-            known.connection.is_closed
-            or known.version < self._version
-            or now_ms - known.seen_ms > max(SHORTEST_MEMORY_MS, 3 * known.interval_ms)
-        ):
+        if known is not None and (known.version < self._version or self._is_over(known, now_ms)):
             known = None
         if known is None:
             known = self._made(instance_id, connection, client_id, now_ms)
@@ -141,6 +169,12 @@ class ClientMetrics:
         if len(self._instances) > MOST_INSTANCES:
             self._instances.popitem(last=False)
         return known
+
+    @staticmethod
+    def _is_over(instance: ClientInstance, now_ms: int) -> bool:
+        """Whether a client has hung up, or was silent for long."""
+        silent_ms = now_ms - instance.seen_ms
+        return instance.connection.is_closed or silent_ms > max(SHORTEST_MEMORY_MS, 3 * instance.interval_ms)
 
     def _made(self, instance_id: bytes, connection: Connection, client_id: str | None, now_ms: int) -> ClientInstance:
         client = {
@@ -163,7 +197,10 @@ class ClientMetrics:
                 metrics.update(dict.fromkeys(names))
         wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(metrics)
         subscription_id = _subscription_id(wanted, interval_ms, instance_id)
-        return ClientInstance(instance_id, connection, self._version, subscription_id, wanted, interval_ms, now_ms)
+        about = {label: client[label] for label in _LABELS}
+        return ClientInstance(
+            instance_id, connection, about, self._version, subscription_id, wanted, interval_ms, now_ms
+        )
 
 
 def _value(settings: Mapping[str, str], key: str) -> object:

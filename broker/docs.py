@@ -25,10 +25,10 @@ _HEAD = """\
 
 Written by `python -m broker.docs` from the handlers in `broker/handlers/`; edit those.
 
-**Served** are the versions that are answered; they are also what ApiVersions tells, but for client telemetry (71, 72),
-which a Kafka without a receiver for it answers and does not tell either. **Kafka** are those of Apache Kafka 4.3; older
-ones are those that Kafka 4 has dropped, and go with `pybroker.legacy.versions=false`. What is told then is exactly what
-Kafka tells (Produce from 0 on, which is served from 3).
+**Served** are the versions that are answered; they are also what ApiVersions tells, but for client telemetry (71, 72)
+without `metrics.listeners`, which a Kafka without a receiver for it answers and does not tell either. **Kafka** are
+those of Apache Kafka 4.3; older ones are those that Kafka 4 has dropped, and go with `pybroker.legacy.versions=false`.
+What is told then is exactly what Kafka tells (Produce from 0 on, which is served from 3).
 """
 
 _SERVED_HEAD = """

@@ -1,6 +1,6 @@
 """GetTelemetrySubscriptions v0: which metrics a client is to push, and how often (KIP-714).
 
-ApiVersions does not tell it, as nobody receives metrics here; whoever asks all the same is answered.
+ApiVersions tells it where there is an endpoint for metrics; whoever asks all the same is answered.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""PushTelemetry v0: metrics of a client (KIP-714).
+"""PushTelemetry v0: metrics of a client (KIP-714), for the broker's endpoint for metrics.
 
-ApiVersions does not tell it. Not served: a receiver for them; what may be pushed is dropped.
+ApiVersions tells it where there is such an endpoint; what is pushed where there is none is dropped.
+Not served: histograms and summaries, which no client pushes.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ _RESERVED = (ZERO_UUID, bytes(15) + b"\x01")
 def push_telemetry(ctx: RequestContext, request: Struct) -> Reply:
     if request.client_instance_id in _RESERVED:
         return PUSH_TELEMETRY.response(error_code=ErrorCode.INVALID_REQUEST)
+    client_metrics = ctx.broker.client_metrics
     try:
-        ctx.broker.client_metrics.push(
+        instance = client_metrics.push(
             request.client_instance_id,
             ctx.connection,
             ctx.client_id,
@@ -33,4 +35,10 @@ def push_telemetry(ctx: RequestContext, request: Struct) -> Reply:
         )
     except Refused as refused:
         return PUSH_TELEMETRY.response(error_code=refused.error_code)
-    return PUSH_TELEMETRY.response()
+    if client_metrics.received is None or not request.metrics:
+        return PUSH_TELEMETRY.response(error_code=client_metrics.take(instance, []))
+    from broker.telemetry.received import read_payload  # where nobody asks for metrics it is not needed
+
+    # In a thread, which pauses: what is small may hold much, and the loop has others to serve.
+    read = ctx.broker.offload(read_payload, bytes(request.metrics), request.compression_type, client_metrics.max_bytes)
+    return read.then(lambda read: PUSH_TELEMETRY.response(error_code=client_metrics.take(instance, read)))

@@ -10,22 +10,24 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from broker.metrics.client_series import ClientCollector
 from broker.metrics.exposition import ANSWER_S, BrokerCollector
 from broker.metrics.queries import queries_json
 from broker.metrics.snapshot import Snapshot, take_snapshot
-from broker.metrics.sources import all_samples, learn_ends
+from broker.metrics.sources import all_samples, client_series, learn_ends
 from broker.metrics.sources import queries as query_samples
 from broker.metrics.traffic import Traffic
 from broker.network.listener import CannotBind, bind
 from broker.state import BrokerState
+from broker.telemetry.received import Series
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from broker.broker import Broker
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 #: At a time; more are turned away.
 _MOST_REQUESTS = 8
@@ -50,6 +53,7 @@ class Application:
         self._prepare = lambda: learn_ends(broker)
         registry = CollectorRegistry(auto_describe=True)  # so that ?name[]= finds what the process is asked for, too
         registry.register(BrokerCollector(self._take_snapshot, broker.config.log_dirs))
+        registry.register(ClientCollector(self._take_client_series))
         ProcessCollector(registry=registry)
         self._metrics = make_wsgi_app(registry)
 
@@ -86,11 +90,17 @@ class Application:
     def _take_snapshot(self) -> Future[Snapshot]:
         return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic), self._prepare)
 
+    def _take_client_series(self) -> Future[list[Series]]:
+        return self._asked(lambda: client_series(self._broker))
+
     def _asked_if_ready(self) -> Future[bool]:
-        """Of the loop, which is thereby known to turn. RuntimeError: it is closed."""
-        broker = self._broker
-        answer: Future[bool] = Future()
-        broker.loop.call_soon_threadsafe(lambda: answer.set_result(broker.state is BrokerState.RUNNING))
+        """Of the loop, which is thereby known to turn."""
+        return self._asked(lambda: self._broker.state is BrokerState.RUNNING)
+
+    def _asked(self, question: Callable[[], T]) -> Future[T]:
+        """What the loop says to it; no question may raise. RuntimeError: it is closed."""
+        answer: Future[T] = Future()
+        self._broker.loop.call_soon_threadsafe(lambda: answer.set_result(question()))
         return answer
 
 

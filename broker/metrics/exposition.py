@@ -25,7 +25,7 @@ _KEPT_S = 1.0
 #: The loop has so long to answer.
 ANSWER_S = 10.0
 #: Samples that are written without a pause, some half a millisecond; and the pause, in which the loop has its turn.
-_AT_ONCE, _PAUSE_S = 200, 0.0005
+AT_ONCE, PAUSE_S = 200, 0.0005
 
 
 class BrokerCollector(Collector):
@@ -80,8 +80,8 @@ class _Written:
     def __iter__(self) -> Iterator[FamilySample]:
         for number, (labels, value) in enumerate(self._samples, 1):
             yield from _written(self._metric, dict(zip(self._metric.labels, labels, strict=False)), value)
-            if number % _AT_ONCE == 0:
-                time.sleep(_PAUSE_S)
+            if number % AT_ONCE == 0:
+                time.sleep(PAUSE_S)
 
 
 def _family_name(metric: Metric) -> str:

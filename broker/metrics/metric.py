@@ -64,6 +64,13 @@ def kafka(room: str, type_: str, name: str, labels: tuple[str, ...], doc: str, k
     return Metric(exported, kind, labels, doc, mbean)
 
 
+def attribute(type_: str, name: str, labels: tuple[str, ...], doc: str) -> Metric:
+    """The metric of an attribute of `kafka.server:type=<type>`: what newer rooms of Kafka have for metrics."""
+    mbean = f"kafka.server:type={type_}" + "".join(f",{label}=*" for label in labels)
+    exported = f"kafka_server_{type_}_{name}".replace("-", "_")
+    return Metric(exported, Kind.GAUGE, labels, doc, f"{mbean} ({name})")
+
+
 def own(name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:
     """A metric that no Apache Kafka has; one whose name ends in _total is a counter."""
     return Metric(f"pybroker_{name}", Kind.COUNTER if name.endswith("_total") else kind, labels, doc)

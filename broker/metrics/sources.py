@@ -28,6 +28,7 @@ from protocol.messages.produce import PRODUCE
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.metrics.traffic import Traffic
+    from broker.telemetry.received import Series
 
 _GROUP_TYPES = {ClassicGroup: "classic", ConsumerGroup: "consumer", ShareGroup: "share", StreamsGroup: "streams"}
 
@@ -44,6 +45,7 @@ def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
         yield from cluster(broker)
         yield from groups(broker)
         yield from transactions(broker)
+        yield from telemetry(broker)
 
 
 def requests(broker: Broker) -> Iterator[Sample]:
@@ -247,6 +249,24 @@ def transactions(broker: Broker) -> Iterator[Sample]:
     yield table.TRANSACTIONAL_IDS, (), sum(len(shard.transactions) for shard in shards)
     yield table.TRANSACTIONS, ("ongoing",), sum(len(shard.ongoing) for shard in shards)
     yield table.TRANSACTIONS, ("decided",), sum(len(shard.prepared) for shard in shards)
+
+
+def telemetry(broker: Broker) -> Iterator[Sample]:
+    """What clients push of themselves; the numbers are `client_series`."""
+    metrics = broker.client_metrics
+    yield table.CLIENT_INSTANCES, (), metrics.instance_count
+    for error, count in list(metrics.pushes.items()):
+        yield table.CLIENT_PUSHES, (error.name,), count
+    if metrics.received is not None:
+        yield table.CLIENT_SERIES, (), len(metrics.received.series())
+        yield table.CLIENT_LEFT_OUT, (), metrics.received.left_out
+
+
+def client_series(broker: Broker) -> list[Series]:
+    """The numbers that clients have pushed, as far as this process has them."""
+    if broker.remote_transactions is not None or broker.client_metrics.received is None:
+        return []
+    return broker.client_metrics.received.series()
 
 
 def _name(state: Enum) -> str:

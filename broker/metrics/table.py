@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.metrics.metric import Kind, Metric, kafka, own
+from broker.metrics.metric import Kind, Metric, attribute, kafka, own
 
 _TOPIC, _PARTITION, _GROUP = ("topic",), ("topic", "partition"), ("consumergroup",)
 
@@ -25,6 +25,13 @@ WAITING = own("purgatory_requests", (), "Requests that wait for records, or for 
 FETCH_SESSIONS = kafka("server", "FetchSessionCache", "NumIncrementalFetchSessions", (), "Fetch sessions.")
 SESSION_PARTITIONS = kafka("server", "FetchSessionCache", "NumIncrementalFetchPartitionsCached", (),
     "Partitions in fetch sessions.")
+
+# -- what clients push of themselves --------------------------------------------------------------------------------
+CLIENT_INSTANCES = attribute("client-metrics", "instance-count", (), "Clients that have asked what they are to push.")
+CLIENT_PUSHES = own("client_pushes_total", ("answer",), "Reports that clients have pushed, by what they were answered.")
+CLIENT_SERIES = own("client_series", (), "Numbers of clients that are shown, as kafka_client_*.")
+CLIENT_LEFT_OUT = own("client_numbers_left_out_total", (),
+    "Numbers that clients have pushed and that are not shown, as there would be too many.")
 
 # -- the event loop ----------------------------------------------------------------------------------------------------
 LOOP_LAG = own("loop_lag_seconds", (), "How late the event loop came to a timer, four times a second.", Kind.HISTOGRAM)

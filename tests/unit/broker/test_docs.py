@@ -31,7 +31,7 @@ def test_what_is_not_there_is_told() -> None:
     """Out of the docstrings, also where a line ends within the words."""
     lines = {line.split(" | ")[1]: line for line in apis_page().splitlines() if line.startswith("| ")}
 
-    assert lines["PushTelemetry"].endswith("| A receiver for them; what may be pushed is dropped |")
+    assert lines["PushTelemetry"].endswith("| Histograms and summaries, which no client pushes |")
     assert lines["AlterPartitionReassignments"].endswith(
         "| Replicas on other brokers, as there is no replication yet |"
     )

@@ -1,0 +1,210 @@
+"""Clients push their own metrics (KIP-714), and they are on the broker's endpoint for metrics."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from protocol.errors import ErrorCode
+from protocol.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
+from protocol.messages.push_telemetry import PUSH_TELEMETRY
+from protocol.primitives import ZERO_UUID
+from protocol.records.compression import Codec, compress
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.java import JavaRunner
+from tests.support.otlp import counter, gauge, point, report
+from tests.support.several_workers import WorkersBroker, free_ports
+from tests.support.tools import MAIN_CLASSES
+from tests.support.wire import WireClient, served_versions
+
+#: (name, labels) -> value
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+TELEMETRY = {GET_TELEMETRY_SUBSCRIPTIONS.key, PUSH_TELEMETRY.key}
+
+
+class Watched:
+    """A broker with an endpoint for metrics, whose clients are to push all they have ten times a second."""
+
+    def __init__(self, directory: Path) -> None:
+        self.metrics_port = free_port()
+        self.broker = OurBroker(directory, {"metrics.listeners": f"http://{HOST}:{self.metrics_port}"})
+        self.bootstrap, self.port = self.broker.bootstrap, self.broker.port
+
+    def subscribe(self, java: JavaRunner, *arguments: str) -> None:
+        tool = MAIN_CLASSES["kafka-client-metrics"]
+        done = java.run(tool, "--bootstrap-server", self.bootstrap, "--alter", "--name", *arguments)
+        assert done.exit_code == 0, done
+
+    def samples(self) -> Samples:
+        return samples_at(self.metrics_port)
+
+    def wait_for(self, is_there: Callable[[Samples], bool]) -> Samples:
+        deadline = time.monotonic() + 90
+        while not is_there(found := self.samples()):
+            assert time.monotonic() < deadline, sorted(name for name, _ in found if name.startswith("kafka_client"))
+            time.sleep(0.2)
+        return found
+
+
+def samples_at(port: int) -> Samples:
+    with urllib.request.urlopen(f"http://{HOST}:{port}/metrics", timeout=60) as answer:
+        text = str(answer.read(), "utf-8")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def of_client(samples: Samples, client_id: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """Its samples by name."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for (name, labels), value in samples.items():
+        if name.startswith("kafka_client_") and ("client_id", client_id) in labels:
+            found.setdefault(name, []).append((dict(labels), value))
+    return found
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory, java: JavaRunner) -> Iterator[Watched]:
+    watched = Watched(tmp_path_factory.mktemp("watched"))
+    watched.subscribe(java, "all", "--metrics", "*", "--interval", "100", "--match", "client_id=told-.*")
+    yield watched
+    watched.broker.stop()
+
+
+def test_java_clients_push(watched: Watched, java: JavaRunner) -> None:
+    """A producer and a consumer, up to the last report, which they send when they end; others push nothing."""
+    count = "1500"
+    told = f"bootstrap.servers={watched.bootstrap}"
+    perf, console = MAIN_CLASSES["kafka-producer-perf-test"], MAIN_CLASSES["kafka-console-consumer"]
+    for client in ("told-producer", "silent"):
+        arguments = ("--topic", "t", "--num-records", count, "--record-size", "100", "--throughput", "1000")
+        done = java.run(perf, *arguments, "--producer-props", told, f"client.id={client}")
+        assert done.exit_code == 0, done
+    done = java.run(
+        *(console, "--bootstrap-server", watched.bootstrap, "--topic", "t", "--from-beginning", "--group", "readers"),
+        *("--timeout-ms", "3000", "--consumer-property", "client.id=told-consumer"),
+    )
+    assert "Processed a total of 3000 messages" in done.stdout + done.stderr
+
+    sent, consumed = (
+        "kafka_client_producer_record_send_total",
+        "kafka_client_consumer_fetch_manager_records_consumed_total",
+    )
+    found = watched.wait_for(
+        lambda samples: (
+            [value for _, value in of_client(samples, "told-producer").get(sent, ())] == [1500]
+            and any(value == 3000 for _, value in of_client(samples, "told-consumer").get(consumed, ()))
+        )
+    )
+    ((labels, _),) = of_client(found, "told-producer")[sent]
+    assert labels["client_software_name"] == "apache-kafka-java"
+    assert labels["client_software_version"] == "4.3.1"
+    assert len(labels["client_instance_id"]) == 22
+    assert of_client(found, "silent") == {}
+    assert "group_id" in of_client(found, "told-consumer")[consumed][0][0]
+    assert len(of_client(found, "told-producer")) > 50
+
+
+def test_librdkafka_pushes(watched: Watched) -> None:
+    """Which reports less, under the same names."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": watched.bootstrap, "client.id": "told-librdkafka"})
+    deadline = time.monotonic() + 90
+    while True:
+        producer.produce("t", b"x")
+        producer.flush(10)
+        mine = of_client(watched.samples(), "told-librdkafka")
+        if any(value > 0 for _, value in mine.get("kafka_client_producer_request_latency_avg", ())):
+            break
+        assert time.monotonic() < deadline, mine
+        time.sleep(0.2)
+    ((labels, _),) = mine["kafka_client_producer_request_latency_avg"]
+    assert labels["client_software_name"] == "confluent-kafka-python"
+
+
+class Pusher:
+    """A client by hand. `push` waits for its interval."""
+
+    def __init__(self, client: WireClient, instance_id: bytes = ZERO_UUID) -> None:
+        self._client = client
+        told = client.call(GET_TELEMETRY_SUBSCRIPTIONS, 0, client_instance_id=instance_id)
+        assert told.error_code == 0
+        self.id, self._subscription = told.client_instance_id, told.subscription_id
+        self._wait_s = told.push_interval_ms / 1000 + 0.01
+        self.max_bytes = told.telemetry_max_bytes
+        self.metrics = told.requested_metrics
+
+    def push(self, metrics: bytes, **fields: Any) -> ErrorCode:
+        time.sleep(self._wait_s)
+        fields = {"terminating": False, "compression_type": 0, "metrics": metrics, **fields}
+        answer = self._client.call(
+            PUSH_TELEMETRY, 0, client_instance_id=self.id, subscription_id=self._subscription, **fields
+        )
+        return ErrorCode(answer.error_code)
+
+
+def test_bad_payloads_are_answered_as_kafka_does(watched: Watched) -> None:
+    """Nonsense, bombs, too much; the broker and this client's good reports go on."""
+    with WireClient(HOST, watched.port, client_id="told-by-hand") as client:
+        assert served_versions(client).keys() >= TELEMETRY
+        pusher = Pusher(client)
+        assert pusher.metrics == ["*"]
+        good = report(gauge("g", point(1.5)), counter("sum", point(2)))
+        for metrics, codec, error in (
+            (good, Codec.NONE, ErrorCode.NONE),
+            (b"no metrics", Codec.NONE, ErrorCode.INVALID_RECORD),
+            (b"no zstd", Codec.ZSTD, ErrorCode.INVALID_RECORD),
+            (compress(Codec.GZIP, b"\xff" * 100), Codec.GZIP, ErrorCode.INVALID_RECORD),
+            (compress(Codec.ZSTD, bytes(256 << 20)), Codec.ZSTD, ErrorCode.TELEMETRY_TOO_LARGE),
+            (compress(Codec.GZIP, bytes(64 << 20)), Codec.GZIP, ErrorCode.TELEMETRY_TOO_LARGE),
+            (b"x" * (pusher.max_bytes + 1), Codec.NONE, ErrorCode.TELEMETRY_TOO_LARGE),
+            (good, 9, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+            (compress(Codec.ZSTD, good), Codec.ZSTD, ErrorCode.NONE),
+            (b"", Codec.NONE, ErrorCode.NONE),
+        ):
+            assert pusher.push(metrics, compression_type=int(codec)) is error
+        found = watched.wait_for(lambda samples: "kafka_client_sum_total" in of_client(samples, "told-by-hand"))
+        answers = {dict(labels)["answer"]: value for (name, labels), value in found.items() if "client_pushes" in name}
+        assert answers["INVALID_RECORD"] == 3
+        assert answers["TELEMETRY_TOO_LARGE"] == 3
+        assert [value for _, value in of_client(found, "told-by-hand")["kafka_client_sum_total"]] == [4]
+
+
+def test_clients_are_not_told_where_nobody_receives(tmp_path: Path) -> None:
+    """As in a Kafka without a reporter; who pushes all the same is answered."""
+    broker = OurBroker(tmp_path)
+    with WireClient(HOST, broker.port) as client:
+        assert not TELEMETRY & served_versions(client).keys()
+        told = client.call(GET_TELEMETRY_SUBSCRIPTIONS, 0, client_instance_id=ZERO_UUID)
+        fields = {"terminating": False, "compression_type": 0, "metrics": b"no metrics"}
+        answer = client.call(
+            *(PUSH_TELEMETRY, 0),
+            client_instance_id=told.client_instance_id,
+            subscription_id=told.subscription_id,
+            **fields,
+        )
+        assert answer.error_code == ErrorCode.NONE
+    broker.stop()
+
+
+def test_first_worker_has_what_others_are_given(tmp_path: Path) -> None:
+    """Clients push to any of them."""
+    first = free_ports(2)
+    broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
+    with WireClient(HOST, broker.port + 1, client_id="c") as client:
+        assert served_versions(client).keys() >= TELEMETRY
+        pusher = Pusher(client)
+        pusher._wait_s = 0  # the first may come at once
+        assert pusher.push(report(gauge("g", point(1.5)))) is ErrorCode.NONE
+    shown = [of_client(samples_at(port), "c") for port in (first, first + 1)]
+    assert [value for _, value in shown[0]["kafka_client_g"]] == [1.5]
+    assert shown[1] == {}
+    broker.kill()
