@@ -6,12 +6,11 @@ import threading
 import time
 from collections import deque
 
-from broker.metrics.metric import Timings
+from broker.metrics.metric import Timings, quantiles
 from storage.log.tasks import FlushTask, Task
 
 #: Quantiles are of so many.
 _LATEST = 1024
-_QUANTILES = ("0.5", "0.75", "0.95", "0.98", "0.99", "0.999")
 
 
 class FlushTimes:
@@ -39,6 +38,5 @@ class FlushTimes:
     def timings(self) -> Timings:
         """All so far, in milliseconds."""
         with self._lock:
-            count, total_ms, latest = self._count, self._total_ms, sorted(self._latest_ms)
-        quantiles = [(each, latest[int(float(each) * (len(latest) - 1))]) for each in _QUANTILES] if latest else []
-        return Timings(count, total_ms, quantiles)
+            count, total_ms, latest = self._count, self._total_ms, list(self._latest_ms)
+        return Timings(count, total_ms, quantiles(latest))

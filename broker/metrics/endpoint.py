@@ -21,6 +21,7 @@ from prometheus_client.exposition import ThreadingWSGIServer
 from broker.metrics.client_series import ClientCollector
 from broker.metrics.exposition import ANSWER_S, BrokerCollector
 from broker.metrics.queries import queries_json
+from broker.metrics.request_times import RequestTimes
 from broker.metrics.snapshot import Snapshot, take_snapshot
 from broker.metrics.sources import all_samples, client_series, learn_ends
 from broker.metrics.sources import queries as query_samples
@@ -169,6 +170,7 @@ class Endpoint:
         except CannotBind:
             self.close()
             raise
+        self.request_times = RequestTimes(broker)
         application = Application(broker)
         for server in self._servers:
             server.set_app(application)
@@ -181,6 +183,7 @@ class Endpoint:
 
     def start(self) -> None:
         """Answer, from now on."""
+        self.request_times.start()
         for server in self._servers:
             server.server_activate()
             thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
@@ -190,6 +193,7 @@ class Endpoint:
     def close(self) -> None:
         """Answer no more; this may take half a second."""
         if self._threads:
+            self.request_times.stop()
             for server in self._servers:
                 server.shutdown()
         for server in self._servers:

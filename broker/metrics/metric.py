@@ -6,7 +6,7 @@ rules that stand in its examples (kafka-2_0_0.yml), so that dashboards made for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -50,6 +50,16 @@ class Buckets(msgspec.Struct, frozen=True):
 Value: TypeAlias = "float | Timings | Buckets"
 #: A metric, the values of its labels, and its own.
 Sample: TypeAlias = tuple[Metric, tuple[str, ...], Value]
+
+
+#: Those of Kafka's histograms, as the JMX exporter's rules write them.
+_QUANTILES = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+
+
+def quantiles(latest: Iterable[float]) -> Sequence[tuple[str, float]]:
+    """Of the numbers given, if any."""
+    found = sorted(latest)
+    return [(each, found[int(float(each) * (len(found) - 1))]) for each in _QUANTILES] if found else []
 
 
 def kafka(room: str, type_: str, name: str, labels: tuple[str, ...], doc: str, kind: Kind = Kind.GAUGE) -> Metric:

@@ -56,6 +56,8 @@ def requests(broker: Broker) -> Iterator[Sample]:
         yield table.REQUESTS, (codec.api.name, str(codec.version)), codec.requests
     yield table.PRODUCE_REQUESTS, (), of_api[PRODUCE.key]
     yield table.FETCH_REQUESTS, (), of_api[FETCH.key]
+    if broker.endpoint is not None:
+        yield from broker.endpoint.request_times.samples()
 
 
 def clients(broker: Broker) -> Iterator[Sample]:
@@ -65,6 +67,7 @@ def clients(broker: Broker) -> Iterator[Sample]:
     by_listener.update(connection.listener_name for connection in server.connections)
     for name, count in by_listener.items():
         yield table.CONNECTIONS, (name,), count
+        yield table.SOCKET_CONNECTIONS, (name,), count
     yield table.CONNECTIONS_CLOSED, (), server.ended_count
     yield table.SENDFILE_BYTES, (), server.sendfile_bytes
     yield table.REQUEST_QUEUE, (), server.queued_requests
@@ -84,7 +87,8 @@ def process(broker: Broker) -> Iterator[Sample]:
     yield table.LOOP_LAG, (), Buckets(counts, watch.lag_sum_s)
     yield table.LOOP_STALLS, (), watch.stalls
     yield table.LOOP_CPU, (), watch.cpu_s
-    yield table.LOOP_IDLE, (), watch.idle
+    for metric in (table.LOOP_IDLE, table.PROCESSOR_IDLE, table.HANDLER_IDLE):
+        yield metric, (), watch.idle
     yield table.TIMERS, (), len(broker.timers)
     yield table.THREAD_CALLS, ("offload",), broker.offload.queued_count
     yield table.THREAD_CALLS, ("handshake",), broker.handshakes.queued_count
@@ -133,6 +137,8 @@ def partitions(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
     yield table.UNDER_REPLICATED, (), counts["under replicated"]
     yield table.UNDER_MIN_ISR, (), counts["under min isr"]
     yield table.AT_MIN_ISR, (), counts["at min isr"]
+    yield table.ISR_SHRINKS, (), 0
+    yield table.ISR_EXPANDS, (), 0
     yield table.UNFLUSHED, (), unflushed
 
 
@@ -186,7 +192,14 @@ def cluster(broker: Broker) -> Iterator[Sample]:
     yield table.ALL_PARTITIONS, (), len(registered)
     yield table.OFFLINE_PARTITIONS, (), sum(each.leader == NO_LEADER for each in registered)
     yield table.NOT_PREFERRED, (), sum(not each.has_preferred_leader for each in registered)
+    yield table.UNCLEAN_ELECTIONS, (), 0
+    quorum = broker.quorum
     yield table.METADATA_OFFSET, (), broker.controller.last_offset
+    yield table.METADATA_APPLIED, (), broker.controller.last_offset
+    yield table.QUORUM_LEADER, (), broker.config.node_id
+    yield table.QUORUM_EPOCH, (), quorum.epoch
+    yield table.QUORUM_HIGH_WATERMARK, (), quorum.end_offset
+    yield table.QUORUM_END, (), quorum.end_offset
 
 
 def groups(broker: Broker) -> Iterator[Sample]:

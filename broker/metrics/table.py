@@ -14,10 +14,21 @@ BYTES_OUT = kafka("server", "BrokerTopicMetrics", "BytesOutPerSec", _TOPIC, "Byt
 PRODUCE_REQUESTS = kafka("server", "BrokerTopicMetrics", "TotalProduceRequestsPerSec", (), "Produce requests.")
 FETCH_REQUESTS = kafka("server", "BrokerTopicMetrics", "TotalFetchRequestsPerSec", (), "Fetch requests.")
 REQUESTS = kafka("network", "RequestMetrics", "RequestsPerSec", ("request", "version"), "Requests, by API and version.")
+_PHASES = {
+    "LocalTimeMs": "What the handlers of requests took, in milliseconds: of some requests (docs/monitoring.md).",
+    "RemoteTimeMs": "What those requests then waited for: records, the disk, other members of a group.",
+    "ResponseQueueTimeMs": "How long their answers then waited for the end of the event loop's turn.",
+    "ResponseSendTimeMs": "How long it then took to send them.",
+    "TotalTimeMs": "All that together.",
+}
+LOCAL_TIME, REMOTE_TIME, QUEUE_TIME, SEND_TIME, TOTAL_TIME = (
+    kafka("network", "RequestMetrics", phase, ("request",), doc, Kind.SUMMARY) for phase, doc in _PHASES.items()
+)
 SENDFILE_BYTES = own("sendfile_bytes_total", (), "Bytes that went from log files to sockets by sendfile.")
 
 # -- clients -----------------------------------------------------------------------------------------------------------
 CONNECTIONS = own("connections", ("listener",), "Open connections.")
+SOCKET_CONNECTIONS = attribute("socket-server-metrics", "connection-count", ("listener",), "The same.")
 CONNECTIONS_CLOSED = own("connections_closed_total", (), "Connections that have ended.")
 REQUEST_QUEUE = kafka("network", "RequestChannel", "RequestQueueSize", (), "Requests that wait for a worker.")
 HELD_BYTES = own("held_request_bytes", (), "Bytes of requests that have come, and cannot be served yet.")
@@ -39,11 +50,18 @@ LOOP_STALLS = own("loop_stalls_total", (), "Times that the event loop stood stil
 LOOP_CPU = own("loop_cpu_seconds_total", (), "Processor time of the event loop's thread.")
 LOOP_IDLE = kafka("network", "SocketServer", "NetworkProcessorAvgIdlePercent", (),
     "Part of the last 30 seconds in which the event loop's thread had nothing to compute, 0 to 1.")
+_ALSO_IDLE = "The same: one thread both moves bytes and serves requests."
+PROCESSOR_IDLE = Metric("kafka_network_socketserver_networkprocessoravgidle_percent", Kind.GAUGE, (), _ALSO_IDLE,
+    "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent")
+HANDLER_IDLE = Metric("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", Kind.GAUGE, (), _ALSO_IDLE,
+    "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent")
 TIMERS = own("timers", (), "Deadlines that the broker has noted.")
 THREAD_CALLS = own("thread_calls", ("pool",), "Calls that wait for a thread, or are under way in one.")
 WORKERS_SERVING = own("workers_serving", (), "Of num.workers, the processes that serve clients now.")
 WORKER_RESTARTS = own("worker_restarts_total", (), "Times that one of num.workers has died and was started again.")
 WORKER_PROCESSES = own("worker_processes", (), "Processes for batches that have to be opened.")
+DISK_READ = kafka("server", "KafkaServer", "linux-disk-read-bytes", (), "Bytes that the process had read from disks.")
+DISK_WRITTEN = kafka("server", "KafkaServer", "linux-disk-write-bytes", (), "Bytes that it had written to them.")
 
 # -- partitions --------------------------------------------------------------------------------------------------------
 BROKER_STATE = kafka("server", "KafkaServer", "BrokerState", (), "1: it starts, 3: it runs, 7: it shuts down.")
@@ -56,6 +74,9 @@ UNDER_MIN_ISR = kafka("server", "ReplicaManager", "UnderMinIsrPartitionCount", (
     "Partitions with fewer replicas in sync than min.insync.replicas.")
 AT_MIN_ISR = kafka("server", "ReplicaManager", "AtMinIsrPartitionCount", (),
     "Partitions with just min.insync.replicas replicas in sync.")
+ISR_SHRINKS = kafka("server", "ReplicaManager", "IsrShrinksPerSec", (), "0: there is one replica of each partition.")
+ISR_EXPANDS = kafka("server", "ReplicaManager", "IsrExpandsPerSec", (), "0.")
+UNCLEAN_ELECTIONS = kafka("controller", "ControllerStats", "UncleanLeaderElectionsPerSec", (), "0.")
 PARTITION_UNDER_REPLICATED = kafka("cluster", "Partition", "UnderReplicated", _PARTITION,
     "1 where fewer replicas are in sync than there are.")
 STABLE_OFFSET_LAG = kafka("cluster", "Partition", "LastStableOffsetLag", _PARTITION,
@@ -92,6 +113,11 @@ NOT_PREFERRED = kafka("controller", "KafkaController", "PreferredReplicaImbalanc
     "Partitions that another than their first replica leads.")
 METADATA_OFFSET = kafka("controller", "KafkaController", "LastAppliedRecordOffset", (),
     "Offset of the last metadata record.")
+METADATA_APPLIED = attribute("broker-metadata-metrics", "last-applied-record-offset", (), "The same.")
+QUORUM_LEADER = attribute("raft-metrics", "current-leader", (), "The node that leads the quorum: this one.")
+QUORUM_EPOCH = attribute("raft-metrics", "current-epoch", (), "Since when: its leader epoch.")
+QUORUM_HIGH_WATERMARK = attribute("raft-metrics", "high-watermark", (), "Up to where the metadata is committed.")
+QUORUM_END = attribute("raft-metrics", "log-end-offset", (), "Offset of the next metadata record.")
 
 # -- groups ------------------------------------------------------------------------------------------------------------
 _GROUPS = "coordinator.group", "GroupMetadataManager"

@@ -338,6 +338,8 @@ class Connection(Peer):
         elif self._eof:
             self._end_if_served()
 
+    send_now = _send_out  # for who measures it
+
     def _end_turn(self) -> None:
         """Start no more requests in this turn of the loop."""
         self._hold |= _TURN_OVER

@@ -39,7 +39,7 @@ def test_flushes_are_counted_and_timed(broker: DataBroker, monkeypatch: pytest.M
     timings = times.timings()
     assert timings.count == 100
     assert timings.total == pytest.approx(5050)
-    assert dict(timings.quantiles)["0.5"] == pytest.approx(50)
+    assert dict(timings.quantiles)["0.50"] == pytest.approx(50)
     assert dict(timings.quantiles)["0.99"] == pytest.approx(99)
 
 
