@@ -30,6 +30,14 @@ def streams_jars() -> tuple[Path, ...]:
     return tuple(resolve(f"kafka-streams-{KAFKA_VERSION}", streams, transitive=True))
 
 
+@functools.cache
+def connect_jars() -> tuple[Path, ...]:
+    """Kafka Connect and its connectors for files, with everything that they stand on."""
+    names = ("connect-runtime", "connect-file")
+    connect = tuple(Artifact("org.apache.kafka", name, KAFKA_VERSION) for name in names)
+    return tuple(resolve(f"kafka-connect-{KAFKA_VERSION}", (*connect, *_KAFKA[2:]), transitive=True))
+
+
 def streams_classpath() -> Path:
     """The same, as one entry of a class path."""
     return streams_jars()[0].parent / "*"

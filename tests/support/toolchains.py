@@ -22,10 +22,10 @@ def require(tool: str) -> str:
     pytest.skip(f"{tool} is not on PATH")
 
 
-def node_program(directory: Path, script: str) -> list[str]:
+def node_program(directory: Path, script: str, *, name: str = "") -> list[str]:
     """Return the command that runs `script` of a Node project, with its packages installed as its lock file says."""
     node, npm = require("node"), require("npm")
-    project = _BUILT / "node"
+    project = _BUILT / name / "node"
     lock = (directory / "package-lock.json").read_text()
     stamp = project / "installed"
     if not stamp.exists() or stamp.read_text() != lock:
@@ -38,9 +38,9 @@ def node_program(directory: Path, script: str) -> list[str]:
     return [node, str(project / script)]
 
 
-def go_program(directory: Path) -> list[str]:
+def go_program(directory: Path, *, name: str = "") -> list[str]:
     """Return the command that runs the Go program in `directory`, built."""
-    program = _BUILT / directory.name / "program"
+    program = _BUILT / name / directory.name / "program"
     _run([require("go"), "build", "-o", str(program), "."], directory)
     return [str(program)]
 

@@ -1,0 +1,40 @@
+"""How many apples each customer has ordered so far, kept up to date with Quix Streams; it runs until Ctrl-C.
+
+    pip install quixstreams
+    python totals.py [localhost:9092]
+
+Orders come from one of the programs in ../python. What is counted survives a restart: it is kept in a local store, and
+in a changelog topic of the broker.
+"""
+
+import os
+import sys
+from typing import Any
+
+from quixstreams import Application, State
+
+BOOTSTRAP = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092")
+
+
+def add(order: dict[str, Any], state: State) -> dict[str, int]:
+    """The total of the customer who is the record's key."""
+    apples = state.get("apples", 0) + order["apples"]
+    state.set("apples", apples)
+    return {"apples": apples}
+
+
+def main() -> None:
+    app = Application(
+        broker_address=BOOTSTRAP,
+        consumer_group="totals",
+        auto_offset_reset="earliest",
+        processing_guarantee="exactly-once",
+    )
+    orders = app.topic("orders", key_deserializer="str", value_deserializer="json")
+    totals = app.topic("totals", key_serializer="str", value_serializer="json")
+    app.dataframe(orders).apply(add, stateful=True).print().to_topic(totals)
+    app.run()
+
+
+if __name__ == "__main__":
+    main()
