@@ -11,7 +11,7 @@ import promql_parser
 import yaml
 
 from broker.config.http_listeners import parse_http_listener
-from broker.metrics.metric import Kind
+from broker.metrics.metric import Kind, quantiles
 from broker.metrics.table import METRICS
 
 DOCKER = Path(__file__).resolve().parents[3] / "docker"
@@ -99,3 +99,12 @@ def test_panels_fill_the_grid_without_overlap() -> None:
         assert not taken & cells
         assert all(x < 24 for x, _ in cells)
         taken |= cells
+
+
+def test_panels_ask_for_quantiles_that_there_are() -> None:
+    """By the words that summaries have for them."""
+    given = dict(quantiles([1.0]))
+    for panel in panels():
+        for target in panel["targets"]:
+            for asked in re.findall(r'quantile=~?"([^"]+)"', target["expr"]):
+                assert set(asked.split("|")) <= given.keys()
