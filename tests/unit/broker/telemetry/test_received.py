@@ -6,7 +6,7 @@ import pytest
 
 from broker.telemetry import received
 from broker.telemetry.otlp import Point
-from broker.telemetry.received import MOST_OF_A_CLIENT, SHORTEST_MS, ReceivedMetrics, read_payload
+from broker.telemetry.received import LOOKED_MS, MOST_OF_A_CLIENT, SHORTEST_MS, ReceivedMetrics, read_payload
 from protocol.errors import ErrorCode
 from protocol.records.compression import Codec, compress
 from tests.support.otlp import counter, gauge, point, report
@@ -125,7 +125,7 @@ def test_client_that_is_silent_is_shown_no_more(receiver: Receiver) -> None:
     receiver.push(rate(1), client=b"2", interval_ms=SHORTEST_MS)
     receiver.time_ms += SHORTEST_MS - 1
     assert len(receiver.series()) == 2
-    receiver.time_ms += 1_000
+    receiver.time_ms += LOOKED_MS
     assert [dict(each.labels)["client_instance_id"] for each in receiver.series()] == ["2"]
     receiver.time_ms += 2 * SHORTEST_MS
     assert receiver.series() == []
@@ -136,7 +136,7 @@ def test_series_that_a_client_pushes_no_more_goes_alone(receiver: Receiver) -> N
     receiver.push(rate(1, partition="0"), rate(1, partition="1"))
     receiver.time_ms += SHORTEST_MS - 1
     receiver.push(rate(1, partition="1"))
-    receiver.time_ms += 1_000
+    receiver.time_ms += LOOKED_MS
 
     assert [dict(each.labels)["partition"] for each in receiver.series()] == ["1"]
 
@@ -150,7 +150,7 @@ def test_series_are_bounded(receiver: Receiver, monkeypatch: pytest.MonkeyPatch)
     receiver.push(rate(1, name="a"), rate(1, name="b"), client=b"2")
     assert (len(receiver.series()), receiver.left_out) == (4, 3)
 
-    receiver.time_ms += SHORTEST_MS + 1_000
+    receiver.time_ms += SHORTEST_MS + LOOKED_MS
     receiver.push(rate(1, name="a"), rate(1, name="b"), client=b"3")
     assert (len(receiver.series()), receiver.left_out) == (2, 3)
 
