@@ -93,7 +93,7 @@ def _find_credential(image: MetadataImage, mechanism: ScramMechanism, user: str)
 
 def _iterations_at(image: MetadataImage, mechanism: ScramMechanism, place: float) -> int:
     """See `IterationsAt`: of unknown names as large a part has the same iterations as of users."""
-    counts = image.scram_iterations.get(mechanism, {})
+    counts: Mapping[int, int] = image.scram_iterations.get(mechanism, {})
     left = place * sum(counts.values())
     for iterations, users in sorted(counts.items()):
         left -= users
