@@ -1,6 +1,6 @@
 // franz-go: makes a topic, writes COUNT records, reads them as a member of a group, commits, and asks for what is committed.
 // Arguments: BOOTSTRAP TOPIC GROUP COUNT CODEC. Prints one JSON object: what was read, the group's state and its offsets.
-// Without arguments: see log_in.go.
+// Without arguments: see log_in.go; with the only one "keep-writing": keep_writing.go.
 package main
 
 import (
@@ -22,14 +22,16 @@ type result struct {
 }
 
 func main() {
-	if len(os.Args) == 1 {
-		if err := logIns(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+	var err error
+	switch len(os.Args) {
+	case 1:
+		err = logIns()
+	case 2:
+		err = keepWriting()
+	default:
+		err = run(os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5])
 	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Args[4], os.Args[5]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
