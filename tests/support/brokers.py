@@ -176,13 +176,20 @@ class KafkaBroker(RunningBroker):
         }
 
     def _command(self, config: Path) -> list[str]:
-        options = (*QUICK, "-Xmx512m")
+        options = (*QUICK, "-Xmx512m", *self._where_keys_of_tokens_may_be())
         if not (self.log_dir / "meta.properties").exists():
             tool = ["format", "--cluster-id", CLUSTER_ID, "--config", str(config), *self._format_options]
             command = java_command("kafka.tools.StorageTool", tool, [kafka_classpath()], options=options)
             done = subprocess.run(command, capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
         return java_command("kafka.Kafka", [str(config)], [kafka_classpath()], options=options)
+
+    def _where_keys_of_tokens_may_be(self) -> list[str]:
+        """They are read from nowhere but where the JVM is told."""
+        urls = [value for key, value in self._properties.items() if key.endswith("oauthbearer.jwks.endpoint.url")]
+        files = [url.removeprefix("file://") for url in urls if url.startswith("file:")]
+        allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed"
+        return [f"{allowed}.urls={','.join(urls)}", f"{allowed}.files={','.join(files)}"] if urls else []
 
 
 class StandaloneKafka(KafkaBroker):

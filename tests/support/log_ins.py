@@ -8,11 +8,13 @@ import subprocess
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from tests.support.certificates import PASSWORD
 from tests.support.java import JavaRunner
 
 _SECURITY = "org.apache.kafka.common.security."
@@ -20,19 +22,27 @@ _PATIENCE_S = 60
 
 
 class Attempt(NamedTuple):
-    """What a client shows, and whom it trusts; `scope` is what an unsigned token says of its user."""
+    """What a client shows, and whom it trusts; stores of which Go has no reader stand beside their PEM.
+
+    `jwt` is a bearer token that somebody has signed; without one the token is unsigned, and `scope` is what it says of
+    its user. `by_token`: user and password are those of a delegation token.
+    """
 
     bootstrap: str
     mechanism: str = ""
     user: str = ""
     password: str = ""
     scope: str = ""
+    jwt: str = ""
+    by_token: bool = False
     ca: str = ""
     identity: str = ""
 
     @property
     def token(self) -> str:
-        """A bearer token that nobody has signed."""
+        """A bearer token."""
+        if self.jwt:
+            return self.jwt
         now_s = int(time.time())
         claims = {"sub": self.user, "scope": self.scope, "iat": now_s, "exp": now_s + 3600}
         parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
@@ -44,9 +54,10 @@ class Attempt(NamedTuple):
         transport = "SSL" if self.ca else "PLAINTEXT"
         return f"SASL_{transport}" if self.mechanism else transport
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, object]:
         """For the programs of other languages."""
-        return {**self._asdict(), "token": self.token if self.mechanism == "OAUTHBEARER" else ""}
+        token = self.token if self.mechanism == "OAUTHBEARER" else ""
+        return {**self._asdict(), "store_password": PASSWORD, "token": token}
 
 
 class Outcome(NamedTuple):
@@ -75,10 +86,21 @@ def _java_properties(attempt: Attempt) -> dict[str, str]:
     properties = {"bootstrap.servers": attempt.bootstrap, "security.protocol": attempt.protocol}
     if attempt.ca:
         properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": attempt.ca}
+    if attempt.ca.endswith(".p12"):
+        properties |= {"ssl.truststore.type": "PKCS12", "ssl.truststore.password": PASSWORD}
     if attempt.identity:
         properties |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": attempt.identity}
+    if attempt.identity.endswith(".p12"):
+        properties |= {"ssl.keystore.type": "PKCS12", "ssl.keystore.password": PASSWORD}
     if not attempt.mechanism:
         return properties
+    if attempt.jwt:
+        return properties | {
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f"{_SECURITY}oauthbearer.OAuthBearerLoginModule required;",
+            "sasl.login.callback.handler.class": f"{_SECURITY}oauthbearer.OAuthBearerLoginCallbackHandler",
+            "jwt": attempt.jwt,
+        }
     if attempt.mechanism == "OAUTHBEARER":
         login = (
             f"oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub={attempt.user}"
@@ -86,7 +108,8 @@ def _java_properties(attempt: Attempt) -> dict[str, str]:
         )
     else:
         module = "plain.PlainLoginModule" if attempt.mechanism == "PLAIN" else "scram.ScramLoginModule"
-        login = f'{module} required username="{attempt.user}" password="{attempt.password}";'
+        login = f'{module} required username="{attempt.user}" password="{attempt.password}"'
+        login += " tokenauth=true;" if attempt.by_token else ";"
     return {**properties, "sasl.mechanism": attempt.mechanism, "sasl.jaas.config": _SECURITY + login}
 
 
@@ -105,14 +128,18 @@ def _by_librdkafka(attempt: Attempt) -> Outcome:
     }
     if attempt.mechanism:
         settings["sasl.mechanism"] = attempt.mechanism
-    if attempt.mechanism == "OAUTHBEARER":
+    if attempt.jwt:
+        settings["oauth_cb"] = lambda _: (attempt.jwt, time.time() + 3600)
+    elif attempt.mechanism == "OAUTHBEARER":
         settings["enable.sasl.oauthbearer.unsecure.jwt"] = True
         settings["sasl.oauthbearer.config"] = f"principal={attempt.user} scope={attempt.scope}"
     elif attempt.mechanism:
         settings |= {"sasl.username": attempt.user, "sasl.password": attempt.password}
     if attempt.ca:
-        settings["ssl.ca.location"] = attempt.ca
-    if attempt.identity:
+        settings["ssl.ca.location"] = str(Path(attempt.ca).with_suffix(".pem"))
+    if attempt.identity.endswith(".p12"):
+        settings |= {"ssl.keystore.location": attempt.identity, "ssl.keystore.password": PASSWORD}
+    elif attempt.identity:
         settings |= {"ssl.certificate.location": attempt.identity, "ssl.key.location": attempt.identity}
     client = AdminClient(settings)
     deadline = time.monotonic() + _PATIENCE_S

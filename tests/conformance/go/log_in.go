@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -18,6 +19,7 @@ import (
 
 type attempt struct {
 	Bootstrap, Mechanism, User, Password, Token, Ca, Identity string
+	ByToken                                                  bool `json:"by_token"`
 }
 
 type outcome struct {
@@ -41,6 +43,11 @@ func logIns() error {
 	return json.NewEncoder(os.Stdout).Encode(outcomes)
 }
 
+// Beside each PKCS12 store, which this library does not read, is the same in PEM.
+func pemOf(path string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(path, ".p12"), ".pem") + ".pem"
+}
+
 func (a attempt) logIn() error {
 	options := []kgo.Opt{kgo.SeedBrokers(a.Bootstrap)}
 	var mechanism sasl.Mechanism
@@ -48,9 +55,9 @@ func (a attempt) logIn() error {
 	case "PLAIN":
 		mechanism = plain.Auth{User: a.User, Pass: a.Password}.AsMechanism()
 	case "SCRAM-SHA-256":
-		mechanism = scram.Auth{User: a.User, Pass: a.Password}.AsSha256Mechanism()
+		mechanism = scram.Auth{User: a.User, Pass: a.Password, IsToken: a.ByToken}.AsSha256Mechanism()
 	case "SCRAM-SHA-512":
-		mechanism = scram.Auth{User: a.User, Pass: a.Password}.AsSha512Mechanism()
+		mechanism = scram.Auth{User: a.User, Pass: a.Password, IsToken: a.ByToken}.AsSha512Mechanism()
 	case "OAUTHBEARER":
 		mechanism = oauth.Auth{Token: a.Token}.AsMechanism()
 	}
@@ -58,14 +65,14 @@ func (a attempt) logIn() error {
 		options = append(options, kgo.SASL(mechanism))
 	}
 	if a.Ca != "" {
-		pem, err := os.ReadFile(a.Ca)
+		pem, err := os.ReadFile(pemOf(a.Ca))
 		if err != nil {
 			return err
 		}
 		config := &tls.Config{RootCAs: x509.NewCertPool()}
 		config.RootCAs.AppendCertsFromPEM(pem)
 		if a.Identity != "" {
-			pair, err := tls.LoadX509KeyPair(a.Identity, a.Identity)
+			pair, err := tls.LoadX509KeyPair(pemOf(a.Identity), pemOf(a.Identity))
 			if err != nil {
 				return err
 			}

@@ -8,10 +8,12 @@ function sasl({ mechanism, user, password, token }) {
   return { mechanism: mechanism.toLowerCase(), username: user, password };
 }
 
-function tls({ ca, identity }) {
+function tls({ ca, identity, store_password: passphrase }) {
   if (!ca) return undefined;
-  const own = identity ? { key: readFileSync(identity), cert: readFileSync(identity) } : {};
-  return { ca: [readFileSync(ca)], ...own };
+  const authority = readFileSync(ca.replace(/\.p12$/, '.pem')); // Node takes stores for its own certificate alone
+  if (!identity) return { ca: [authority] };
+  const own = readFileSync(identity);
+  return { ca: [authority], ...(identity.endsWith('.p12') ? { pfx: own, passphrase } : { key: own, cert: own }) };
 }
 
 async function logIn(attempt) {
