@@ -38,6 +38,8 @@ _COMPRESSION_TYPES = range(5)
 _ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
 #: What metrics of a client are labelled with.
 _LABELS = ("client_id", "client_instance_id", "client_software_name", "client_software_version")
+#: Clients may call themselves what they like, and each of their metrics repeats it.
+_MOST_OF_A_LABEL = 100
 
 
 class ClientInstance(msgspec.Struct):
@@ -197,7 +199,7 @@ class ClientMetrics:
                 metrics.update(dict.fromkeys(names))
         wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(metrics)
         subscription_id = _subscription_id(wanted, interval_ms, instance_id)
-        about = {label: client[label] for label in _LABELS}
+        about = {label: client[label][:_MOST_OF_A_LABEL] for label in _LABELS}
         return ClientInstance(
             instance_id, connection, about, self._version, subscription_id, wanted, interval_ms, now_ms
         )

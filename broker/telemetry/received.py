@@ -26,7 +26,7 @@ MOST_OF_A_CLIENT, MOST_SERIES = 2_000, 50_000
 SHORTEST_MS, LOOKED_MS = 60_000, 5_000
 _INTERVALS = 3
 #: Of one series: its labels, and the characters of its name and of all that is in them.
-_MOST_LABELS, _MOST_CHARACTERS = 16, 1_000
+_MOST_LABELS, _MOST_CHARACTERS = 16, 500
 #: Points that are read without a pause; and the pause, in which the loop has the interpreter.
 _AT_ONCE, _PAUSE_S = 200, 0.0005
 

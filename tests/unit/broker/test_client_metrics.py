@@ -106,3 +106,48 @@ def test_clients_remembered_are_bounded(metrics: Metrics):
         metrics.metrics.ask(number.to_bytes(16, "big"), connection(), None)
     assert not metrics.metrics.is_known((1).to_bytes(16, "big"))
     assert metrics.metrics.is_known((2).to_bytes(16, "big"))
+
+
+def test_clients_are_known_by_their_names(metrics: Metrics):
+    """Which label what they push: however they call themselves, it is short. They match by all of it."""
+    metrics.alter("s", metrics="a.", match=f"client_id={'n' * 5000}")
+    instance = metrics.metrics.ask(CLIENT, connection(), "n" * 5000)
+
+    assert instance.metrics == ("a.",)
+    assert instance.about == {
+        "client_id": "n" * 100,
+        "client_instance_id": "AQEBAQEBAQEBAQEBAQEBAQ",
+        "client_software_name": "apache-kafka-java",
+        "client_software_version": "4.3.1",
+    }
+
+
+def test_clients_are_counted_while_they_are_there(metrics: Metrics):
+    """Not those that have hung up, or were silent for long."""
+    metrics.ask()
+    metrics.metrics.ask(b"\x02" * 16, connection(is_closed=True), "gone")
+    assert metrics.metrics.instance_count == 1
+    metrics.now_ms += 3 * 300_000 + 1
+    assert metrics.metrics.instance_count == 0
+
+
+def test_answers_to_reports_are_counted(metrics: Metrics):
+    """What is refused at once, and what turns out not to be readable; without an endpoint nothing is kept."""
+    instance = metrics.metrics.ask(CLIENT, connection(), "me")
+
+    def push(subscription_id: int = instance.subscription_id) -> Any:
+        fields: dict[str, Any] = {"terminating": False, "compression_type": 0, "size_bytes": 1}
+        return metrics.metrics.push(CLIENT, connection(), "me", subscription_id=subscription_id, **fields)
+
+    assert metrics.metrics.take(push(), []) is ErrorCode.NONE
+    metrics.now_ms += 300_000
+    with pytest.raises(Refused):
+        push(instance.subscription_id + 1)
+    metrics.now_ms += 300_000
+    assert metrics.metrics.take(push(), ErrorCode.INVALID_RECORD) is ErrorCode.INVALID_RECORD
+    assert metrics.metrics.pushes == {
+        ErrorCode.NONE: 1,
+        ErrorCode.UNKNOWN_SUBSCRIPTION_ID: 1,
+        ErrorCode.INVALID_RECORD: 1,
+    }
+    assert metrics.metrics.received is None

@@ -159,8 +159,8 @@ def test_series_are_bounded(receiver: Receiver, monkeypatch: pytest.MonkeyPatch)
     "point",
     [
         rate(1, name=""),
-        rate(1, name="n" * 1001),
-        rate(1, label="v" * 1000),
+        rate(1, name="n" * 501),
+        rate(1, label="v" * 500),
         rate(1, **{f"l{number}": "v" for number in range(17)}),
     ],
 )
