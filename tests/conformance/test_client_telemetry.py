@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,8 @@ def test_bad_payloads_are_answered_as_kafka_does(watched: Watched) -> None:
 def test_clients_are_not_told_where_nobody_receives(tmp_path: Path) -> None:
     """As in a Kafka without a reporter; who pushes all the same is answered."""
     broker = OurBroker(tmp_path)
-    with WireClient(HOST, broker.port) as client:
+    with ExitStack() as at_end, WireClient(HOST, broker.port) as client:
+        at_end.callback(broker.kill)
         assert not TELEMETRY & served_versions(client).keys()
         told = client.call(GET_TELEMETRY_SUBSCRIPTIONS, 0, client_instance_id=ZERO_UUID)
         fields = {"terminating": False, "compression_type": 0, "metrics": b"no metrics"}
@@ -192,19 +194,18 @@ def test_clients_are_not_told_where_nobody_receives(tmp_path: Path) -> None:
             **fields,
         )
         assert answer.error_code == ErrorCode.NONE
-    broker.stop()
 
 
 def test_first_worker_has_what_others_are_given(tmp_path: Path) -> None:
     """Clients push to any of them."""
     first = free_ports(2)
     broker = WorkersBroker(tmp_path, properties={"metrics.listeners": f"http://{HOST}:{first}"})
-    with WireClient(HOST, broker.port + 1, client_id="c") as client:
+    with ExitStack() as at_end, WireClient(HOST, broker.port + 1, client_id="c") as client:
+        at_end.callback(broker.kill)
         assert served_versions(client).keys() >= TELEMETRY
         pusher = Pusher(client)
         pusher._wait_s = 0  # the first may come at once
         assert pusher.push(report(gauge("g", point(1.5)))) is ErrorCode.NONE
-    shown = [of_client(samples_at(port), "c") for port in (first, first + 1)]
-    assert [value for _, value in shown[0]["kafka_client_g"]] == [1.5]
-    assert shown[1] == {}
-    broker.kill()
+        shown = [of_client(samples_at(port), "c") for port in (first, first + 1)]
+        assert [value for _, value in shown[0]["kafka_client_g"]] == [1.5]
+        assert shown[1] == {}
