@@ -21,6 +21,7 @@ from kafka import TopicPartition as PythonPartition
 from kafka.errors import KafkaError as PythonKafkaError
 
 from tests.support.history import Acknowledged, Ended, History, Outcome, Partition, Read, ReadAll, Sent
+from tests.support.kafka_python import keep_requests
 
 #: Of all clients: an answer that does not come is asked for again soon.
 REQUEST_TIMEOUT_MS = 5_000
@@ -251,6 +252,7 @@ class PythonProducer(HistoryProducer):
             producer = KafkaProducer(**config)
             try:
                 if self.transactional:
+                    keep_requests(producer)
                     producer.init_transactions()
                 while not self.stopping.is_set():
                     self._round(producer)

@@ -180,8 +180,8 @@ class PythonMember(HistoryMember):
             session_timeout_ms=self.session_ms,
             heartbeat_interval_ms=_HEARTBEAT_MS,
         )
-        know_topics(consumer, *self.topics)
         consumer.subscribe(self.topics, listener=_Listener(self))
+        know_topics(consumer, *self.topics)
         while not self.stopping.is_set():
             with suppress(PythonKafkaError):
                 for place, records in consumer.poll(timeout_ms=1000, max_records=_RECORDS).items():

@@ -4,12 +4,19 @@ Its consumer (3.0.12) gives up a rebalance that it wants because its metadata ha
 the JoinGroup's answer and the SyncGroup's: `ConsumerCoordinator._perform_assignment` notes the metadata as those of the
 assignment, so that from then on nothing says that it should join. What SyncGroup answers is never looked at: no
 partitions, no heartbeats, for ever, on Apache Kafka as well. A group that begins before the consumer has heard of its
-topic, which it asks for no sooner than 100 ms after it has come up, has such a rebalance at once.
+topic, which it asks for no sooner than 100 ms after it has come up, has such a rebalance at once; so has one that heard
+of it before it subscribed, for what it knew then does not count.
+
+Its producer (3.0.12) forgets a request to the coordinator of transactions that it was about to send when the connection
+ended: `Sender._maybe_send_pending_request` puts it back where nobody was ready, and not where waiting for that
+has raised an error. `commit_transaction` waits for its answer for ever then.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
+
+from kafka.errors import KafkaError
 
 
 class Consumer(Protocol):
@@ -17,8 +24,25 @@ class Consumer(Protocol):
 
     def partitions_for_topic(self, topic: str) -> set[int]: ...
 
+    def subscription(self) -> set[str] | None: ...
+
 
 def know_topics(consumer: Consumer, *topics: str) -> None:
-    """Wait until a consumer has heard of the partitions of its topics: its first assignment is one then."""
+    """Wait until a consumer that has subscribed knows its topics: its first assignment has their partitions then."""
+    assert set(topics) <= (consumer.subscription() or set())
     while not all(consumer.partitions_for_topic(topic) for topic in topics):  # which asks the broker, and waits
         pass
+
+
+def keep_requests(producer: Any) -> None:
+    """Have a kafka.KafkaProducer try again what it could not send to a coordinator, as it means to."""
+    client = producer._sender._client
+    await_ready = client.await_ready
+
+    def is_ready(*args: Any, **options: Any) -> bool:
+        try:
+            return bool(await_ready(*args, **options))
+        except KafkaError:
+            return False
+
+    client.await_ready = is_ready
