@@ -33,6 +33,28 @@ PATIENCE_S = 120
 _IMPATIENT = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50, "retry.backoff.ms": 20, "log_level": 0}
 
 
+class PatchedBroker(WorkersBroker):
+    """`patch`: what is otherwise in its owner's process."""
+
+    patch: str
+
+    def _command(self, config: Path) -> list[str]:
+        imports = "import sys; from broker.main import main; from broker.cores import member, pulse"
+        return [sys.executable, "-c", f"{imports}; {self.patch}; sys.exit(main())", str(config)]
+
+
+class ImpatientBroker(PatchedBroker):
+    """Its owner thinks of a worker that is silent for three seconds that it hangs."""
+
+    patch = "pulse.BEAT_S, pulse.BEATS_WITHOUT_ANSWER = 0.2, 15"
+
+
+class PromptBroker(PatchedBroker):
+    """A worker that dies again and again is started again in a second: it would be 16 after the sixth time."""
+
+    patch = "member.LONGEST_PAUSE_S = 1.0"
+
+
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[WorkersBroker]:
     running = WorkersBroker(tmp_path)
@@ -101,8 +123,16 @@ def test_what_was_acknowledged_survives_the_owners_death(broker: WorkersBroker, 
     assert "Traceback" not in broker.output
 
 
-def test_transactions_go_through_a_workers_death(broker: WorkersBroker) -> None:
+@pytest.fixture
+def prompt_broker(tmp_path: Path) -> Iterator[WorkersBroker]:
+    running = PromptBroker(tmp_path)
+    yield running
+    running.kill()
+
+
+def test_transactions_go_through_a_workers_death(prompt_broker: WorkersBroker) -> None:
     """A transaction over both is whole or not there, also where a marker has to wait for the worker to be back."""
+    broker = prompt_broker
     broker.client().create_topic("t", PARTITIONS)
     producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "x", **_IMPATIENT})
     producer.init_transactions(PATIENCE_S)
@@ -127,7 +157,7 @@ def test_transactions_go_through_a_workers_death(broker: WorkersBroker) -> None:
             if not error.args[0].txn_requires_abort():
                 raise
             producer.abort_transaction(PATIENCE_S)
-        wait_for_another(broker, killed)  # which may be half a minute: it has died again and again
+        wait_for_another(broker, killed)
     assert broker.client().settled("x").startswith("Complete")
     wanted = [b"%d" % number for number in committed for _ in range(TRANSACTION)]
     broker.forget_clients()
@@ -138,22 +168,6 @@ def test_transactions_go_through_a_workers_death(broker: WorkersBroker) -> None:
     assert len(committed) >= 6
     assert broker.stop() == 0
     assert "Traceback" not in broker.output
-
-
-class ImpatientBroker(WorkersBroker):
-    """Its owner thinks of a worker that is silent for three seconds that it hangs."""
-
-    _PROGRAM = """
-import sys
-from broker.cores import pulse
-from broker.main import main
-
-pulse.BEAT_S, pulse.BEATS_WITHOUT_ANSWER = 0.2, 15
-sys.exit(main())
-"""
-
-    def _command(self, config: Path) -> list[str]:
-        return [sys.executable, "-c", self._PROGRAM, str(config)]
 
 
 def test_a_worker_that_hangs_is_ended_and_another_comes(tmp_path: Path) -> None:
