@@ -128,7 +128,7 @@ def commit_offsets(shard: GroupShard, request: Struct, now: Now, effects: GroupE
         ]
     retention_ms = request.retention_time_ms
     now_ms = now.wall_ms
-    expires_ms = -1 if retention_ms == NO_RETENTION_TIME else now_ms + retention_ms
+    expires_ms = -1 if retention_ms == NO_RETENTION_TIME else _as_long(now_ms + retention_ms)
     max_length = shard.settings.offset_metadata_max_length
     records: list[StoredRecord] = []
     topics = []
@@ -221,3 +221,8 @@ def check_delete(group: Group | None) -> ErrorCode:
     if isinstance(group, ClassicGroup) and group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
         return ErrorCode.NON_EMPTY_GROUP
     return ErrorCode.NONE
+
+
+def _as_long(number: int) -> int:
+    """What Java makes of a sum of two longs: a retention beyond all times has an end before them, as in Kafka."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)

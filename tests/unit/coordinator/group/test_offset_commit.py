@@ -116,6 +116,13 @@ def test_retention_time_of_old_versions_is_kept(h):
     assert h.reloaded().shard.offsets.get("g", "t", 0).expire_timestamp_ms == h.wall_ms + 1_000
 
 
+def test_retention_times_beyond_all_times_are_over_at_once(h):
+    """As Java's sum of them wraps, in Apache Kafka; what is written can be read."""
+    h.commit({("t", 0): 1}, retention_ms=(1 << 63) - 1)
+    expires_ms = h.reloaded().shard.offsets.get("g", "t", 0).expire_timestamp_ms
+    assert expires_ms == h.wall_ms - 1 - (1 << 63)
+
+
 # -- OffsetDelete -----------------------------------------------------------------------------------------------------
 
 
