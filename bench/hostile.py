@@ -1,0 +1,196 @@
+"""What a good client notices of requests that no client means: `python -m bench hostile [--requests N] [--kind KIND]`.
+
+100,000 requests, drawn as tests/fault/test_hostile_requests.py draws them by schemas, come on eight connections, the
+same ones at both brokers, while a client writes a record, reads it and asks for its topic every 5 ms. Told are its
+waiting times, whether all of its records are there, and the broker's memory: when a tenth of the requests had come, and
+half a minute after the last one.
+
+Apache Kafka has no answer to some of them, and closes no connection either: who waits for half a second goes on with
+another connection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import random
+import socket
+import struct
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import NamedTuple
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from bench.comparison.brokers import BOTH, started
+from bench.comparison.figures import quantile
+from bench.comparison.machine import description
+from bench.comparison.usage import memory_mb
+from protocol.schema import Api
+from tests.support.brokers import HOST, OurBroker, RunningBroker
+from tests.support.good_client import GoodClient
+from tests.support.hostile import hostile_requests
+from tests.support.hostile_client import PROPERTIES, prepared
+
+CONNECTIONS = 8
+PATIENCE_S, SETTLED_S = 0.5, 30.0
+#: Of one API and version no more are drawn at a time: what was drawn is remembered meanwhile.
+_AT_A_TIME = 500
+_ID = 7
+_QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+
+
+class Good(NamedTuple):
+    """What the good client saw."""
+
+    times_ms: list[float]
+    has_all: bool
+
+
+def drawn(served: Sequence[tuple[Api, int]], count: int) -> list[bytes]:
+    """So many frames, as many of each API and version, in an order by chance; always the same ones."""
+    frames: list[bytes] = []
+    each = -(-count // len(served))
+    for place, (api, version) in enumerate(served):
+        for part in range(0, each, _AT_A_TIME):
+
+            @seed(place * 1000 + part)
+            @settings(
+                max_examples=min(_AT_A_TIME, each - part),
+                database=None,
+                deadline=None,
+                phases=(Phase.generate,),
+                suppress_health_check=list(HealthCheck),
+            )
+            @given(hostile_requests(api, version))
+            def take(request: object) -> None:
+                frames.append(request.frame(_ID))  # type: ignore[attr-defined]
+
+            take()
+        print(f"\r{len(frames):,} requests drawn", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    random.Random(8).shuffle(frames)
+    return frames[:count]
+
+
+def good_client(port: int, told: Connection) -> None:
+    """A process: serves itself until it is told to end, then tells what it saw."""
+    client = GoodClient(port)
+    client.work(200)
+    client.times_ms.clear()
+    told.send(None)
+    while not told.poll(0.005):
+        client.work(1)
+    try:
+        client.check()
+        has_all = True
+    except AssertionError:
+        has_all = False
+    told.send(Good(client.times_ms, has_all))
+
+
+class Senders:
+    """Connections that send requests one after the other, each when the one before is answered, or is not."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.outcomes: Counter[str] = Counter()
+
+    def send(self, frames: Sequence[bytes]) -> None:
+        """All of them."""
+        left = iter(frames)
+        lock = threading.Lock()
+        threads = [threading.Thread(target=self._work, args=(left, lock)) for _ in range(CONNECTIONS)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+
+    def _work(self, left: Iterator[bytes], lock: threading.Lock) -> None:
+        connection: socket.socket | None = None
+        while True:
+            with lock:
+                frame = next(left, None)
+            if frame is None:
+                break
+            if connection is None:
+                connection = socket.create_connection((HOST, self._port), 60)
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.settimeout(PATIENCE_S)
+            outcome = _sent(connection, frame)
+            self.outcomes[outcome] += 1
+            if outcome != "answered":
+                connection.close()
+                connection = None
+        if connection is not None:
+            connection.close()
+
+
+def _sent(connection: socket.socket, frame: bytes) -> str:
+    try:
+        connection.sendall(frame)
+        received = bytearray()
+        while len(received) < 4 or len(received) < 4 + struct.unpack_from(">i", received)[0]:
+            piece = connection.recv(1 << 16)
+            if not piece:
+                return "closed"
+            received += piece
+    except TimeoutError:
+        return "not answered"
+    except OSError:
+        return "closed"
+    return "answered"
+
+
+def measure(broker: RunningBroker, frames: Sequence[bytes]) -> None:
+    """One broker's figures."""
+    ours, theirs = multiprocessing.get_context("spawn").Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=good_client, args=(broker.port, theirs), daemon=True)
+    process.start()
+    ours.recv()
+    senders = Senders(broker.port)
+    began = time.monotonic()
+    tenth = len(frames) // 10
+    senders.send(frames[:tenth])
+    before = memory_mb(broker.pid)
+    senders.send(frames[tenth:])
+    took = time.monotonic() - began
+    ours.send(None)
+    good: Good = ours.recv()
+    process.join(60)
+    time.sleep(SETTLED_S)
+    counts = ", ".join(f"{count:,} {name}" for name, count in senders.outcomes.most_common())
+    quantiles = " ".join(f"{name} {quantile(good.times_ms, share):.1f}" for name, share in _QUANTILES.items())
+    print(f"{broker.kind:6} {len(frames):,} requests in {took:.0f} s: {counts}")
+    print(f"       good client, {len(good.times_ms):,} answers, ms: {quantiles} worst {max(good.times_ms):.1f}", end="")
+    print(", all records there" if good.has_all else ", RECORDS ARE MISSING")
+    print(f"       memory {before:.0f} MB, in the end {memory_mb(broker.pid):.0f} MB", flush=True)
+    if isinstance(broker, OurBroker) and ("Traceback" in broker.output or " ERROR " in broker.output):
+        print("       errors in its log", flush=True)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench hostile", description="requests that no client means")
+    parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--kind", choices=[kind.kind for kind in BOTH], help="one of the brokers alone")
+    options = parser.parse_args(argv)
+    print(description())
+    frames: list[bytes] = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        for kind in BOTH:
+            if options.kind not in (None, kind.kind):
+                continue
+            with started(Path(scratch), PROPERTIES, [kind]) as [broker]:
+                served, _ = prepared(broker.port)
+                frames = frames or drawn(served, options.requests)
+                measure(broker, frames)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
