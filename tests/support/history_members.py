@@ -23,6 +23,10 @@ from tests.support.history_clients import GONE, PYTHON, RDKAFKA, REQUEST_TIMEOUT
 from tests.support.kafka_python import know_topics
 
 _HEARTBEAT_MS = 300
+#: Who does not follow in a rebalance is left behind after so long, and begins anew: before the patience of a test ends.
+#: On a machine that stood still librdkafka (2.16) once went on with heartbeats that ask for nothing after it had lost
+#: the answer that told it what to give away; a broker says that once, Apache Kafka too.
+_REBALANCE_MS = 45_000
 #: Records between two commits, at most.
 _RECORDS = 100
 
@@ -127,6 +131,7 @@ class RdkafkaMember(HistoryMember):
                 "auto.offset.reset": "earliest",
                 "enable.partition.eof": True,
                 "fetch.wait.max.ms": 100,
+                "max.poll.interval.ms": _REBALANCE_MS,
             }
         )
         consumer.subscribe(
@@ -179,6 +184,7 @@ class PythonMember(HistoryMember):
             partition_assignment_strategy=[RangePartitionAssignor],
             session_timeout_ms=self.session_ms,
             heartbeat_interval_ms=_HEARTBEAT_MS,
+            max_poll_interval_ms=_REBALANCE_MS,
         )
         consumer.subscribe(self.topics, listener=_Listener(self))
         know_topics(consumer, *self.topics)
