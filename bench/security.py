@@ -1,0 +1,152 @@
+"""Does a failed login tell by its time who is there? `python -m bench security [--attempts N]`.
+
+Somebody who is there with a wrong password, and somebody who is not, by turns that chance decides; for each the time
+from a message to its answer, all messages of a login together. What the client computes is not in it, nor is the delay
+of failures, which is off. Of both kinds the distribution is shown, the ratio of their medians with what 95 of 100
+samples drawn from these again would give, and how often a login of somebody who is there took longer than one of
+somebody who is not (0.500: as often as not), which is the statistic of Mann and Whitney, with its distance from that in
+standard errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CREDENTIALS, ScramCredentialUpsertion
+from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
+from protocol.messages.sasl_handshake import SASL_HANDSHAKE
+from security.scram_credential import MIN_ITERATIONS, ScramMechanism
+from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.sasl import plain_token, scram_final
+from tests.support.wire import WireClient
+
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_USER, _PASSWORD, _WRONG = "alice-is-there", "the right password", "another password"
+_DRAWN = 1_000
+
+
+class Door:
+    """A broker that lets one user in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        port = free_port()
+        self.broker = OurBroker(
+            folder,
+            {
+                "listeners": f"OPEN://{HOST}:{port},CLIENTS://{HOST}:{self.port}",
+                "listener.security.protocol.map": "OPEN:PLAINTEXT,CLIENTS:SASL_PLAINTEXT",
+                "inter.broker.listener.name": "OPEN",
+                "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+                "connection.failed.authentication.delay.ms": "0",
+                "listener.name.clients.plain.sasl.jaas.config": f'{_PLAIN} required user_{_USER}="{_PASSWORD}";',
+            },
+            port=port,
+        )
+        salt = b"0123456789abcdefghijklmnop"
+        with WireClient(HOST, port) as client:
+            for mechanism in ScramMechanism:
+                user = ScramCredentialUpsertion(
+                    name=_USER,
+                    mechanism=mechanism,
+                    iterations=MIN_ITERATIONS,
+                    salt=salt,
+                    salted_password=mechanism.salted_password(_PASSWORD, salt, MIN_ITERATIONS),
+                )
+                client.call(ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[user])
+
+    def plain_us(self, user: str) -> float:
+        """A login by PLAIN, which fails."""
+        with WireClient(HOST, self.port) as client:
+            client.call(SASL_HANDSHAKE, 1, mechanism="PLAIN")
+            return _answered(client, plain_token(user, _WRONG), code=58)[1]
+
+    def scram_us(self, mechanism: ScramMechanism, user: str) -> float:
+        """A login by SCRAM, which fails."""
+        with WireClient(HOST, self.port) as client:
+            client.call(SASL_HANDSHAKE, 1, mechanism=mechanism.sasl_name)
+            bare = f"n={user},r=clientnonce"
+            challenge, first_us = _answered(client, f"n,,{bare}".encode(), code=0)
+            _, final_us = _answered(client, scram_final(mechanism, bare, challenge, _WRONG), code=58)
+            return first_us + final_us
+
+
+def _answered(client: WireClient, message: bytes, code: int) -> tuple[bytes, float]:
+    began = time.perf_counter_ns()
+    answer = client.call(SASL_AUTHENTICATE, 2, auth_bytes=message)
+    took_us = (time.perf_counter_ns() - began) / 1000
+    assert answer.error_code == code, answer
+    return bytes(answer.auth_bytes), took_us
+
+
+def measured(
+    log_in_us: Callable[[str], float], attempts: int, chance: random.Random
+) -> tuple[list[float], list[float]]:
+    """Times of so many logins of somebody who is there, and of as many who are not; microseconds."""
+    there: list[float] = []
+    not_there: list[float] = []
+    turns = [True, False] * attempts
+    chance.shuffle(turns)
+    for is_there in turns:
+        name = _USER if is_there else "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=len(_USER)))
+        (there if is_there else not_there).append(log_in_us(name))
+    return there, not_there
+
+
+def ratio(there: list[float], not_there: list[float], chance: random.Random) -> tuple[float, float, float]:
+    """Of the medians, with the bounds of 95 of 100."""
+    drawn = sorted(
+        statistics.median(chance.choices(there, k=len(there)))
+        / statistics.median(chance.choices(not_there, k=len(not_there)))
+        for _ in range(_DRAWN)
+    )
+    return statistics.median(there) / statistics.median(not_there), drawn[_DRAWN // 40], drawn[-_DRAWN // 40]
+
+
+def longer(there: list[float], not_there: list[float]) -> tuple[float, float]:
+    """How often one of the first is larger than one of the second, and its distance from a half in standard errors."""
+    ranked = sorted([(value, True) for value in there] + [(value, False) for value in not_there])
+    count, other = len(there), len(not_there)
+    rank_sum = sum(rank for rank, (_, is_there) in enumerate(ranked, 1) if is_there)
+    larger = (rank_sum - count * (count + 1) / 2) / (count * other)
+    return larger, (larger - 0.5) / ((count + other + 1) / (12 * count * other)) ** 0.5
+
+
+def show(name: str, there: list[float], not_there: list[float], chance: random.Random) -> None:
+    for who, times in (("there", there), ("not there", not_there)):
+        cuts = statistics.quantiles(times, n=100)
+        parts = "  ".join(f"{label} {cuts[part - 1]:7.0f}" for label, part in (("5%", 5), ("median", 50), ("95%", 95)))
+        print(f"{name:14} {who:10} {len(times):6} logins, us: {parts}")
+    value, low, high = ratio(there, not_there, chance)
+    larger, errors = longer(there, not_there)
+    print(f"{name:14} ratio of medians {value:.3f} ({low:.3f} to {high:.3f}), longer {larger:.3f} ({errors:+.1f})\n")
+
+
+def main(argv: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench security", description=__doc__.partition("?")[0] + "?")
+    parser.add_argument("--attempts", type=int, default=3_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(argv)
+    chance = random.Random(options.seed)
+    with tempfile.TemporaryDirectory(prefix="bench-") as scratch:
+        door = Door(Path(scratch))
+        try:
+            kinds: dict[str, Callable[[str], float]] = {"PLAIN": door.plain_us}
+            for mechanism in ScramMechanism:
+                kinds[mechanism.sasl_name] = lambda user, mechanism=mechanism: door.scram_us(mechanism, user)  # type: ignore[misc]
+            for name, log_in_us in kinds.items():
+                measured(log_in_us, options.attempts // 20, chance)  # what is slow the first time is slow before
+                show(name, *measured(log_in_us, options.attempts, chance), chance)
+        finally:
+            door.broker.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
