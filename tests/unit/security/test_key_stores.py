@@ -171,3 +171,20 @@ def test_where_cryptography_is_not_installed(monkeypatch: pytest.MonkeyPatch) ->
         store("server.p12").identity(None)
     with pytest.raises(StoreRefused, match="it is no store"):
         Store("ssl.truststore", "x", b"text", None).trusted()
+
+
+def test_a_certificate_is_trusted_for_standing_in_a_store(tmp_path: Path) -> None:
+    """As in Java, without its authority; others of that authority are not."""
+    authority = Authority(tmp_path)
+    own, another = authority.issue("own"), authority.issue("another")
+    trusted = {"type": "PKCS12", "location": str(own.with_suffix(".p12")), "password": PASSWORD}
+    keys = {"ssl.client.auth": "required", **{f"ssl.truststore.{key}": value for key, value in trusted.items()}}
+
+    def shown(certificate: Path) -> None:
+        client = ssl.create_default_context(cadata=store("trusted.jks", None).trusted())
+        client.load_cert_chain(certificate)
+        shake_hands(context(SERVER | keys), client)
+
+    shown(own)
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
+        shown(another)
