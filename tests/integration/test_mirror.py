@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from threading import Timer
 
 import pytest
 from confluent_kafka import Producer
@@ -250,7 +251,10 @@ def test_topic_is_deleted_while_it_follows(source: Broker, target: Broker, sh: S
         until(lambda: ends(target, sh, gone) == ends(target, sh, stays) == [2])
         assert sh("topics", "delete", gone, server=source.bootstrap_servers).code == 0
         assert following.stderr is not None
+        patience = Timer(_LIMIT_S, following.kill)
+        patience.start()
         line = following.stderr.readline()
+        patience.cancel()
         write(source, gone, "x", "y", "z")
         write(source, stays, "c")
         until(lambda: ends(target, sh, stays) == [3])
