@@ -7,7 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from pybroker.pipeline.progress import Batch, Reporter
+from pybroker.pipeline.session import java_error
 from pybroker.pipeline.spec import Restart
 from pybroker.pipeline.spec.interval import seconds
 
@@ -92,12 +96,17 @@ class Supervisor:
         if one.query is None:
             if self.clock() < one.due:
                 return None
-            one.query = one.start()
+            try:
+                one.query = one.start()
+            except (PySparkException, Py4JError) as error:  # a sink is looked at before a query is made of it
+                return self._failed(one, error)
         self._report(one)
         failure = one.query.exception()
-        if failure is None:
-            return None
-        reason = _first_line(failure)
+        return None if failure is None else self._failed(one, failure)
+
+    def _failed(self, one: Watched, failure: Exception) -> str | None:
+        """See to it that a query which failed is started again; return why it failed when it is not to be."""
+        reason = _reason(failure)
         if self.restart is None or one.attempts >= self.restart.attempts:
             return reason
         wait = self._wait(self.restart, one.attempts)
@@ -119,6 +128,7 @@ class Supervisor:
         return min(longest, wait)
 
 
-def _first_line(failure: Exception) -> str:
-    """Return what went wrong: Spark's text goes on with plans and traces."""
-    return str(failure).strip().partition("\n")[0]
+def _reason(failure: Exception) -> str:
+    """Return what went wrong in a line: what Spark tells goes on with plans and traces."""
+    text = str(failure).strip()
+    return java_error(text) if isinstance(failure, Py4JError) else text.partition("\n")[0]

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from pybroker.pipeline.progress import Reporter
 from pybroker.pipeline.spec import Restart
 from pybroker.pipeline.supervisor import Supervisor, Watched
@@ -112,6 +115,29 @@ def test_failed_query_starts_again_later_and_later() -> None:
         f"q: failed, starts again in {wait} s: away" for wait in (1, 2, 4, 5)
     ]
     assert 12 <= time.now < 14
+
+
+def test_start_that_fails_is_a_failure() -> None:
+    """Spark looks at a sink before there is a query: it is tried again, and told in a line without Java's trace."""
+    raised = [PySparkException("no folder\nJVM stacktrace"), Py4JError("An error\n: java.io.IOException: gone\n\tat x")]
+    good = FakeQuery(1)
+
+    def start() -> FakeQuery:
+        if raised:
+            raise raised.pop(0)
+        return good
+
+    watcher, _, out = supervisor(Restart(attempts=2, back_off="1s"))
+    assert watcher.run([Watched("q", start)]) is None
+    assert good.stopped
+    assert out.getvalue().splitlines() == [
+        "q: failed, starts again in 1 s: no folder",
+        "q: failed, starts again in 2 s: java.io.IOException: gone",
+    ]
+
+    raised.append(PySparkException("no folder"))
+    watcher, _, _ = supervisor()
+    assert watcher.run([Watched("q", start)]) == "q: no folder"
 
 
 def test_batch_that_succeeds_begins_the_count_anew() -> None:
