@@ -31,7 +31,8 @@ def written(rows: DataFrame, kafka: Kafka, sink: Sink, mode: str) -> DataStreamW
         case "kafka":
             writer = records_written(_records(rows, sink), kafka, sink)
         case "jdbc":
-            writer = rows.writeStream.foreachBatch(_into_database(sink, anew=mode == "complete"))
+            driver = sink.options.get("driver") or _driver(rows, sink.url or "")
+            writer = rows.writeStream.foreachBatch(_into_database(sink, driver, anew=mode == "complete"))
         case _:
             writer = rows.writeStream.format(sink.format)
             if sink.path is not None:
@@ -56,11 +57,30 @@ def _records(rows: DataFrame, sink: Sink) -> DataFrame:
     return rows.select(key.cast("string").alias("key"), f.to_json(f.struct("*")).alias("value"))
 
 
-def _into_database(sink: Sink, *, anew: bool) -> Callable[[DataFrame, int], None]:
+def _driver(rows: DataFrame, url: str) -> str:
+    """Return the class of a database's driver: Java does not look for it in jars that came by `packages`, left alone.
+
+    Errors: SpecError.
+    """
+    jvm = rows.sparkSession._jvm
+    assert jvm is not None
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    drivers = jvm.java.util.ServiceLoader.load(jvm.java.lang.Class.forName("java.sql.Driver"), loader).iterator()
+    while drivers.hasNext():
+        driver = drivers.next()
+        if driver.acceptsURL(url):
+            return str(driver.getClass().getName())
+    raise SpecError(
+        "sink.url", f"no driver is there for {url!r}: name its jar in packages, or its class in options.driver"
+    )
+
+
+def _into_database(sink: Sink, driver: str, *, anew: bool) -> Callable[[DataFrame, int], None]:
     """Return what writes one batch: rows are appended, or the table emptied and written anew."""
+    where = {"url": sink.url, "dbtable": sink.table, "driver": driver, **sink.options}
 
     def write(batch: DataFrame, _number: int) -> None:
-        writer = batch.write.format("jdbc").options(url=sink.url, dbtable=sink.table, **sink.options)
+        writer = batch.write.format("jdbc").options(**where)
         writer.mode("overwrite" if anew else "append").option("truncate", "true").save()
 
     return write

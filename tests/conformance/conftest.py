@@ -21,6 +21,7 @@ from pybroker.pipeline.spec import Kafka, Parse, Pipeline, Sink, Source, Spark, 
 from tests.support.brokers import BROKERS, RunningBroker
 from tests.support.jars import kafka_classpath, kafka_jars
 from tests.support.java import JavaRunner, compile_java
+from tests.support.postgres import DRIVER
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 
@@ -100,14 +101,15 @@ def java(java_classpath: list[Path], tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """One session, set up as the pipeline's command does, with the jars of all formats.
+    """One session, set up as the pipeline's command does, with the jars of all formats and of a database's driver.
 
     The loggers that PySpark makes for what fails give every handler its JSON, pytest's too, which other tests read.
     """
     PySparkLogger.addHandler = logging.Logger.addHandler  # type: ignore[method-assign, assignment]
     conf = {"spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse"))}
     sources = {"avro": Source(["t"], parse=Parse("avro", schema="{}"))}
-    streams = {"delta": Stream("avro", Sink("delta", path="p"))}
+    sinks = {"delta": Sink("delta", path="p"), "jdbc": Sink("jdbc", url="", table="", packages=[DRIVER])}
+    streams = {name: Stream("avro", sink) for name, sink in sinks.items()}
     session = open_session(Pipeline(1, "tests", Kafka(""), sources, streams, "", spark=Spark(conf=conf)))
     yield session
     session.stop()
