@@ -13,39 +13,39 @@ _LEFT, _BOTTOM, _TOP = 56, 34, 24
 _ROW = 24
 
 
-def stacked(columns: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
+def stacked(name: str, columns: Sequence[str], series: Mapping[str, Sequence[float]]) -> str:
     """Return a chart with a bar for each column, of one part for each series, with scale and legend."""
     sums = [sum(values) for values in zip(*series.values(), strict=True)]
     top = max(sums, default=0) or 1
     step = (_WIDTH - _LEFT) / max(1, len(columns))
     parts = [_axis(top)]
     floors = [0.0] * len(columns)
-    for colour, (name, values) in zip(COLOURS, series.items(), strict=False):
+    for colour, (part, values) in zip(COLOURS, series.items(), strict=False):
         for index, value in enumerate(values):
             height, below = _scaled(value, top), _scaled(floors[index], top)
             x, y = _LEFT + index * step, _HEIGHT - _BOTTOM - below - height
-            title = f"<title>{escape(columns[index])}, {escape(name)}: {value:,.0f}</title>"
+            title = f"<title>{escape(columns[index])}, {escape(part)}: {value:,.0f}</title>"
             parts.append(_rectangle(x + step * 0.1, y, step * 0.8, height, colour, title))
             floors[index] += value
     every = max(1, len(columns) // 8)
     for index in range(0, len(columns), every):
         parts.append(_text(_LEFT + (index + 0.5) * step, _HEIGHT - _BOTTOM + 16, columns[index], "middle"))
-    for index, (colour, name) in enumerate(zip(COLOURS, series, strict=False)):
+    for index, (colour, part) in enumerate(zip(COLOURS, series, strict=False)):
         parts.append(_rectangle(_LEFT + index * 90, 4, 12, 12, colour))
-        parts.append(_text(_LEFT + 17 + index * 90, 14, name))
-    return _svg(_HEIGHT, parts)
+        parts.append(_text(_LEFT + 17 + index * 90, 14, part))
+    return _svg(name, _HEIGHT, parts)
 
 
-def ranked(rows: Sequence[tuple[str, float]], colour: str = COLOURS[0]) -> str:
+def ranked(name: str, rows: Sequence[tuple[str, float]], colour: str = COLOURS[0]) -> str:
     """Return a chart with a bar for each row, beside its name and value."""
     most = max((value for _, value in rows), default=0) or 1
     parts = []
-    for index, (name, value) in enumerate(rows):
+    for index, (row, value) in enumerate(rows):
         y, width = index * _ROW, (_WIDTH - 300) * value / most
-        parts.append(_text(190, y + 16, name, "end"))
+        parts.append(_text(190, y + 16, row, "end"))
         parts.append(_rectangle(200, y + 3, width, _ROW - 6, colour))
         parts.append(_text(206 + width, y + 16, f"{value:,.0f}"))
-    return _svg(max(1, len(rows)) * _ROW, parts)
+    return _svg(name, max(1, len(rows)) * _ROW, parts)
 
 
 def _scaled(value: float, top: float) -> float:
@@ -70,8 +70,8 @@ def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _svg(height: float, parts: Sequence[str]) -> str:
+def _svg(name: str, height: float, parts: Sequence[str]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" role="img" '
-        f'font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
+        f'aria-label="{escape(name)}" font-family="sans-serif" font-size="12">{"".join(parts)}</svg>'
     )

@@ -48,6 +48,7 @@ def page(spark: SparkSession, lake: str) -> str:
         " FROM requests"
     ).first()
     assert whole is not None
+    failing = [(row.page, row.errors) for row in _pages(spark, "errors") if row.errors]
     return _PAGE.format(
         requests=whole.requests,
         errors=whole.errors,
@@ -55,8 +56,8 @@ def page(spark: SparkSession, lake: str) -> str:
         first=whole.first,
         last=whole.last,
         per_minute=_per_minute(spark),
-        pages=ranked([(row.page, row.requests) for row in _pages(spark, "requests")]),
-        errors_by_page=ranked([(row.page, row.errors) for row in _pages(spark, "errors") if row.errors], COLOURS[3]),
+        pages=ranked("Requests by page", [(row.page, row.requests) for row in _pages(spark, "requests")]),
+        errors_by_page=ranked("Errors by page", failing, COLOURS[3]),
         agents=_agents(spark),
     )
 
@@ -66,7 +67,9 @@ def _per_minute(spark: SparkSession) -> str:
     rows = spark.sql(
         f"SELECT date_format(time, 'HH:mm') AS minute, {counts} FROM requests GROUP BY minute ORDER BY minute"
     ).collect()
-    return stacked([row.minute for row in rows], {name: [row[name] for row in rows] for name in _CLASSES})
+    return stacked(
+        "Requests a minute", [row.minute for row in rows], {name: [row[name] for row in rows] for name in _CLASSES}
+    )
 
 
 def _pages(spark: SparkSession, by: str) -> list[Row]:
