@@ -32,6 +32,9 @@ _IVY_MODULE = """<ivy-module version="2.0"><info organisation="pybroker" module=
 
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
+# What Maven and Ivy have to say; Ivy's "not found" may only be for want of a network, which it says as well
+_COMPLAINT = re.compile(r"\bERROR\b|FAIL|access error|:: .*: not found")
+
 # A repository may be busy or a connection may break; what has come by then is kept from one attempt to the next
 _ATTEMPTS = 3
 
@@ -111,7 +114,7 @@ def _run(command: _Command, artifacts: Sequence[Artifact], into: Path, *, transi
     if done.returncode == 0 and not missing:
         return None
     lines = _COLOURS.sub("", done.stdout + done.stderr).splitlines()
-    said = [line.strip() for line in lines if "ERROR" in line or "FAIL" in line.upper()]
+    said = sorted((line.strip() for line in lines if _COMPLAINT.search(line)), key=lambda line: "not found" in line)
     return " / ".join(said[:3]) or f"exit code {done.returncode}, without {', '.join(missing)}"
 
 

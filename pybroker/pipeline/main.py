@@ -74,7 +74,7 @@ def command_line() -> OneLineParser:
 
 def _run(options: argparse.Namespace) -> int:
     pipeline = _load(options.spec)
-    _prepare(pipeline, ask_broker=True)
+    _prepare(options.spec, pipeline, ask_broker=True)
     from pybroker.pipeline.preflight import see_writable
     from pybroker.pipeline.running import Run
 
@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     pipeline = _load(options.spec)
-    _prepare(pipeline, ask_broker=not options.offline)
+    _prepare(options.spec, pipeline, ask_broker=not options.offline)
     from pybroker.pipeline.plan import plan
 
     with _spark(pipeline) as spark:
@@ -106,14 +106,16 @@ def _check(options: argparse.Namespace) -> int:
 
 def _explain(options: argparse.Namespace) -> int:
     pipeline = _load(options.spec)
-    _prepare(pipeline, ask_broker=not options.offline)
+    _prepare(options.spec, pipeline, ask_broker=not options.offline)
     from pybroker.pipeline.plan import plan
 
     with _spark(pipeline) as spark:
         for one in plan(spark, pipeline):
             query = one.query
             print(f"{query.name}: {query.source_name} -> {query.sink.place()}, checkpoint {query.checkpoint}")
-            one.rows.explain(mode="formatted")
+            one.rows.select("*").explain(
+                mode="formatted"
+            )  # of what SQL gave Spark does not know yet that it is a stream
     return 0
 
 
@@ -170,7 +172,7 @@ def _load(spec: Path) -> Pipeline:
         raise SpecError("", error.strerror or str(error)) from error
 
 
-def _prepare(pipeline: Pipeline, *, ask_broker: bool) -> None:
+def _prepare(spec: Path, pipeline: Pipeline, *, ask_broker: bool) -> None:
     """See to all that can be known before Spark is started."""
     _need("pyspark")
     from pybroker.pipeline.preflight import check_folders, check_topics
@@ -183,7 +185,7 @@ def _prepare(pipeline: Pipeline, *, ask_broker: bool) -> None:
         try:
             check_topics(pipeline, Cluster(pipeline.kafka))
         except ClusterError as error:
-            raise PipelineError(str(error)) from error
+            raise PipelineError(f"{spec}: kafka.bootstrap: {error}") from error
 
 
 def _need(package: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from pybroker.pipeline.jars import Artifact, JarsUnavailableError, cache_directory, resolve
@@ -143,12 +145,20 @@ def format_settings(pipeline: Pipeline) -> Mapping[str, str]:
 def sink_jars(pipeline: Pipeline) -> list[Path]:
     """Return the jars that the pipeline's sinks need besides Spark's, brought first where they are not in the cache.
 
-    Errors: JarsUnavailableError.
+    Errors: JarsUnavailableError, with the key.
     """
     jars: list[Path] = []
-    for coordinates in sorted({one for stream in pipeline.streams.values() for one in stream.sink.packages}):
+    wanted = {
+        coordinates: f"streams.{name}.sink.packages[{index}]"
+        for name, stream in pipeline.streams.items()
+        for index, coordinates in enumerate(stream.sink.packages)
+    }
+    for coordinates, path in sorted(wanted.items()):
         artifact = Artifact(*coordinates.split(":"))
-        jars += resolve(f"{artifact.group}-{artifact.name}-{artifact.version}", [artifact], transitive=True)
+        try:
+            jars += resolve(f"{artifact.group}-{artifact.name}-{artifact.version}", [artifact], transitive=True)
+        except JarsUnavailableError as error:
+            raise JarsUnavailableError(f"{path}: {error}") from error
     return jars
 
 
@@ -179,6 +189,12 @@ def java_home(java: Java) -> Path:
     return home
 
 
+def leave_errors_to_us() -> None:
+    """Let PySpark not print what it raises for SQL that is wrong, plan and trace and all, as JSON of many kilobytes."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 def java_error(text: str) -> str:
     """Return what Py4J tells of one of Java's exceptions in a line."""
     found = _JAVA_ERROR.search(text)
@@ -204,6 +220,7 @@ def start_session(name: str, master: str, settings: Mapping[str, str]) -> SparkS
 
     Errors: JavaNotFoundError.
     """
+    leave_errors_to_us()
     os.environ["JAVA_HOME"] = str(java_home(find_java()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else Python's workers are whatever PATH has
     builder = SparkSession.builder.master(master).appName(name)

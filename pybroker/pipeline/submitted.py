@@ -19,7 +19,7 @@ from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.preflight import check_folders
 from pybroker.pipeline.running import Run
-from pybroker.pipeline.session import LENIENT, format_settings
+from pybroker.pipeline.session import LENIENT, format_settings, leave_errors_to_us
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 from pybroker.schema_registry import RegistryError
 
@@ -65,6 +65,7 @@ def _run(pipeline: Pipeline, metrics: Path | None, *, once: bool) -> str | None:
 
 
 def _session(pipeline: Pipeline) -> SparkSession:
+    leave_errors_to_us()
     SparkContext._ensure_initialized()  # with the properties of spark-submit, which SparkConf then knows
     submitted = SparkConf()
     builder = SparkSession.builder

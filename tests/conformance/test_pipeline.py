@@ -321,5 +321,5 @@ def test_command_that_cannot_be_done_says_why(tmp_path: Path) -> None:
     assert f"{spec}: streams.q.sql: [UNRESOLVED_COLUMN" in complaint
     _, complaint = run.communicate(timeout=300)
     assert run.returncode == 1
-    assert "pybroker pipeline: the broker 127.0.0.1:1: " in complaint
+    assert f"pybroker pipeline: {spec}: kafka.bootstrap: the broker 127.0.0.1:1: " in complaint
     assert not (tmp_path / "state").exists()

@@ -120,7 +120,7 @@ def test_broker_that_does_not_answer_is_1(
 ) -> None:
     monkeypatch.setattr(cluster, "Cluster", AwayCluster)
 
-    assert refused(tmp_path, capsys) == (1, "the broker 127.0.0.1:1: no answer")
+    assert refused(tmp_path, capsys) == (1, "FILE: kafka.bootstrap: the broker 127.0.0.1:1: no answer")
 
 
 def test_metrics_that_cannot_be_written_are_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,6 +64,15 @@ def test_packages_of_sinks_are_brought_once(tmp_path: Path, monkeypatch: pytest.
     ]
     assert jars == [Path("org.x-x-1.jar"), Path("shared.jar"), Path("org.y-y-2.jar"), Path("shared.jar")]
 
+    def missing(name: str, artifacts: list[Artifact], *, transitive: bool) -> list[Path]:
+        if name != "org.y-y-2":
+            return []
+        raise JarsUnavailableError("cannot bring it")
+
+    monkeypatch.setattr(session, "resolve", missing)
+    with pytest.raises(JarsUnavailableError, match=r"^streams\.b\.sink\.packages\[1\]: cannot bring it$"):
+        session.sink_jars(loaded(tmp_path, document(streams=streams)))
+
 
 def test_formats_bring_their_jars_and_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Delta Lake of a sink or a table, Avro of a source; where they are not to be had the format is told in a line."""
