@@ -8,9 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,10 @@ from pyspark.sql import functions as f
 
 from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.spec import Kafka
+from tests.support.access_logs import EXAMPLE, AccessLog, write_resampled
 from tests.support.brokers import OurBroker
 from tests.support.scale import scaled
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "access-log" / "pipeline.yaml"
 LINES = min(scaled(100_000), 1_000_000)
 #: Of each kind.
 KILLS = min(scaled(1), 5)
@@ -31,38 +29,11 @@ KILLS = min(scaled(1), 5)
 BATCHES = 9 * KILLS
 #: Each so many lines one that cannot be parsed.
 BROKEN = 1000
-BEGIN = datetime(2026, 11, 21, 14, 36, 40, tzinfo=UTC)
-LINES_A_SECOND = 2000
-#: The example's, behind which a window is over.
-WATERMARK = timedelta(seconds=10)
+#: In seconds, the example's: so long after its end a window is over.
+WATERMARK = 10
 TOPIC = "nginx-access"
 #: One: of several, lines of one may come too late for windows that are over for another.
 PARTITIONS = 1
-PAGES = ("/", "/docs/start.html", "/style.css", "/missing")
-
-
-def when(number: int) -> datetime:
-    return BEGIN + timedelta(seconds=number // LINES_A_SECOND)
-
-
-def request(number: int) -> tuple[str, int, int]:
-    """Path, status and bytes of a line."""
-    path = PAGES[number * 7 % 11 % len(PAGES)]
-    return path, 404 if path == "/missing" else 200, number % 5000
-
-
-def line(number: int) -> str:
-    """A line with its number, so that each can be told from the others."""
-    if number % BROKEN == 0:
-        return f"broken {number}"
-    path, status, size = request(number)
-    return (
-        f"127.0.0.1 - - [{when(number):%d/%b/%Y:%H:%M:%S} +0000] "
-        f'"GET {path}?n={number % 9} HTTP/1.1" {status} {size} "-" "client/{number}"'
-    )
-
-
-PARSED = [number for number in range(LINES) if number % BROKEN]
 
 
 class Example:
@@ -71,18 +42,17 @@ class Example:
     def __init__(self, directory: Path) -> None:
         self.lake = directory / "lake"
         self.broker = OurBroker(directory / "broker", {"num.partitions": str(PARTITIONS)})
+        self.log = directory / "access.log"
         self._directory = directory
         self._spec = directory / "pipeline.yaml"
         batch = f"max_per_trigger: {LINES // BATCHES}"
-        self._spec.write_text(EXAMPLE.read_text().replace("max_per_trigger: 250000", batch))
+        self._spec.write_text((EXAMPLE / "pipeline.yaml").read_text().replace("max_per_trigger: 250000", batch))
         assert batch in self._spec.read_text()
         self._driver: subprocess.Popen[bytes] | None = None
 
     def ship(self) -> None:
-        """Bring the lines into the topic, by the example's own way; the broker is killed in the middle of it."""
-        log = self._directory / "access.log"
-        log.write_text("".join(f"{line(number)}\n" for number in range(LINES)))
-        command = [sys.executable, "-m", "pybroker", "produce", "--topic", TOPIC, str(log), "--follow"]
+        """Bring the log into the topic, by the example's own way; the broker is killed in the middle of it."""
+        command = [sys.executable, "-m", "pybroker", "produce", "--topic", TOPIC, str(self.log), "--follow"]
         command += ["--bootstrap-server", self.broker.bootstrap, "--from-beginning"]
         shipping = subprocess.Popen([*command, "--position", str(self._directory / "position.json")])
         self._wait_for_lines(LINES // 3)
@@ -166,32 +136,47 @@ def example(tmp_path: Path) -> Iterator[Example]:
 
 
 def test_counts_are_those_of_the_file(example: Example, spark: SparkSession) -> None:
-    """Rows exactly once; letters and windows, which a topic may have twice, all of them and with the same content."""
+    """Rows exactly once; letters and windows, which a topic may have twice, all of them and with the same content.
+
+    The file's lines are those of the recorded log, drawn again, over a midnight.
+    """
     dice = random.Random(11)
+    write_resampled(example.log, LINES, f"--seed={LINES}", f"--broken={BROKEN}")
     example.ship()
     kinds = ["driver", "broker", "both"] * KILLS
     for kind in kinds:
         example.kill(kind, dice)
     example.finish()
 
-    rows = spark.read.parquet(str(example.lake / "requests")).select("user_agent", "path", "status", "bytes")
-    found = [(int(row[0].removeprefix("client/")), *row[1:]) for row in rows.toLocalIterator()]
-    different = set(found) ^ {(number, *request(number)) for number in PARSED}
-    assert (len(found), sorted(different)[:10]) == (len(PARSED), [])
+    log = AccessLog.read(example.log)
+    assert (len(log.requests) + len(log.broken), len(log.broken)) == (LINES, LINES // BROKEN)
+
+    requests = spark.read.parquet(str(example.lake / "requests"))
+    columns = ("remote_addr", "method", "path", "status", "bytes", "user_agent")
+    found = [tuple(row) for row in requests.select(f.unix_seconds("time"), *columns).toLocalIterator()]
+    different = set(found) ^ set(map(tuple, log.requests))
+    assert (len(found), sorted(different)[:10]) == (len(log.requests), [])
+    dates = {f"{row.date}": row["count"] for row in requests.groupBy("date").count().collect()}
+    assert dates == {date: counts.requests for date, counts in log.by(lambda request: request.date).items()}
+    assert len(dates) > 1
 
     letters = records(spark, example, f"{TOPIC}-unparsed").selectExpr(
         "CAST(value AS STRING) AS value", "CAST(element_at(headers, -1).value AS STRING) AS offset",
         "CAST(element_at(headers, -2).value AS STRING) AS partition",
     )  # fmt: skip
-    assert sorted(row.value for row in letters.distinct().collect()) == sorted(
-        line(number) for number in range(0, LINES, BROKEN)
-    )
+    assert sorted(row.value for row in letters.distinct().collect()) == sorted(log.broken)
 
-    assert windows(spark, example) == expected_windows()
+    over = max(request.time for request in log.requests) - WATERMARK
+    by_minute = log.by(lambda request: (request.minute, request.status, request.path))
+    assert windows(spark, example) == {
+        (minute, *group): (counts.requests, counts.size)
+        for (minute, *group), counts in by_minute.items()
+        if minute + 60 <= over
+    }
 
     table = spark.read.format("jdbc").options(url=f"jdbc:derby:{example.lake}/tables", dbtable="pages").load()
-    pages: Counter[str] = Counter(request(number)[0] for number in PARSED)
-    assert {row.page: row.requests for row in table.collect()} == pages
+    pages = {row.page: (row.requests, row.bytes, row.errors) for row in table.collect()}
+    assert pages == log.by(lambda request: request.path)
 
 
 def records(spark: SparkSession, example: Example, topic: str) -> DataFrame:
@@ -209,17 +194,3 @@ def windows(spark: SparkSession, example: Example) -> dict[Any, Any]:
     counted = {(row.begin, row.status, row.path): (row.requests, row.bytes) for row in rows}
     assert len(counted) == len(rows)
     return counted
-
-
-def expected_windows() -> dict[Any, Any]:
-    """Of windows that are over."""
-    last = when(PARSED[-1]) - WATERMARK
-    requests: Counter[Any] = Counter()
-    sizes: Counter[Any] = Counter()
-    for number in PARSED:
-        begin = when(number).replace(second=0)
-        if begin + timedelta(minutes=1) <= last:
-            path, status, size = request(number)
-            requests[int(begin.timestamp()), status, path] += 1
-            sizes[int(begin.timestamp()), status, path] += size
-    return {key: (count, sizes[key]) for key, count in requests.items()}
