@@ -22,6 +22,7 @@ from tests.support.brokers import BROKERS, RunningBroker
 from tests.support.jars import kafka_classpath, kafka_jars
 from tests.support.java import JavaRunner, compile_java
 from tests.support.postgres import DRIVER
+from tests.support.spark_ways import KEY
 
 JAVA_SOURCES = Path(__file__).parent / "java"
 
@@ -113,3 +114,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = open_session(Pipeline(1, "tests", Kafka(""), sources, streams, "", spark=Spark(conf=conf)))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """How Spark's Kafka source asks for offsets in this test: "admin" or "consumer" (support/spark_ways.py)."""
+    way: str = request.param
+    spark.conf.set(KEY, str(way == "consumer").lower())
+    yield way
+    spark.conf.unset(KEY)

@@ -53,15 +53,18 @@ def sorted_rows(rows: DataFrame) -> list[Row]:
 class Job:
     """A stream into Parquet files, that can be run again from its checkpoint."""
 
-    def __init__(self, session: SparkSession, bootstrap: str, topic: str, directory: Path) -> None:
+    def __init__(
+        self, session: SparkSession, bootstrap: str, topic: str, directory: Path, kind: str = "pybroker"
+    ) -> None:
         self._session = session
         self._bootstrap = bootstrap
         self._topic = topic
         self._directory = directory
+        self._kind = kind
 
     def start(self, *, trigger: dict[str, Any], **options: object) -> StreamingQuery:
         usual: dict[str, object] = {"subscribe": self._topic, "startingOffsets": "earliest"}
-        rows = opened(self._session.readStream, "pybroker", self._bootstrap, **{**usual, **options})
+        rows = opened(self._session.readStream, self._kind, self._bootstrap, **{**usual, **options})
         writer = rows.writeStream.option("checkpointLocation", str(self._directory / "checkpoint"))
         return writer.format("parquet").option("path", str(self._directory / "rows")).trigger(**trigger).start()
 
