@@ -1,0 +1,56 @@
+"""Topics that a cleaner has been at, and transactions that are under way, at a broker of a test's own."""
+
+from __future__ import annotations
+
+import random
+
+from confluent_kafka import Producer
+
+from pybroker.testing import Broker
+from tests.support.spark_sources import CODECS, EPOCH_MS
+
+KEYS = 15
+#: Several segments; of a broker that cleans when a test says so and never else (log.cleaner.backoff.ms).
+SEGMENTS = {"internal.segment.bytes": 4000, "index.interval.bytes": 200}
+CLEANED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1, "delete.retention.ms": 0}
+
+
+def fill_compacted(broker: Broker, topic: str, partitions: int, turns: int, dice: random.Random) -> None:
+    """Keys that come again, tombstones, transactions; cleaned twice, then as much again that is not."""
+    for number in range(3):
+        if number:
+            broker.clean(topic)
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 5}
+        plain = Producer({**settings, "compression.type": dice.choice(CODECS)})
+        transactional = Producer({**settings, "transactional.id": f"{topic}-{number}"})
+        transactional.init_transactions(30)
+        for turn in range(turns):
+            producer = plain if turn % 3 == 0 else transactional
+            if producer is transactional:
+                producer.begin_transaction()
+            for _ in range(dice.randint(1, 12)):
+                producer.produce(
+                    topic,
+                    key=f"key-{dice.randrange(KEYS)}",
+                    value=None if dice.random() < 0.15 else f"{number}-{turn}",
+                    partition=dice.randrange(partitions),
+                    timestamp=EPOCH_MS + 10 * (5 * number * turns + turn) + dice.randrange(30),
+                    headers=[("turn", b"%d" % turn)] if dice.random() < 0.3 else None,
+                )
+            assert producer.flush(60) == 0
+            if producer is transactional:
+                end = producer.commit_transaction if dice.random() < 0.6 else producer.abort_transaction
+                end(30)
+
+
+def begin(broker: Broker, topic: str, partitions: int) -> Producer:
+    """A transaction in all partitions, which is nobody's to time out; then records that are in none."""
+    patient = {"transactional.id": f"{topic}-open", "transaction.timeout.ms": 900_000}
+    producer, plain = (Producer({"bootstrap.servers": broker.bootstrap_servers, **more}) for more in (patient, {}))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for each, value in ((producer, "open"), (plain, "behind")):
+        for partition in range(partitions):
+            each.produce(topic, value, f"key-{partition}", partition=partition, timestamp=EPOCH_MS + 10)
+        assert each.flush(60) == 0
+    return producer
