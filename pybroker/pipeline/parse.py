@@ -22,22 +22,47 @@ _SEPARATOR = "\u0001"
 _CORRUPT = "_corrupt"
 #: Spark's own, unless the options have another.
 _MAX_FIELDS = 20480
+#: Groups that are repeated, which Java matches by a call within a call for each time; not those that never go back
+#: (`*+`). Escaped characters and classes are left out before.
+_LITERAL = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]", re.DOTALL)
+_REPEATED_GROUP = re.compile(r"\)(?:[*+]|\{\d+,\d*\})(?!\+)")
+#: Of a value that has to match such a pattern: half of what the stack of a task (session.py) is enough for with groups
+#: that are nested six deep.
+_REPEATED_MAX_BYTES = 32768
 
 
 def parsed(records: DataFrame, parse: Parse) -> DataFrame:
     """Return `records`, as Spark's Kafka source gives them, with the columns that `parse` makes of their values."""
     carried = records.select(*(f.col(name).alias(f"_{name}") for name in _RECORD))
     parse = parse.written_out()
-    text = f.col("_value").cast("string")
+    longest = _longest(parse)
+    if longest is None:
+        return _columns(carried, f.col("_value"), parse)
+    is_long = f.octet_length("_value") > longest
+    rows = _columns(carried, f.when(~is_long, f.col("_value")), parse)
+    error = f.when(is_long, f"longer than {longest} bytes").otherwise(f.col("_error"))
+    return rows.withColumn("_error", error)
+
+
+def _longest(parse: Parse) -> int | None:
+    """The most bytes that a value may have; None where that is not limited."""
+    if parse.max_bytes is None and _REPEATED_GROUP.search(_LITERAL.sub("", parse.pattern or "")):
+        return _REPEATED_MAX_BYTES
+    return parse.max_bytes
+
+
+def _columns(carried: DataFrame, value: Column, parse: Parse) -> DataFrame:
+    """Parse `value`, which is null where it is too long."""
+    text = value.cast("string")
     match parse.format:
         case "text":
             return _with_columns(carried, {"value": text}, f.lit(None).cast("string"))
         case "raw":
-            return _with_columns(carried, {"value": f.col("_value")}, f.lit(None).cast("string"))
+            return _with_columns(carried, {"value": value}, f.lit(None).cast("string"))
         case "regex":
             return _regex(carried, text, parse.pattern or "", parse.schema)
         case "avro":
-            return _avro(carried, parse)
+            return _avro(carried, value, parse)
         case "json" | "csv":
             return _structured(carried, text, parse)
 
@@ -87,9 +112,9 @@ def _has_few_fields(text: Column, options: Mapping[str, str]) -> Column:
     return (f.octet_length(text) < most) | (in_separators < most * len(separator.encode()))
 
 
-def _avro(records: DataFrame, parse: Parse) -> DataFrame:
+def _avro(records: DataFrame, value: Column, parse: Parse) -> DataFrame:
     """Parse Avro's binary encoding: a value of another schema is an error."""
-    names, row, problem = decoded(f.col("_value"), parse)
+    names, row, problem = decoded(value, parse)
     error = f.when(f.col("_row").isNull(), f.coalesce(problem, f.lit("no Avro of this schema")))
     columns = {name: f.col(f"_row.`{name}`") for name in names}
     return _with_columns(records.withColumn("_row", row), columns, error).drop("_row")

@@ -67,16 +67,21 @@ _DELTA_SETTINGS = {
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
+#: The stack of a thread, which takes memory as it is used: so deep goes a regular expression whose groups are repeated
+#: in the longest value that it is given (parse.py).
+STACK = "-Xss64m"
+
 _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",  # Spark's 200 are 200 state stores, of which a small machine has no use
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": (
-        f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} "
+        f"{STACK} -Dlog4j2.configurationFile={_LOGGING.as_uri()} "
         # Derby, which Spark carries, writes a log into the working directory otherwise
         "-Dderby.stream.error.method=java.io.OutputStream.nullOutputStream"
     ),
+    "spark.executor.extraJavaOptions": STACK,
 }
 
 #: How SQL takes what it can make nothing of, unless the specification says otherwise: what is no number, or not in an

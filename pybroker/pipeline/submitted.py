@@ -19,13 +19,13 @@ from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.preflight import check_folders
 from pybroker.pipeline.running import Run
-from pybroker.pipeline.session import LENIENT, format_settings, leave_errors_to_us
+from pybroker.pipeline.session import LENIENT, STACK, format_settings, leave_errors_to_us
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 from pybroker.schema_registry import RegistryError
 
 #: Which the jars are for.
 _SPARK = "4.2."
-_DEFAULTS = {"spark.sql.session.timeZone": "UTC", **LENIENT}
+_DEFAULTS = {"spark.sql.session.timeZone": "UTC", "spark.executor.extraJavaOptions": STACK, **LENIENT}
 
 
 def main(arguments: Sequence[str]) -> int:

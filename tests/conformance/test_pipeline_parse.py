@@ -90,6 +90,50 @@ def test_regex_that_cannot_work_is_refused(spark: SparkSession, parse: Parse, pa
     assert refused.value.path == path
 
 
+@pytest.mark.parametrize(
+    ("value", "parse"),
+    [
+        ("text", Parse("text", max_bytes=4)),
+        ("text", Parse("raw", max_bytes=4)),
+        ('{"id": 1}', Parse("json", schema="id INT", max_bytes=9)),
+        ("123", Parse("csv", schema="id INT", max_bytes=3)),
+        ("123", Parse("regex", pattern="(?<id>.*)", max_bytes=3)),
+    ],
+    ids=["text", "raw", "json", "csv", "regex"],
+)
+def test_value_that_is_too_long_is_an_error(spark: SparkSession, value: str, parse: Parse) -> None:
+    """Of any format, where the specification says so; what is as long as that is parsed, and null is not long."""
+    rows = parsed(records(spark, value, f"{value} ", None), parse).select("_error", "_value").collect()
+
+    told = f"longer than {len(value)} bytes"
+    assert [row._error for row in rows][:2] == [None, told]
+    assert rows[1]._value == f"{value} ".encode()
+    assert rows[2]._error != told
+
+
+@pytest.mark.parametrize(
+    "group",
+    [r"(?:\d|[^\d\x20])+", r"(?:\w|;)*", r"(?:\S{1,2}){1,}", r"(?:(?:\w)*;?)*"],
+    ids=["or", "star", "times", "nested"],
+)
+def test_group_that_is_repeated_does_not_end_java(spark: SparkSession, group: str) -> None:
+    """Such a one takes stack for each character: what is longer than that lasts is an error, in all threads alike."""
+    values = ["1;" * 16_384, "1;" * 16_384 + "1", "1;" * 500_000]
+
+    rows = parsed(records(spark, *values), Parse("regex", pattern=f"^(?<all>{group})$")).select("all", "_error")
+
+    assert rows.collect() == [Row(values[0], None), *[Row(None, "longer than 32768 bytes")] * 2]
+
+
+def test_group_that_never_goes_back_takes_values_of_any_length(spark: SparkSession) -> None:
+    """Neither does what is escaped, or in a class, repeat a group."""
+    value = "(1;" * 400_000
+
+    for pattern in (r"^(?<all>(?:[(]\d;)*+)$", r"^(?<all>[)*(\d;]+)$", r"^(?<all>\(+1;.*)$"):
+        rows = parsed(records(spark, value), Parse("regex", pattern=pattern)).select("all", "_error").collect()
+        assert rows == [Row(value, None)], pattern
+
+
 def test_access_log_of_a_real_nginx_parses_whole(spark: SparkSession) -> None:
     """Every line of the recorded log, with a time."""
     lines = spark.read.text(str(EXAMPLE / "access.log")).collect()

@@ -131,6 +131,32 @@ def test_bad_records_go_to_the_dead_letter_topic_and_good_ones_arrive(
         assert not bad, parser
 
 
+def test_line_that_is_longer_than_its_pattern_bears_is_a_letter(
+    spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
+) -> None:
+    """Groups that are repeated take stack for each character; the stream goes on."""
+    create(reference, name, LARGEST)
+    lines = [b"a b", b"a b " * 8_000, b"a b " * (HUGE // 4), b"c"]
+    producer = Producer({"bootstrap.servers": reference.bootstrap, "message.max.bytes": LARGEST})
+    for line in lines:
+        producer.produce(name, line)
+    assert producer.flush(60) == 0
+    source = {
+        "topics": [name],
+        "parse": {"format": "regex", "pattern": r"^(?<words>(?:\w| )+)$"},
+        "dead_letter": {"topic": f"{name}-dlt"},
+    }
+    where = {"kafka": {"bootstrap": reference.bootstrap}, "checkpoint_root": f"{tmp_path}/state"}
+    sink = {"format": "parquet", "path": f"{tmp_path}/rows"}
+    run(spark, loaded(tmp_path, document(**where, sources={"s": source}, streams={"q": {"from": "s", "sink": sink}})))
+
+    rows = spark.read.parquet(f"{tmp_path}/rows").collect()
+    assert sorted(row.words.encode() for row in rows) == [lines[0], lines[1], lines[3]]
+    [letter] = read(reference, f"{name}-dlt", 1)
+    assert dict(letter.headers())["error"] == b"longer than 32768 bytes"
+    assert lines[2].startswith(letter.value())
+
+
 def test_record_that_is_too_large_for_its_letter(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
 ) -> None:

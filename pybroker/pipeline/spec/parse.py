@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pybroker.pipeline.spec.interval import seconds
@@ -54,8 +54,16 @@ class Parse:
         example="events-value",
     )
     options: dict[str, str] = key("of json and csv: Spark's own, such as sep, header or timestampFormat", {})
+    max_bytes: int | None = key(
+        "the longest value that is parsed: a longer one cannot be. Unless given all are; with a `pattern` in which a "
+        "group is repeated those of 32768 bytes, as Java's stack ends at some length",
+        None,
+        example=1_000_000,
+    )
 
     def __post_init__(self) -> None:
+        if self.max_bytes is not None and self.max_bytes < 1:
+            raise SpecError("max_bytes", "has to be 1 or more")
         if self.format != "avro":
             for name in _OF_AVRO:
                 if getattr(self, name) is not None:
@@ -78,7 +86,7 @@ class Parse:
         if self.preset is None:
             return self
         preset = PRESETS[self.preset]
-        return Parse(preset.format, None, preset.pattern, preset.schema, options=self.options)
+        return replace(self, format=preset.format, preset=None, pattern=preset.pattern, schema=preset.schema)
 
     def _check_avro(self) -> None:
         if self.schema is not None and self.schema_file is not None:

@@ -201,6 +201,7 @@ def test_file_that_is_no_text(tmp_path: Path) -> None:
         ({"topics": ["t"], "max_per_trigger": 0}, "max_per_trigger: has to be 1 or more"),
         ({"topics": ["t"], "parse": {"format": "csv"}}, "parse.schema: format csv needs it"),
         ({"topics": ["t"], "parse": {"format": "raw", "schema": "a INT"}}, "parse.schema: format raw takes none"),
+        ({"topics": ["t"], "parse": {"max_bytes": 0}}, "parse.max_bytes: has to be 1 or more"),
         (
             {"topics": ["t"], "parse": {"format": "csv", "preset": "nginx_json"}},
             "parse.preset: nginx_json is of format",
