@@ -38,6 +38,10 @@ class Spark:
     memory: str = key("of the driver", "1g")
     conf: dict[str, str] = key("Spark's properties", {}, example={"spark.sql.shuffle.partitions": "4"})
 
+    def __post_init__(self) -> None:
+        if self.master.startswith("sc:"):
+            raise SpecError("master", "a server of Spark Connect runs no pipelines: `package` is for a cluster")
+
 
 @dataclass(frozen=True, slots=True)
 class Restart:

@@ -91,6 +91,7 @@ def test_example_is_right() -> None:
         ({"tables": {"s": {"format": "csv", "path": "p"}}}, "tables.s: is the name of a source, too"),
         ({"restart": {"back_off": "soon"}}, "restart.back_off: 'soon' is not an interval"),
         ({"restart": {"attempts": 0}}, "restart.attempts: has to be 1 or more"),
+        ({"spark": {"master": "sc://host:15002"}}, "spark.master: a server of Spark Connect runs no pipelines"),
         (
             {"streams": {"q": {"from": "s", "sink": {"format": "kafka", "topic": "a/b"}}}},
             "streams.q.sink.topic: 'a/b' is no topic's name: ",
