@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -27,6 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.support.brokers import RunningBroker
 from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
+from tests.support.spark_ways import BOTH_WAYS, COSTLY_BOTH_WAYS
 
 COUNT = scaled(2000)
 EPOCH_MS = 1_700_000_000_000
@@ -119,7 +120,8 @@ def job(tmp_path: Path) -> Job:
     return Job(tmp_path)
 
 
-def test_batch_from_earliest_in_many_tasks(spark: SparkSession, reference: RunningBroker, topic: str) -> None:
+@BOTH_WAYS
+def test_batch_from_earliest_in_many_tasks(spark: SparkSession, reference: RunningBroker, way: str, topic: str) -> None:
     """Everything there is, with minPartitions cutting the offset ranges of few partitions into more tasks."""
     written = produce(reference, topic, range(COUNT))
 
@@ -129,8 +131,11 @@ def test_batch_from_earliest_in_many_tasks(spark: SparkSession, reference: Runni
     assert summed(rows) == written
 
 
+@BOTH_WAYS
 @pytest.mark.parametrize("option", ["startingTimestamp", "startingOffsetsByTimestamp"])
-def test_batch_from_a_timestamp(spark: SparkSession, reference: RunningBroker, topic: str, option: str) -> None:
+def test_batch_from_a_timestamp(
+    spark: SparkSession, reference: RunningBroker, way: str, topic: str, option: str
+) -> None:
     """ListOffsets with a time: the first record of each partition that is not older."""
     since = COUNT // 3
     for partition in range(PARTITIONS):
@@ -145,7 +150,10 @@ def test_batch_from_a_timestamp(spark: SparkSession, reference: RunningBroker, t
     assert found == Summary(PARTITIONS * once.count, PARTITIONS * once.checksum)
 
 
-def test_stream_in_batches_of_a_size(spark: SparkSession, reference: RunningBroker, topic: str, job: Job) -> None:
+@BOTH_WAYS
+def test_stream_in_batches_of_a_size(
+    spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job
+) -> None:
     """AvailableNow with maxOffsetsPerTrigger: several batches, none above the limit, and the end."""
     written = produce(reference, topic, range(COUNT))
     limit = math.ceil(COUNT / 4)
@@ -159,7 +167,8 @@ def test_stream_in_batches_of_a_size(spark: SparkSession, reference: RunningBrok
     assert max(batches) <= limit
 
 
-def test_stream_from_latest(spark: SparkSession, reference: RunningBroker, topic: str, job: Job) -> None:
+@BOTH_WAYS
+def test_stream_from_latest(spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job) -> None:
     """Only what comes after the start."""
     produce(reference, topic, range(COUNT))
     query = job.start(
@@ -175,8 +184,9 @@ def test_stream_from_latest(spark: SparkSession, reference: RunningBroker, topic
     assert job.result(spark) == written
 
 
+@BOTH_WAYS
 def test_stream_sees_added_partitions(
-    spark: SparkSession, reference: RunningBroker, topic: str, job: Job, admin: AdminClient
+    spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job, admin: AdminClient
 ) -> None:
     """A checkpoint made with fewer partitions goes on with more: the new ones are read from their beginning."""
     rows = source(spark.readStream, reference, topic, startingOffsets="earliest")
@@ -191,13 +201,18 @@ def test_stream_sees_added_partitions(
     assert job.result(spark) == Summary(first.count + second.count, first.checksum + second.checksum)
 
 
+@BOTH_WAYS
 def test_stream_by_pattern_sees_a_new_topic(
-    spark: SparkSession, reference: RunningBroker, name: str, job: Job, admin: AdminClient
+    spark: SparkSession, reference: RunningBroker, way: str, name: str, job: Job, admin: AdminClient
 ) -> None:
-    """subscribePattern while the query runs: a topic that is made later belongs to it."""
+    """subscribePattern while the query runs: a topic that is made later belongs to it.
+
+    A consumer looks for new topics every metadata.max.age.ms, whatever the broker.
+    """
     create(reference, admin, f"{name}-one")
     first = produce(reference, f"{name}-one", range(100))
-    rows = source(spark.readStream, reference, "", subscribePattern=f"{name}-.*", startingOffsets="earliest")
+    pattern = {"subscribePattern": f"{name}-.*", "kafka.metadata.max.age.ms": 500}
+    rows = source(spark.readStream, reference, "", startingOffsets="earliest", **pattern)
     query = job.start(rows, processingTime="200 milliseconds")
     try:
         wait_for(lambda: sum(p["numInputRows"] for p in query.recentProgress) >= 100 or None, query)
@@ -210,25 +225,27 @@ def test_stream_by_pattern_sees_a_new_topic(
     assert job.result(spark) == Summary(first.count + second.count, first.checksum + second.checksum)
 
 
-def test_consumer_that_joins_a_group_finds_the_offsets(
-    spark: SparkSession, reference: RunningBroker, topic: str, job: Job
+@BOTH_WAYS
+def test_only_a_consumer_joins_a_group(
+    spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job, admin: AdminClient
 ) -> None:
-    """Spark's older way of asking for offsets: the driver is a member of a group."""
+    """Spark's older way of asking for offsets: the driver is a member of a group. It commits nothing there."""
     written = produce(reference, topic, range(100))
-    key = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-    spark.conf.set(key, "true")
-    try:
-        job.run(source(spark.readStream, reference, topic, startingOffsets="earliest"))
-    finally:
-        spark.conf.unset(key)
+
+    job.run(source(spark.readStream, reference, topic, startingOffsets="earliest", groupIdPrefix=topic))
 
     assert job.result(spark) == written
+    groups = [each.group_id for each in admin.list_consumer_groups().result().valid]
+    joined = [group for group in groups if group.startswith(f"{topic}-")]
+    assert len(joined) == (way == "consumer")
+    for group in joined:
+        [committed] = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+        assert committed.result().topic_partitions == []
 
 
-@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
-@pytest.mark.parametrize("deprecated", ["false", "true"], ids=["admin", "consumer"])
+@COSTLY_BOTH_WAYS
 def test_stream_of_what_is_committed_passes_over_gaps(
-    spark: SparkSession, reference: RunningBroker, topic: str, job: Job, deprecated: str
+    spark: SparkSession, reference: RunningBroker, way: str, topic: str, job: Job
 ) -> None:
     """In small batches, some of nothing but markers and aborted records; up to the first open transaction."""
     producer = Producer({"bootstrap.servers": reference.bootstrap, "transactional.id": topic})
@@ -243,12 +260,9 @@ def test_stream_of_what_is_committed_passes_over_gaps(
         elif turn < 8:
             producer.abort_transaction(60)
     options = {"startingOffsets": "earliest", "kafka.isolation.level": "read_committed", "maxOffsetsPerTrigger": 30}
-    key = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-    spark.conf.set(key, deprecated)
     try:
         job.run(source(spark.readStream, reference, topic, **options))
     finally:
-        spark.conf.unset(key)
         producer.abort_transaction(60)
 
     committed = [number for turn in (0, 3, 6) for number in range(turn * 10, turn * 10 + 10)]
