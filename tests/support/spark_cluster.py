@@ -1,0 +1,69 @@
+"""A cluster of Spark's own on loopback: a master and its workers, each a process, with executors that are others."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyspark
+
+from pybroker.pipeline.java import find_java
+from pybroker.pipeline.session import java_home
+from tests.support.brokers import HOST
+
+SPARK_HOME = Path(pyspark.__file__).parent
+#: Properties of a driver on this machine.
+DRIVER = {"spark.driver.host": HOST, "spark.driver.bindAddress": HOST, "spark.executor.memory": "512m"}
+
+
+def environ() -> dict[str, str]:
+    """What Spark's scripts go by; nothing of this project."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "SPARK", "PYSPARK"))}
+    home = str(java_home(find_java()))
+    local = {"SPARK_LOCAL_IP": HOST, "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
+    return {**kept, **local, "JAVA_HOME": home, "SPARK_DAEMON_MEMORY": "256m"}
+
+
+class Cluster:
+    """A standalone master and its workers; `url` is the master's."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.url = self._start("Master", "--port", "0", told=r"Starting Spark master at (spark://\S+)")
+
+    def add_worker(self, number: int) -> None:
+        """With a core, and a folder of its own."""
+        options = ("--cores", "1", "--memory", "1g", "--work-dir", str(self.folder(number)), self.url)
+        self._start("Worker", *options, told=r"(Successfully registered) with master", name=f"worker-{number}")
+
+    def folder(self, number: int) -> Path:
+        """A worker's: its executors run below it."""
+        return self.directory / f"worker{number}"
+
+    def _start(self, kind: str, *options: str, told: str, name: str = "master") -> str:
+        """What the process has told that it is up by."""
+        log = self.directory / f"{name}.log"
+        command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}"]
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*command, "--host", HOST, "--webui-port", "0", *options],
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environ(),
+            )  # fmt: skip
+        self._processes.append(process)
+        deadline = time.monotonic() + 180
+        while (found := re.search(told, log.read_text(errors="replace"))) is None:
+            assert process.poll() is None, log.read_text(errors="replace")
+            assert time.monotonic() < deadline, log.read_text(errors="replace")
+            time.sleep(0.05)
+        return found[1]
+
+    def end(self) -> None:
+        for process in reversed(self._processes):
+            process.terminate()
+        for process in self._processes:
+            process.wait(60)
