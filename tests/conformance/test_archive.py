@@ -12,27 +12,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-import pybroker
-from pybroker.archive.archiving import archive_ranges
-from pybroker.archive.compacting import compact
 from pybroker.archive.errors import ArchiveError, LogChanged, UnusableTarget
-from pybroker.archive.inputs import BrokerInput, DirectoryInput, Input
-from pybroker.archive.jobs import rewrite_files, write_ranges
-from pybroker.archive.manifest import ArchivedRange, decode
-from pybroker.archive.parquet import count_rows
-from pybroker.archive.planning import wanted_ranges
-from pybroker.archive.restoring import Restored, Target, restore
+from pybroker.archive.inputs import DirectoryInput
 from pybroker.archive.store import Archive
-from pybroker.archive.verifying import DIFFERENT, GONE, SAME, verify
+from pybroker.archive.verifying import DIFFERENT, GONE, SAME
 from pybroker.source.errors import SourceError
 from pybroker.spark import register
 from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import DataClient
+from tests.support.lake import Lake, archived, archived_count
+from tests.support.lake import stored as rows_of
 from tests.support.scale import scaled
 
 EPOCH_MS = 1_700_000_000_000
@@ -41,7 +34,6 @@ PARTITIONS = 2
 COUNT = min(scaled(6_000), 500_000)
 KILLS = min(scaled(1), 10)
 DICE = random.Random(13)
-FIELDS = ["key", "value", "partition", "offset", "timestamp", "timestampType", "headers"]
 
 
 @pytest.fixture(scope="module")
@@ -83,62 +75,14 @@ def fill(broker: RunningBroker, topic: str, count: int, seed: int = 7) -> None:
     assert producer.flush(60) == 0
 
 
-def stored(broker: RunningBroker, topic: str, columns: list[str] = FIELDS) -> list[dict[str, Any]]:
+def stored(broker: RunningBroker, topic: str) -> list[dict[str, Any]]:
     """What is in a topic's files."""
-    found = pybroker.read(broker.log_dir, topics=[topic], columns=columns).read_all().to_pylist()
-    return [dict(row) for row in found]
-
-
-def archived(root: Path) -> list[dict[str, Any]]:
-    """What is in an archive's files, by partition and offset, as any reader of Parquet sees it."""
-    rows = [row for path in root.glob("topic=*/date=*/*.parquet") for row in pq.ParquetFile(path).read().to_pylist()]
-    return sorted(rows, key=lambda row: (row["partition"], row["offset"]))
-
-
-class Lake:
-    """An archive of one topic, and what the commands do with it."""
-
-    def __init__(self, root: Path, session: Callable[[], SparkSession], broker: RunningBroker, topic: str) -> None:
-        self.root = root
-        self.topic = topic
-        self._session = session
-        self._broker = broker
-        self.input: Input = BrokerInput({**self.client, "isolation.level": "read_committed"})
-
-    @property
-    def client(self) -> dict[str, str]:
-        return {"bootstrap.servers": self._broker.bootstrap}
-
-    def archive(self, source: Input | None = None, *, skip: bool = False, step: int = 1 << 30) -> list[ArchivedRange]:
-        source = source or self.input
-        with Archive(self.root, writing=True) as archive:
-            plan = wanted_ranges(source.ends([self.topic]), archive.manifest.ends(), skip_lost=skip)
-            write = write_ranges(self._session, source)
-            return archive_ranges(archive, plan.ranges, write, count_rows, step_offsets=step)[0]
-
-    def compact(self) -> tuple[int, int]:
-        with Archive(self.root, writing=True) as archive:
-            return compact(archive, rewrite_files(self._session, archive), count_rows)
-
-    def ranges(self) -> list[ArchivedRange]:
-        with Archive(self.root, writing=False) as archive:
-            return list(archive.manifest.ranges)
-
-    def verify(self, source: Input | None = None) -> tuple[bool, list[str]]:
-        """Whether all is right, and what the log says of each range."""
-        with Archive(self.root, writing=False) as archive:
-            found = verify(archive, self._session, source or self.input)
-            assert not found.problems
-            return found.is_right, [each.log for each in found.ranges]
-
-    def restore(self, into: str, **options: bool) -> list[Restored]:
-        with Archive(self.root, writing=False) as archive:
-            return restore(archive, self.topic, Target(self.client, into, **options), self._session)
+    return rows_of(broker.log_dir, topic)
 
 
 @pytest.fixture
 def lake(tmp_path: Path, session: Callable[[], SparkSession], broker: RunningBroker, name: str) -> Lake:
-    return Lake(tmp_path / "lake", session, broker, name)
+    return Lake(tmp_path / "lake", session, {"bootstrap.servers": broker.bootstrap}, name)
 
 
 def test_all_that_a_record_has_goes_into_the_archive_and_back(
@@ -315,12 +259,7 @@ class Commands:
         return subprocess.Popen([sys.executable, "-c", COMMANDS, *self._arguments], start_new_session=True)
 
     def archived(self) -> int:
-        """How many records the manifest has."""
-        try:
-            manifest = decode((self._lake.root / "_pybroker" / "manifest.json").read_bytes(), "")
-        except FileNotFoundError:
-            return 0
-        return sum(each.records for each in manifest.ranges)
+        return archived_count(self._lake.root)
 
     def restored(self) -> int:
         return sum(self._client.bounds(f"{self._lake.topic}-back", partition)[1] for partition in range(PARTITIONS))

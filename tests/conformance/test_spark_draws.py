@@ -10,7 +10,6 @@ from functools import reduce
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
@@ -21,9 +20,10 @@ from pybroker.source.reader import Reader
 from pybroker.source.topic_options import read_options
 from pybroker.spark import log_source, register, topic_source
 from pybroker.testing import Broker
+from tests.support.compacted import CLEANED, KEYS, SEGMENTS, begin, fill_compacted
 from tests.support.data_client import DataClient
 from tests.support.scale import scaled
-from tests.support.spark_sources import CODECS, EPOCH_MS, fill_topic, opened, sorted_rows
+from tests.support.spark_sources import fill_topic, opened, sorted_rows
 
 WHOLE, COMPACTED = "drawn", "drawn-compacted"
 PARTITIONS = 3
@@ -32,10 +32,6 @@ COUNT = min(400, scaled(100))
 DRAWN_OFFSETS, DRAWN_TIMES = min(1000, scaled(60)), min(100, scaled(7))
 TOPICS = (WHOLE, COMPACTED)
 LEVELS = ("read_uncommitted", "read_committed")
-KEYS = 15
-#: Several segments, cleaned when a test says so and never else.
-CONFIG = {"internal.segment.bytes": 4000, "index.interval.bytes": 200}
-CLEANED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1, "delete.retention.ms": 0}
 #: Where no record is as late.
 LATE = {"startingOffsetsByTimestampStrategy": "latest"}
 
@@ -46,55 +42,14 @@ Rows = list[dict[str, Any]]
 def broker() -> Iterator[Broker]:
     """With both topics, each with a transaction that stays open, and records behind its beginning."""
     with Broker({"log.retention.ms": -1, "log.cleaner.backoff.ms": 3_600_000}) as broker:
-        broker.create_topic(WHOLE, PARTITIONS, CONFIG)
+        broker.create_topic(WHOLE, PARTITIONS, SEGMENTS)
         fill_topic(broker.bootstrap_servers, WHOLE, PARTITIONS, COUNT)
-        broker.create_topic(COMPACTED, PARTITIONS, {**CONFIG, **CLEANED})
-        fill_compacted(broker, random.Random(5))
-        under_way = [begin(broker, topic) for topic in (WHOLE, COMPACTED)]
+        broker.create_topic(COMPACTED, PARTITIONS, {**SEGMENTS, **CLEANED})
+        fill_compacted(broker, COMPACTED, PARTITIONS, COUNT // 5, random.Random(5))
+        under_way = [begin(broker, topic, PARTITIONS) for topic in TOPICS]
         yield broker
         for producer in under_way:
             producer.abort_transaction(30)
-
-
-def fill_compacted(broker: Broker, dice: random.Random) -> None:
-    """Keys that come again, tombstones, transactions; cleaned twice, then as much again that is not."""
-    for number in range(3):
-        if number:
-            broker.clean(COMPACTED)
-        settings = {"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 5}
-        plain = Producer({**settings, "compression.type": dice.choice(CODECS)})
-        transactional = Producer({**settings, "transactional.id": f"{COMPACTED}-{number}"})
-        transactional.init_transactions(30)
-        for turn in range(COUNT // 5):
-            producer = plain if turn % 3 == 0 else transactional
-            if producer is transactional:
-                producer.begin_transaction()
-            for _ in range(dice.randint(1, 12)):
-                producer.produce(
-                    COMPACTED,
-                    key=f"key-{dice.randrange(KEYS)}",
-                    value=None if dice.random() < 0.15 else f"{number}-{turn}",
-                    partition=dice.randrange(PARTITIONS),
-                    timestamp=EPOCH_MS + 10 * (number * COUNT + turn) + dice.randrange(30),
-                    headers=[("turn", b"%d" % turn)] if dice.random() < 0.3 else None,
-                )
-            assert producer.flush(60) == 0
-            if producer is transactional:
-                end = producer.commit_transaction if dice.random() < 0.6 else producer.abort_transaction
-                end(30)
-
-
-def begin(broker: Broker, topic: str) -> Producer:
-    """A transaction in all partitions, which is nobody's to time out; then records that are in none."""
-    patient = {"transactional.id": f"{topic}-open", "transaction.timeout.ms": 900_000}
-    producer, plain = (Producer({"bootstrap.servers": broker.bootstrap_servers, **more}) for more in (patient, {}))
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for each, value in ((producer, "open"), (plain, "behind")):
-        for partition in range(PARTITIONS):
-            each.produce(topic, value, f"key-{partition}", partition=partition, timestamp=EPOCH_MS + 10)
-        assert each.flush(60) == 0
-    return producer
 
 
 @pytest.fixture(scope="module")
