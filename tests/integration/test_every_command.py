@@ -248,15 +248,14 @@ def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> 
     assert all(option.names[-1] in shown for option in each.options)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _same_signals() -> Iterator[None]:
-    """Tools of Kafka's kind let a closed pipe end them."""
+    """Tools of Kafka's kind let a closed pipe end them: it would end this process later, in another test."""
     before = signal.getsignal(signal.SIGPIPE)
     yield
     signal.signal(signal.SIGPIPE, before)
 
 
-@pytest.mark.usefixtures("_same_signals")
 @pytest.mark.parametrize("name", sorted(LEAVES.keys() - {"serve"}))
 def test_option_that_no_command_has(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """One line that names the command, and nothing else."""
