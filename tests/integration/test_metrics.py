@@ -92,7 +92,7 @@ def test_traffic_is_counted_by_topic_and_request(broker: Watched) -> None:
     assert samples["kafka_log_log_size", partition] == size
     assert samples["kafka_log_log_logendoffset", partition] == 30
     assert samples["kafka_server_brokertopicmetrics_totalproducerequests_total", ()] == 3
-    produced = {labels: value for (name, labels), value in samples.items() if "requestmetrics" in name}
+    produced = {labels: value for (name, labels), value in samples.items() if "requestmetrics_requests" in name}
     assert sum(value for labels, value in produced.items() if ("request", "Produce") in labels) == 3
     assert samples["pybroker_sendfile_bytes_total", ()] > 0
     assert samples["kafka_server_kafkaserver_brokerstate", ()] == 3
@@ -119,7 +119,19 @@ def test_all_metrics_are_there(broker: Watched) -> None:
     Those of Spark's queries are there where it has been told of their checkpoints (test_queries.py).
     """
     of_queries = ("pybroker_spark_", "pybroker_retention_held_")
-    typed = {line.split()[2] for line in broker.get("/metrics").splitlines() if line.startswith("# TYPE ")}
+    with DataClient(HOST, broker.port) as client:
+        client.create_topic("any", partitions=1)
+        client.produce("any", batch(b"x"))
+        client.find_coordinator("anybody")
+        client.commit("anybody", {("any", 0): 1})
+    deadline = time.monotonic() + 60
+    while True:  # requests are timed now and then
+        with DataClient(HOST, broker.port) as client:
+            client.values("any")
+        typed = {line.split()[2] for line in broker.get("/metrics").splitlines() if line.startswith("# TYPE ")}
+        if "kafka_network_requestmetrics_totaltimems" in typed or time.monotonic() > deadline:
+            break
+        time.sleep(0.3)
 
     assert {name for name in typed if not name.startswith("process_")} == {
         each.name for each in METRICS if not each.name.startswith(of_queries)
