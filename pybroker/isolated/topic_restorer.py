@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
 from protocol.errors import ErrorCode
-from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
-from protocol.records.record import Headers
+from pybroker.isolated.batches import BATCH_BYTES, TOO_LARGE, Unsent, UnsentRecord, build_batch, size_of
 from pybroker.isolated.cluster import Cluster, TopicPartition, kept_cluster
 from pybroker.isolated.fetching import Range, fetch_range
 from pybroker.isolated.rows import Rows, milliseconds
@@ -30,26 +29,8 @@ from pybroker.source.errors import BrokerFailed, SourceError
 #: What a request's batches have, in this order.
 RESTORED_COLUMNS = ("partition", "timestamp", "key", "value", "headers")
 
-#: The most bytes of a batch of several rows, before compression: below the default of max.message.bytes.
-_BATCH_BYTES = 512 << 10
-_SEQUENCE_MASK = 0x7FFFFFFF
 #: What a broker answers that has these rows, or some of them.
 _THERE_ALREADY = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER)
-
-
-class ArchivedRow(NamedTuple):
-    """A record without its place."""
-
-    timestamp: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
-
-    @property
-    def size_bytes(self) -> int:
-        """About as many as it has in a batch."""
-        named = sum(len(name) + len(value or b"") + 10 for name, value in self.headers)
-        return len(self.key or b"") + len(self.value or b"") + named + 20
 
 
 def restore(exchange: Exchange) -> dict[str, Any]:
@@ -109,23 +90,22 @@ class PartitionRestorer:
             raise SourceError(
                 f"{self._name} ends at offset {self._there + base}, and had row {index} at {index + base}"
             )
-        self._rows: list[ArchivedRow] = []
-        self._bytes = 0
+        self._unsent = Unsent()
+        self._batch_bytes = BATCH_BYTES
         self._found = self._written = 0
 
-    def take(self, row: ArchivedRow) -> None:
+    def take(self, row: UnsentRecord) -> None:
         """The next row."""
         index = self._index
         self._index += 1
-        if self._bytes + row.size_bytes > _BATCH_BYTES:
+        if self._unsent.size_bytes + row.size_bytes > self._batch_bytes:
             self._deliver()
         if index < self._there:
             self._found += 1
             if index == self._there - 1:
                 self._compare(index, row)
             return
-        self._rows.append(row)
-        self._bytes += row.size_bytes
+        self._unsent.append(row)
 
     def finish(self) -> list[int]:
         """Send what is left: (partition, written, found there)."""
@@ -141,12 +121,12 @@ class PartitionRestorer:
     def _end(self) -> int:
         return partition_offset(self._cluster, self._place, LATEST)
 
-    def _compare(self, index: int, row: ArchivedRow) -> None:
+    def _compare(self, index: int, row: UnsentRecord) -> None:
         """Whether the last record there is the row of its number. Errors: SourceError where it is not."""
         offset = self._base + index
         if partition_offset(self._cluster, self._place, EARLIEST) > offset:
             return  # deleted since
-        found: list[tuple[int, ArchivedRow]] = []
+        found: list[tuple[int, UnsentRecord]] = []
         rows = Rows(RESTORED_COLUMNS, *self._place, lambda batch: found.extend(_rows_of(batch)))
         fetch_range(
             self._cluster, Range(self._place, offset, offset + 1), rows, isolation=0, earliest=lambda: offset + 1
@@ -159,28 +139,23 @@ class PartitionRestorer:
             )
 
     def _deliver(self) -> None:
-        """Send the rows that are held, but for those that turn out to be there."""
-        while self._rows:
-            sequence = self._there & _SEQUENCE_MASK
-            batch = BatchBuilder(
-                0,
-                self._codec,
-                producer_id=self._producer[0],
-                producer_epoch=self._producer[1],
-                base_sequence=sequence,
-            )
-            for row in self._rows:
-                batch.append(*row)
-            data = batch.build()
-            told = self._cluster.at_leader(
-                self._place, partial(produce, place=self._place, data=data, allowed=_THERE_ALREADY)
-            )
-            if told.error_code in _THERE_ALREADY:
+        """Send the rows that are held, but for those that turn out to be there; by halves where they are too many."""
+        unsent = self._unsent.records
+        most = len(unsent)
+        while unsent:
+            rows = unsent[:most]
+            allowed = _THERE_ALREADY if len(rows) == 1 else (*_THERE_ALREADY, *TOO_LARGE)
+            data = build_batch(rows, self._codec, self._producer, self._there)
+            told = self._cluster.at_leader(self._place, partial(produce, place=self._place, data=data, allowed=allowed))
+            if told.error_code in TOO_LARGE:
+                most = len(rows) // 2
+                self._batch_bytes = size_of(rows[:most])
+            elif told.error_code:
                 self._pass_over(self._end() - self._base - self._there)
-                continue
-            self._expect(told.base_offset)
-            self._written += len(self._rows)
-            self._pass_on(len(self._rows))
+            else:
+                self._expect(told.base_offset)
+                self._written += len(rows)
+                self._pass_on(len(rows))
 
     def _pass_over(self, count: int) -> None:
         """Rows that a batch of an attempt before has brought. Errors: BrokerFailed where there is none."""
@@ -189,13 +164,12 @@ class PartitionRestorer:
                 f"{self._name}: the broker does not take row {self._there} (OUT_OF_ORDER_SEQUENCE_NUMBER), and the log "
                 f"ends at {self._base + self._there + count}: somebody else writes there, or it is another topic"
             )
-        self._found += min(count, len(self._rows))
+        self._found += min(count, len(self._unsent.records))
         self._pass_on(count)
 
     def _pass_on(self, count: int) -> None:
         self._there += count
-        del self._rows[:count]
-        self._bytes = sum(row.size_bytes for row in self._rows)
+        self._unsent.drop(count)
 
     def _expect(self, offset: int) -> None:
         wanted = self._base + self._there
@@ -205,10 +179,10 @@ class PartitionRestorer:
             )
 
 
-def _rows_of(batch: pa.RecordBatch) -> Iterator[tuple[int, ArchivedRow]]:
+def _rows_of(batch: pa.RecordBatch) -> Iterator[tuple[int, UnsentRecord]]:
     partitions, timestamps, keys, values, headers = batch.columns
     columns: Sequence[Sequence[Any]] = (keys.to_pylist(), values.to_pylist(), headers.to_pylist())
     for partition, timestamp, key, value, named in zip(
         partitions.to_pylist(), milliseconds(timestamps), *columns, strict=True
     ):
-        yield partition, ArchivedRow(timestamp, key, value, header_pairs(named))
+        yield partition, UnsentRecord(timestamp, key, value, header_pairs(named))

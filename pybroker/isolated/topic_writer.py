@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from random import randrange
 from typing import Any
@@ -17,10 +18,10 @@ import pyarrow as pa
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
-from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.records.record import Headers
 from protocol.schema import Struct
+from pybroker.isolated.batches import BATCH_BYTES, TOO_LARGE, Unsent, UnsentRecord, build_batch, size_of
 from pybroker.isolated.cluster import Cluster, TopicPartition, check, kept_cluster
 from pybroker.isolated.connection import Connection
 from pybroker.isolated.partitioner import partition_of
@@ -30,8 +31,6 @@ from pybroker.source.errors import SourceError, UnknownPartition, UnusableOption
 
 #: The newest that names topics, without transactions begun by it; and one that any broker with idempotence has.
 _PRODUCE_VERSION, _INIT_VERSION = 9, 1
-#: The most bytes of a batch of several rows, before compression: below the default of max.message.bytes.
-_BATCH_BYTES = 512 << 10
 _TIMEOUT_MS = 30_000
 _ALL_REPLICAS = -1
 #: Where rows without keys begin is drawn from so many turns, so that small tasks do not all go to one partition.
@@ -98,7 +97,8 @@ class Sender:
         self._codec = codec
         self._now_s = now_s
         self._producer: tuple[int, int] | None = None
-        self._batches: dict[TopicPartition, BatchBuilder] = {}
+        self._unsent: dict[TopicPartition, Unsent] = {}
+        self._batch_bytes = BATCH_BYTES
         self._sequences: dict[TopicPartition, int] = {}
         self._partitions: dict[str, int] = {}
         self._turns = count(first_turn)
@@ -107,17 +107,17 @@ class Sender:
         """Take a row."""
         topic, partition, key, value, headers = row
         place = topic, self._partition(topic, partition, key)
-        size = len(key or b"") + len(value or b"")
-        while (batch := self._batches.get(place)) is not None and batch.size_bytes + size > _BATCH_BYTES:
+        record = UnsentRecord(int(self._now_s() * 1000), key, value, headers)
+        while (unsent := self._unsent.get(place)) and unsent.size_bytes + record.size_bytes > self._batch_bytes:
             self._deliver(place)
             place = topic, self._partition(topic, partition, key)  # without a key the next rows go elsewhere
-        if batch is None:
-            batch = self._batches[place] = self._begin(place)
-        batch.append(int(self._now_s() * 1000), key, value, headers)
+        if unsent is None:
+            unsent = self._unsent[place] = Unsent()
+        unsent.append(record)
 
     def flush(self) -> None:
         """Send what was taken, and wait until all of it is acknowledged."""
-        for place in list(self._batches):
+        for place in list(self._unsent):
             self._deliver(place)
 
     def _partition(self, topic: str, partition: int | None, key: bytes | None) -> int:
@@ -130,21 +130,29 @@ class Sender:
             return partition
         if key is not None:
             return partition_of(key, there)
-        filling = [place[1] for place in self._batches if place[0] == topic]
+        filling = [place[1] for place in self._unsent if place[0] == topic]
         return filling[0] if filling else next(self._turns) % there
 
-    def _begin(self, place: TopicPartition) -> BatchBuilder:
+    def _deliver(self, place: TopicPartition) -> None:
+        """Send what is held for a partition; by halves where its topic does not take so much at once."""
+        records = self._unsent.pop(place).records
+        most = len(records)
+        while records:
+            batch = records[:most]
+            data = build_batch(batch, self._codec, self._producer_id(), self._sequences.get(place, 0))
+            allowed = TOO_LARGE if len(batch) > 1 else ()
+            told = self._cluster.at_leader(place, partial(produce, place=place, data=data, allowed=allowed))
+            if told.error_code:
+                most = len(batch) // 2
+                self._batch_bytes = size_of(batch[:most])
+            else:
+                self._sequences[place] = self._sequences.get(place, 0) + len(batch)
+                del records[:most]
+
+    def _producer_id(self) -> tuple[int, int]:
         if self._producer is None:
             self._producer = self._cluster.anywhere(ask_producer)
-        producer_id, epoch = self._producer
-        sequence = self._sequences.get(place, 0)
-        return BatchBuilder(0, self._codec, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
-
-    def _deliver(self, place: TopicPartition) -> None:
-        batch = self._batches.pop(place)
-        data = batch.build()
-        self._cluster.at_leader(place, lambda connection: produce(connection, place, data))
-        self._sequences[place] = (self._sequences.get(place, 0) + batch.record_count) & 0x7FFFFFFF
+        return self._producer
 
 
 def ask_producer(connection: Connection) -> tuple[int, int]:

@@ -173,6 +173,20 @@ def test_large_rows_go_in_several_batches(broker: SequencedBroker) -> None:
     assert [record.sequence for record in broker.records()] == list(range(20))
 
 
+def test_topic_that_takes_small_batches_gets_such(broker: SequencedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As max.message.bytes and segment.bytes say: by halves, each row with the sequence number that it always has."""
+    produce = SequencedBroker._produce
+
+    def small_alone(self: SequencedBroker, fields: dict[str, Any], code: int) -> Struct:
+        [part] = fields["topic_data"][0].partition_data
+        return produce(self, fields, ErrorCode.MESSAGE_TOO_LARGE if len(part.records) > 1_500 else code)
+
+    monkeypatch.setattr(SequencedBroker, "_produce", small_alone)
+
+    assert restore([row(number) for number in range(200)], [row(number) for number in range(200, 300)]) == [[0, 300, 0]]
+    check(broker, 300)
+
+
 @pytest.mark.parametrize(
     "other", [{"key": b"other"}, {"value": b""}, {"timestamp": T0}, {"headers": [{"key": "null", "value": b""}]}]
 )

@@ -15,6 +15,7 @@ from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE
 from protocol.records.batch import parse_header
 from protocol.records.compression import Codec
+from protocol.schema import Struct
 from pybroker.isolated import topic_writer
 from pybroker.isolated.connection import ConnectionFailed
 from pybroker.isolated.partitioner import partition_of
@@ -171,10 +172,40 @@ def test_sequences_go_on_and_what_is_sent_again_is_the_same(broker: BrokerDouble
     assert {fields["acks"] for fields in broker.asked(PRODUCE)} == {-1}
 
 
-def test_refusal_is_told_once_all_rows_have_come(broker: BrokerDouble) -> None:
-    broker.fail(PRODUCE, ErrorCode.MESSAGE_TOO_LARGE)
+class SmallTopic(BrokerDouble):
+    """Takes so many bytes at once, as max.message.bytes or segment.bytes say."""
 
-    with pytest.raises(BrokerFailed, match="larger"):
+    most_bytes = 20_000
+
+    def _produce(self, fields: dict[str, Any], code: int) -> Struct:
+        [part] = fields["topic_data"][0].partition_data
+        too_large = len(part.records) > self.most_bytes
+        return super()._produce(fields, ErrorCode.RECORD_LIST_TOO_LARGE if too_large else code)
+
+
+def test_topic_that_takes_small_batches_gets_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By halves until one is small enough; then no more than that at once. Each row once, in order."""
+    rows = [{"key": b"k", "value": b"%05d" % number * 200} for number in range(200)]
+    with SmallTopic(3).installed(monkeypatch) as broker:
+        assert write(rows[:120], rows[120:]) == 200
+
+    partition = partition_of(b"k", 3)
+    assert values(broker, partition) == [row["value"] for row in rows]
+    assert [record.sequence for record in broker.records(partition)] == list(range(200))
+    assert len(broker.asked(PRODUCE)) - len(broker.partitions[partition].batches) < 10, "learnt once"
+
+
+def test_row_that_the_topic_does_not_take_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"key": b"k", "value": bytes(size)} for size in (10, 30_000, 10)]
+    with SmallTopic(3).installed(monkeypatch) as broker, pytest.raises(BrokerFailed, match="orders"):
+        write(rows)
+    assert values(broker, partition_of(b"k", 3)) == [bytes(10)]
+
+
+def test_refusal_is_told_once_all_rows_have_come(broker: BrokerDouble) -> None:
+    broker.fail(PRODUCE, ErrorCode.INVALID_RECORD)
+
+    with pytest.raises(BrokerFailed, match="orders"):
         write(*[[{"key": b"k", "value": bytes(300_000)}]] * 4)
 
 

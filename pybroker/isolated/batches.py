@@ -1,0 +1,66 @@
+"""Batches of records on their way to a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from protocol.errors import ErrorCode
+from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.record import Headers
+
+#: The most bytes of a batch of several records, before compression: below the default of max.message.bytes.
+BATCH_BYTES = 512 << 10
+#: What a broker answers whose topic takes no batches of that size: max.message.bytes, segment.bytes.
+TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+_SEQUENCE_MASK = 0x7FFFFFFF
+
+
+class UnsentRecord(NamedTuple):
+    """A record without its place."""
+
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    @property
+    def size_bytes(self) -> int:
+        """About as many as it has in a batch."""
+        named = sum(len(name) + len(value or b"") + 10 for name, value in self.headers)
+        return len(self.key or b"") + len(self.value or b"") + named + 20
+
+
+class Unsent:
+    """Records of a partition that wait for being sent together, and about how many bytes they are."""
+
+    __slots__ = ("records", "size_bytes")
+
+    def __init__(self) -> None:
+        self.records: list[UnsentRecord] = []
+        self.size_bytes = 0
+
+    def append(self, record: UnsentRecord) -> None:
+        self.records.append(record)
+        self.size_bytes += record.size_bytes
+
+    def drop(self, count: int) -> None:
+        """Let go of the first `count`, or all if they are fewer."""
+        self.size_bytes -= size_of(self.records[:count])
+        del self.records[:count]
+
+
+def size_of(records: Sequence[UnsentRecord]) -> int:
+    """About as many bytes as they have in a batch."""
+    return sum(record.size_bytes for record in records)
+
+
+def build_batch(records: Sequence[UnsentRecord], codec: Codec, producer: tuple[int, int], sequence: int) -> bytes:
+    """A batch of an idempotent producer, which is its id and epoch; `sequence` is the first record's, of any size."""
+    batch = BatchBuilder(
+        0, codec, producer_id=producer[0], producer_epoch=producer[1], base_sequence=sequence & _SEQUENCE_MASK
+    )
+    for record in records:
+        batch.append(*record)
+    return batch.build()
