@@ -55,7 +55,7 @@ class Store:
     def identity(self, key_password: str | None) -> tuple[bytes, bytes]:
         """The first private key and its certificates, in PEM. Raises StoreRefused.
 
-        In JKS a key has a password of its own, which is the store's unless it is given; in PKCS12 it has none.
+        In JKS a key has a password of its own, which is the store's unless it is given; in PKCS12 it is the store's.
         """
         if self._is_jks:
             return self._jks_identity(key_password)
@@ -64,6 +64,8 @@ class Store:
 
         if store.key is None or store.cert is None:
             raise self._refused("it has no private key with its certificate", _WITH_KEY)
+        if key_password not in (None, self.password):
+            raise self._wrong_password("ssl.key.password", "the key in")
         certificates = [store.cert, *store.additional_certs]
         return (
             store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),

@@ -63,6 +63,14 @@ def test_jks_holds_what_keytool_makes_pkcs12_of() -> None:
     assert store("server.jks").identity(KEY_PASSWORD) == store("server.p12").identity(None)
 
 
+def test_a_key_in_pkcs12_has_the_store_s_password() -> None:
+    """Any other is a mistake, as in Java, and not passed over."""
+    assert store("server.p12").identity(PASSWORD) == store("server.p12").identity(None)
+    with pytest.raises(StoreRefused, match=r"ssl\.key\.password: its password is wrong") as refused:
+        store("server.p12").identity("another")
+    assert "another" not in str(refused.value)
+
+
 @pytest.mark.parametrize("store_type", [{}, {"ssl.keystore.type": "JKS"}, {"ssl.keystore.type": "pkcs12"}])
 def test_clients_trust_what_a_jks_store_shows(store_type: dict[str, str]) -> None:
     """Whatever of the two the type says: the file tells, as in Java."""
