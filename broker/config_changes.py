@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from broker.config.alter import REPEATED, Changes, Refusal, repeated
-from broker.deferred import Deferred
+from broker.config.alter import REPEATED, Changes, Refusal, refusal_by, repeated, trials
+from broker.deferred import Deferred, after
 from metadata.configs import alter_config
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Resource = tuple[int, str]
+Outcomes = Sequence[tuple[Resource, Changes | Refusal]]
 
 
 def _named(resource: Resource) -> str:
@@ -40,24 +41,51 @@ def alter(
     `plan` decides one resource, or raises Refusal. Nothing is changed if `validate_only`. A change that can not be
     recorded fails the whole request.
     """
-    image = broker.controller.image
-    twice = repeated((each.resource_type, each.resource_name) for each in request.resources)
-    records, results = [], []
-    for asked in request.resources:
-        resource = (asked.resource_type, asked.resource_name)
-        code, message = ErrorCode.NONE, None
+    config, image = broker.config, broker.controller.image
+    resources = [(each.resource_type, each.resource_name) for each in request.resources]
+    twice = repeated(resources)
+
+    def decided(resource: Resource, asked: Struct) -> Changes | Refusal:
         try:
             if resource in twice:
                 raise REPEATED
-            changes = plan(resource, asked)
+            return plan(resource, asked)
         except Refusal as refusal:
-            code, message = refusal.code, refusal.message
-            log.info("The configuration of %s is not changed: %s", _named(resource), message)
-        else:
-            records += alter_config(image, *resource, changes)
-        results.append(
-            response(error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1])
-        )
-    if request.validate_only or not records:
-        return Deferred.resolved(results)
-    return broker.controller.submit(records).then(lambda _: results)
+            return refusal
+
+    def record(outcomes: Outcomes) -> Deferred[list[Struct]]:
+        results = [_result(response, *outcome) for outcome in outcomes]
+        records = [
+            each
+            for resource, changes in outcomes
+            if not isinstance(changes, Refusal)
+            for each in alter_config(image, *resource, changes)
+        ]
+        if request.validate_only or not records:
+            return Deferred.resolved(results)
+        return broker.controller.submit(records).then(lambda _: results)
+
+    outcomes = [
+        (resource, decided(resource, asked)) for resource, asked in zip(resources, request.resources, strict=True)
+    ]
+    untried = [
+        [] if isinstance(changes, Refusal) else trials(config, image, resource, changes)
+        for resource, changes in outcomes
+    ]
+    if not any(untried):
+        return record(outcomes)
+    tried = broker.offload(lambda: [refusal_by(each) for each in untried])  # files are read, keys derived
+    return after(
+        tried,
+        lambda: record(
+            [(resource, why or changes) for (resource, changes), why in zip(outcomes, tried.result(), strict=True)]
+        ),
+    )
+
+
+def _result(response: StructType, resource: Resource, outcome: Changes | Refusal) -> Struct:
+    code, message = ErrorCode.NONE, None
+    if isinstance(outcome, Refusal):
+        code, message = outcome.code, outcome.message
+        log.info("The configuration of %s is not changed: %s", _named(resource), message)
+    return response(error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from broker.network.listener import CannotBind
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from broker.authentication.sasl_listener import SaslListener
     from broker.broker import Broker
     from broker.config import BrokerConfig
+    from broker.config.broker_config import Trial
     from broker.network.connection import Connection
     from broker.network.listener import Listener
     from security.oauthbearer import Validate
@@ -69,9 +71,19 @@ def authenticate(listeners: Sequence[Listener], broker: Broker) -> None:
         SaslAuthenticator(connection, listener, broker.dispatcher, broker.timers, broker.clock, pace)
 
     refresh(broker.config)
+    broker.config.examine_by(partial(_examine_sasl, broker.config))
     broker.config.subscribe(changing_keys(listener.name for listener in asking), refresh)
     for listener in asking:
         listener.welcome = welcome
+
+
+def _examine_sasl(now: BrokerConfig, wanted: BrokerConfig) -> Trial | None:
+    """What would end a start is refused, too, as it counts at once. Kafka takes it, and puts it off until the next."""
+    from broker.config.sasl import sasl_problems
+
+    known = frozenset(sasl_problems(now))
+    problem = next((each for each in sasl_problems(wanted) if each not in known), None)
+    return None if problem is None else lambda: problem
 
 
 def _token_validator(broker: Broker, listener_name: str) -> Validate:

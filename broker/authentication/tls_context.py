@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from broker.config import BrokerConfig
@@ -65,6 +66,14 @@ class _Identity:
     path: str | None
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Secured:
+    """A context for new connections, and what it shows of itself: certificates in PEM, its own the first one."""
+
+    context: ssl.SSLContext
+    chain: bytes
+
+
 class TlsSettings:
     """The ssl.* values of one listener, its own before all listeners'."""
 
@@ -80,25 +89,33 @@ class TlsSettings:
     @property
     def files(self) -> tuple[str, ...]:
         """The files that all this is read from."""
-        return tuple(filter(None, (self._text("ssl.keystore.location"), self._text("ssl.truststore.location"))))
+        return tuple(filter(None, (self.text("ssl.keystore.location"), self.text("ssl.truststore.location"))))
 
     def context(self) -> ssl.SSLContext:
         """A context for new connections. Raises TlsError."""
-        context, warnings = self._made()
+        return self.secured().context
+
+    def secured(self) -> Secured:
+        """The same with its certificates. Raises TlsError."""
+        secured, warnings = self.made()
         for warning in warnings:
             log.warning("%s%s", self._prefix, warning)
-        return context
+        return secured
+
+    def says_the_same_as(self, other: TlsSettings) -> bool:
+        """Whether all values are equal; what files hold is not looked at."""
+        return self._values == other._values and self._asks == other._asks
 
     def problem(self) -> Problem | None:
         """What `context` would raise; None where nothing is wrong."""
         try:
-            self._made()
+            self.made()
         except TlsError as error:
             return error.problem
         return None
 
-    def _made(self) -> tuple[ssl.SSLContext, list[str]]:
-        """A context, and what is to be said of it: suites of TLS 1.3 that nobody asked for, weak certificates."""
+    def made(self) -> tuple[Secured, list[str]]:
+        """As `secured`, and what is to be said of it: suites of TLS 1.3 that nobody asked for, weak certificates."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
         self._choose_versions(context)
@@ -120,12 +137,13 @@ class TlsSettings:
             )
         if weakness:
             warnings.append(f"ssl.keystore: {weakness}; it is served all the same, and clients may refuse it")
-        return context, warnings
+        return Secured(context, identity.chain), warnings
 
     def _error(self, key: str, value: str | None, reason: str, allowed: str = "") -> TlsError:
         return TlsError(Problem(f"{self._prefix}{key}" if key in self._own else key, value, reason, allowed))
 
-    def _text(self, key: str) -> str | None:
+    def text(self, key: str) -> str | None:
+        """A value of text, a password's too; None where it is not set."""
         value = self._values[key]
         if isinstance(value, Password):
             return value.value
@@ -175,11 +193,11 @@ class TlsSettings:
         return _TLS_1_3_SUITES - newer if context.maximum_version == ssl.TLSVersion.TLSv1_3 else frozenset()
 
     def _identity(self) -> _Identity:
-        key, chain = self._text("ssl.keystore.key"), self._text("ssl.keystore.certificate.chain")
-        key_password = self._text("ssl.key.password")
+        key, chain = self.text("ssl.keystore.key"), self.text("ssl.keystore.certificate.chain")
+        key_password = self.text("ssl.key.password")
         if key is not None and chain is not None:
             return _Identity(key.encode(), chain.encode(), key_password, "ssl.keystore.key", None)
-        location = self._text("ssl.keystore.location")
+        location = self.text("ssl.keystore.location")
         if location is None:
             allowed = "a file with the private key and its certificates"
             raise self._error(_LOCATION, None, "it is not set: a server needs a certificate", allowed)
@@ -196,7 +214,7 @@ class TlsSettings:
         return given.upper()
 
     def _store(self, kind: str, location: str) -> Store:
-        return Store(kind, location, self._read(f"{kind}.location", location), self._text(f"{kind}.password"))
+        return Store(kind, location, self._read(f"{kind}.location", location), self.text(f"{kind}.password"))
 
     def _load(self, context: ssl.SSLContext, identity: _Identity) -> str | None:
         """Have the context use it; what OpenSSL finds too weak about it, if anything.
@@ -240,11 +258,11 @@ class TlsSettings:
         Read also where nobody asks for clients' certificates: what cannot be read is a mistake all the same, as in
         Kafka.
         """
-        certificates = self._text("ssl.truststore.certificates")
+        certificates = self.text("ssl.truststore.certificates")
         if certificates is not None:
             return "ssl.truststore.certificates", None, certificates
         key = "ssl.truststore.location"
-        location = self._text(key)
+        location = self.text(key)
         if location is None:
             return None
         if self._store_type("ssl.truststore") == "PEM":
@@ -324,11 +342,17 @@ def _lower_level(context: ssl.SSLContext, offered: list[str], level: int) -> Non
 
 
 def _load(context: ssl.SSLContext, identity: _Identity) -> None:
-    """OpenSSL reads files only; these are in memory, and nobody else's to read."""
+    with file_of(identity.chain + b"\n" + (identity.key if identity.key != identity.chain else b"")) as path:
+        # Without a password OpenSSL would ask for one on the terminal.
+        context.load_cert_chain(path, password=identity.password or "")
+
+
+@contextmanager
+def file_of(data: bytes) -> Iterator[str]:
+    """The path of a file for OpenSSL, which reads no bytes: it is in memory, and nobody else's to read."""
     descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
     try:
-        os.write(descriptor, identity.chain + b"\n" + (identity.key if identity.key != identity.chain else b""))
-        # Without a password OpenSSL would ask for one on the terminal.
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=identity.password or "")
+        os.write(descriptor, data)
+        yield f"/proc/self/fd/{descriptor}"
     finally:
         os.close(descriptor)

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import os
 import socket
-import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from broker.authentication.tls_context import KEYS, TlsError, TlsSettings
+from broker.authentication.tls_change import Allowed, TlsChange
+from broker.authentication.tls_context import KEYS, Secured, TlsError, TlsSettings
 from broker.network.tls import TlsTransport
 from security.distinguished_name import distinguished_name
 from security.principal_rules import PrincipalRules
@@ -18,6 +18,7 @@ from security.principal_rules import PrincipalRules
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.config import BrokerConfig
+    from broker.config.broker_config import Trial
     from broker.deferred import Deferred
     from broker.network.connection import Connection
     from broker.network.listener import Listener
@@ -38,19 +39,22 @@ class TlsListener:
         config = broker.config
         self._settings = TlsSettings(config, listener.name, listener.security_protocol)
         self._seen = self._modified()
-        self._context = self._settings.context()
-        self._under_way: Deferred[ssl.SSLContext] | None = None
+        self._secured = self._settings.secured()
+        self._allowed = Allowed.by(config, listener.name)
+        self._under_way: Deferred[Secured] | None = None
         self._rules = PrincipalRules(str(config.get_for_listener(listener.name, "ssl.principal.mapping.rules") or ""))
         self._names_user = listener.security_protocol == "SSL"
         prefix = f"listener.name.{listener.name.lower()}."
         config.subscribe([*KEYS, *(prefix + key for key in KEYS)], self._on_config)
+        config.examine_by(self._examine)
         broker.timers.call_later(_LOOK_MS, self._look)
 
     def connect(
         self, loop: asyncio.AbstractEventLoop, sock: socket.socket, connection: Connection, hang_ups: HangUps
     ) -> TlsTransport:
         """The transport of a new connection."""
-        return TlsTransport(loop, sock, connection, hang_ups, self._context, self._broker.handshakes, self._on_secured)
+        context = self._secured.context
+        return TlsTransport(loop, sock, connection, hang_ups, context, self._broker.handshakes, self._on_secured)
 
     def _on_secured(self, connection: Connection, certificate: Mapping[str, Any]) -> None:
         """Where nobody asks by SASL, a client is who its certificate says, if it has shown one."""
@@ -65,6 +69,12 @@ class TlsListener:
         if self._modified() != self._seen:
             self._reload()
 
+    def _examine(self, wanted: BrokerConfig) -> Trial | None:
+        settings = TlsSettings(wanted, self._listener.name, self._listener.security_protocol)
+        if settings.says_the_same_as(self._settings):
+            return None
+        return TlsChange(self._settings, settings, self._secured.chain, self._allowed).problem
+
     def _on_config(self, config: BrokerConfig) -> None:
         self._settings = TlsSettings(config, self._listener.name, self._listener.security_protocol)
         self._reload()
@@ -72,14 +82,14 @@ class TlsListener:
     def _reload(self) -> None:
         """New connections get the new certificates; where these cannot be used, the old ones stay."""
         self._seen = self._modified()
-        self._under_way = self._broker.offload(self._settings.context)  # a password's hash may take long
+        self._under_way = self._broker.offload(self._settings.secured)  # a password's hash may take long
         self._under_way.add_done_callback(self._on_read)
 
-    def _on_read(self, read: Deferred[ssl.SSLContext]) -> None:
+    def _on_read(self, read: Deferred[Secured]) -> None:
         if read is not self._under_way:  # what was read later counts
             return
         try:
-            self._context = read.result()
+            self._secured = read.result()
         except TlsError as error:
             log.error("Listener %s keeps its certificates: %s", self._listener.name, error)
         except Exception:

@@ -30,7 +30,7 @@ from .values import ConfigType
 if TYPE_CHECKING:
     from metadata.image import MetadataImage
 
-    from .broker_config import BrokerConfig
+    from .broker_config import BrokerConfig, Trial
 
 MIN_ISR = "min.insync.replicas"
 
@@ -221,6 +221,21 @@ def _check_broker_name(config: BrokerConfig, name: str) -> None:
     if name and (node_id := _node_id(name)) != config.node_id:
         why = ", a worker that has the configuration of the first one" if config.is_own_id(node_id) else ""
         raise _invalid_request(f"Unexpected broker id, expected {config.node_id}, but received {name}{why}")
+
+
+def trials(config: BrokerConfig, image: MetadataImage, resource: tuple[int, str], changes: Changes) -> list[Trial]:
+    """What is to be tried, besides, before a resource's changes may be made."""
+    kind, name = resource
+    if kind != ResourceType.BROKER:
+        return []
+    texts = _merged(image.config(kind, name), changes)
+    return config.trials(config.cluster_default, texts) if name else config.trials(texts, config.per_broker)
+
+
+def refusal_by(trials_of_one: Iterable[Trial]) -> Refusal | None:
+    """Why a resource is not changed after all; not on the loop."""
+    problem = next(filter(None, (trial() for trial in trials_of_one)), None)
+    return None if problem is None else _invalid_request(problem.message)
 
 
 def _check_broker(config: BrokerConfig, name: str, texts: Mapping[str, str]) -> None:

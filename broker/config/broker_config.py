@@ -6,6 +6,7 @@ file), default (KIP-226). All of it lives on the event loop; readers elsewhere t
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -33,6 +34,10 @@ log = logging.getLogger(__name__)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 Callback = Callable[["BrokerConfig"], None]
+Trial = Callable[[], Problem | None]
+"""What is wrong with values that somebody asks for, tried with the files that they name: not on the loop."""
+Examine = Callable[["BrokerConfig"], Trial | None]
+"""How the configuration that would be in force is to be tried; None where nothing changes for who is asked."""
 
 
 class BrokerConfig:
@@ -54,6 +59,7 @@ class BrokerConfig:
         self.listening = listening  # of the static values for good: what is open, and told, never moves
         self._log_defaults: LogConfig | None = None
         self._subscribers: list[tuple[frozenset[str], Callback]] = []
+        self._examiners: list[Examine] = []
         self._told: set[str] = set()
 
     # ---- values
@@ -228,6 +234,19 @@ class BrokerConfig:
     def subscribe(self, keys: str | Iterable[str], callback: Callback) -> None:
         """Call `callback` once after every change that touches one of the keys; the new values are then in force."""
         self._subscribers.append((frozenset((keys,) if isinstance(keys, str) else keys), callback))
+
+    def examine_by(self, examine: Examine) -> None:
+        """Ask `examine` before dynamic values are changed."""
+        self._examiners.append(examine)
+
+    def trials(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> list[Trial]:
+        """What is to be tried before these become the dynamic values."""
+        if not self._examiners:
+            return []
+        wanted = copy.copy(self)
+        wanted.cluster_default, wanted.per_broker = cluster_default, per_broker
+        wanted._values = self.with_dynamic(cluster_default, per_broker)
+        return [trial for examine in self._examiners if (trial := examine(wanted)) is not None]
 
     def apply_dynamic(self, cluster_default: Mapping[str, str], per_broker: Mapping[str, str]) -> None:
         """Put dynamic values in force, instead of those that were, and tell subscribers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -24,6 +25,7 @@ from cryptography.hazmat.primitives.serialization.pkcs12 import (
 from cryptography.x509.oid import NameOID
 
 PASSWORD = "store-password"
+_LOOPBACK = x509.IPAddress(IPv4Address("127.0.0.1"))
 
 
 class Authority:
@@ -40,8 +42,13 @@ class Authority:
         store = serialize_java_truststore([trusted], BestAvailableEncryption(PASSWORD.encode()))
         self.path.with_suffix(".p12").write_bytes(store)
 
-    def issue(self, name: str, *, unit: str = "tests") -> Path:
-        """Key and chain of a new certificate for CN=name, in one PEM file; NAME.p12 stands beside it."""
+    def issue(
+        self, name: str, *, unit: str = "tests", file: str = "", sans: Sequence[x509.GeneralName] = (_LOOPBACK,)
+    ) -> Path:
+        """Key and chain of a new certificate for CN=name, in one PEM file, NAME.pem; NAME.p12 stands beside it.
+
+        `file`: another name for both.
+        """
         key = generate_private_key(SECP256R1())
         subject = x509.Name(
             [
@@ -50,8 +57,8 @@ class Authority:
                 x509.NameAttribute(NameOID.COMMON_NAME, name),
             ]
         )
-        certificate = self._signed(subject, key, is_authority=False)
-        path = self._directory / f"{name}.pem"
+        certificate = self._signed(subject, key, is_authority=False, sans=sans)
+        path = self._directory / f"{file or name}.pem"
         path.write_bytes(
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
             + certificate.public_bytes(Encoding.PEM)
@@ -63,7 +70,14 @@ class Authority:
         path.with_suffix(".p12").write_bytes(store)
         return path
 
-    def _signed(self, subject: x509.Name, key: EllipticCurvePrivateKey, *, is_authority: bool) -> x509.Certificate:
+    def _signed(
+        self,
+        subject: x509.Name,
+        key: EllipticCurvePrivateKey,
+        *,
+        is_authority: bool,
+        sans: Sequence[x509.GeneralName] = (_LOOPBACK,),
+    ) -> x509.Certificate:
         now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()
@@ -74,7 +88,7 @@ class Authority:
             .not_valid_before(now - timedelta(days=1))
             .not_valid_after(now + timedelta(days=2))
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(sans), critical=False)
             .sign(self._key, SHA256())
         )
 

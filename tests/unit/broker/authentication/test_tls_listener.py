@@ -58,7 +58,7 @@ class Watched:
     @property
     def context(self) -> ssl.SSLContext:
         """What a connection of now gets."""
-        return self.listener._context
+        return self.listener._secured.context
 
     def look(self) -> None:
         self.loop.advance(tls_listener._LOOK_MS)
