@@ -43,18 +43,24 @@ _MOST_OF_A_LABEL = 100
 
 
 class ClientInstance(msgspec.Struct):
-    """A client, what it says it is, what it is to report, and when it was heard of; times are monotonic."""
+    """A client, what it says it is, what it is to report, and when it was heard of; times are monotonic.
+
+    `subscriptions` are the names of those that match it. `taken_ms`: its last report, of `taken_count` numbers.
+    """
 
     instance_id: bytes
     connection: Connection
     about: Mapping[str, str]
     version: int
     subscription_id: int
+    subscriptions: tuple[str, ...]
     metrics: tuple[str, ...]
     interval_ms: int
     seen_ms: int
     asked_ms: int | None = None
     pushed_ms: int | None = None
+    taken_ms: int | None = None
+    taken_count: int = 0
     terminating: bool = False
     last_error: ErrorCode = ErrorCode.NONE
 
@@ -74,6 +80,10 @@ class ClientInstance(msgspec.Struct):
             return False
         self.pushed_ms = now_ms
         return True
+
+    def is_over(self, now_ms: int) -> bool:
+        """Whether it has hung up, or was silent for long."""
+        return self.connection.is_closed or now_ms - self.seen_ms > max(SHORTEST_MEMORY_MS, 3 * self.interval_ms)
 
 
 class ClientMetrics:
@@ -102,7 +112,11 @@ class ClientMetrics:
     def instance_count(self) -> int:
         """Clients that were heard of lately, and are there."""
         now_ms = self._now_ms()
-        return sum(not self._is_over(each, now_ms) for each in self._instances.values())
+        return sum(not each.is_over(now_ms) for each in self._instances.values())
+
+    def instances(self) -> list[ClientInstance]:
+        """Clients that were heard of, and some that are not there any more."""
+        return list(self._instances.values())
 
     def is_known(self, instance_id: bytes) -> bool:
         return instance_id in self._instances
@@ -152,31 +166,29 @@ class ClientMetrics:
         error = ErrorCode.NONE
         if isinstance(read, ErrorCode):
             error = instance.last_error = read
-        elif self.received is not None:
-            self.received.take(instance.instance_id, instance.about, instance.interval_ms, read)
+        else:
+            instance.taken_ms, instance.taken_count = self._now_ms(), len(read)
+            if self.received is not None:
+                self.received.take(instance.instance_id, instance.about, instance.interval_ms, read)
         self.pushes[error] += 1
         return error
 
     def _instance(self, instance_id: bytes, connection: Connection, client_id: str | None) -> ClientInstance:
         """The client, made anew when it has another connection, the subscriptions have changed, or it was silent."""
         now_ms = self._now_ms()
-        known = self._instances.get(instance_id)
-        if known is not None and (known.version < self._version or self._is_over(known, now_ms)):
+        former = known = self._instances.get(instance_id)
+        if known is not None and (known.version < self._version or known.is_over(now_ms)):
             known = None
         if known is None:
             known = self._made(instance_id, connection, client_id, now_ms)
+            if former is not None:
+                known.taken_ms, known.taken_count = former.taken_ms, former.taken_count
             self._instances[instance_id] = known
         known.seen_ms = now_ms
         self._instances.move_to_end(instance_id)
         if len(self._instances) > MOST_INSTANCES:
             self._instances.popitem(last=False)
         return known
-
-    @staticmethod
-    def _is_over(instance: ClientInstance, now_ms: int) -> bool:
-        """Whether a client has hung up, or was silent for long."""
-        silent_ms = now_ms - instance.seen_ms
-        return instance.connection.is_closed or silent_ms > max(SHORTEST_MEMORY_MS, 3 * instance.interval_ms)
 
     def _made(self, instance_id: bytes, connection: Connection, client_id: str | None, now_ms: int) -> ClientInstance:
         client = {
@@ -189,19 +201,29 @@ class ClientMetrics:
         }
         interval_ms = _value({}, "interval.ms")
         assert isinstance(interval_ms, int)
+        subscriptions: list[str] = []
         metrics: dict[str, None] = {}
-        for (kind, _), settings in self._image.configs.items():
+        for (kind, name), settings in self._image.configs.items():
             if kind == ResourceType.CLIENT_METRICS and _matches(_value(settings, "match"), client):
                 own_ms, names = _value(settings, "interval.ms"), _value(settings, "metrics")
                 assert isinstance(own_ms, int)
                 assert isinstance(names, tuple)
                 interval_ms = min(interval_ms, own_ms)
                 metrics.update(dict.fromkeys(names))
+                subscriptions.append(name)
         wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(metrics)
         subscription_id = _subscription_id(wanted, interval_ms, instance_id)
         about = {label: client[label][:_MOST_OF_A_LABEL] for label in _LABELS}
         return ClientInstance(
-            instance_id, connection, about, self._version, subscription_id, wanted, interval_ms, now_ms
+            instance_id=instance_id,
+            connection=connection,
+            about=about,
+            version=self._version,
+            subscription_id=subscription_id,
+            subscriptions=tuple(subscriptions),
+            metrics=wanted,
+            interval_ms=interval_ms,
+            seen_ms=now_ms,
         )
 
 

@@ -1,4 +1,5 @@
-"""The HTTP side: /metrics for Prometheus, /live and /ready for whoever watches over the process, /queries of Spark.
+"""The HTTP side: /metrics for Prometheus, /live and /ready for whoever watches over the process, /queries of Spark, and
+/clients that push their metrics.
 
 A thread of its own accepts, and one for each request answers, in the WSGI server of Python's library with the
 application of prometheus-client. What they tell of the broker they ask the loop for. Nobody is asked who they are:
@@ -19,6 +20,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from broker.metrics.client_series import ClientCollector
+from broker.metrics.clients import asked_client, clients_json, take_clients
 from broker.metrics.exposition import ANSWER_S, BrokerCollector
 from broker.metrics.queries import queries_json
 from broker.metrics.request_times import RequestTimes
@@ -42,7 +44,7 @@ T = TypeVar("T")
 _MOST_REQUESTS = 8
 #: For each piece of a request, and of an answer.
 _TIMEOUT_S = 10.0
-_PATHS = ("/metrics", "/live", "/ready", "/queries")
+_PATHS = ("/metrics", "/live", "/ready", "/queries", "/clients")
 
 
 class Application:
@@ -72,6 +74,8 @@ class Application:
                 return _text(start_response, "200 OK", "ready")
             if path == "/queries":
                 return self._queries(start_response)
+            if path == "/clients":
+                return self._clients(environ["QUERY_STRING"], start_response)
             answer: Iterable[bytes] = self._metrics(environ, start_response)
             return answer
         except (RuntimeError, TimeoutError) as error:
@@ -84,9 +88,15 @@ class Application:
                 start_response, "404 Not Found", "It follows no queries: pybroker.spark.checkpoints is not set"
             )
         taken = take_snapshot(self._broker.loop, lambda: query_samples(self._broker, of_all=True), self._prepare)
-        samples = taken.result(ANSWER_S)
-        start_response("200 OK", [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
-        return [queries_json(queries.found, samples)]
+        return _json(start_response, queries_json(queries.found, taken.result(ANSWER_S)))
+
+    def _clients(self, query: str, start_response: StartResponse) -> Iterable[bytes]:
+        try:
+            instance_id = asked_client(query)
+        except ValueError:
+            return _text(start_response, "400 Bad Request", "id= is a client's instance id")
+        taken = self._asked(lambda: take_clients(self._broker, instance_id))
+        return _json(start_response, clients_json(taken.result(ANSWER_S), instance_id))
 
     def _take_snapshot(self) -> Future[Snapshot]:
         return take_snapshot(self._broker.loop, lambda: all_samples(self._broker, self._traffic), self._prepare)
@@ -108,6 +118,11 @@ class Application:
 def _text(start_response: StartResponse, status: str, text: str) -> Iterable[bytes]:
     start_response(status, [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store")])
     return [text.encode() + b"\n"]
+
+
+def _json(start_response: StartResponse, data: bytes) -> Iterable[bytes]:
+    start_response("200 OK", [("Content-Type", "application/json"), ("Cache-Control", "no-store")])
+    return [data]
 
 
 class _Handler(WSGIRequestHandler):

@@ -103,6 +103,16 @@ class ReceivedMetrics:
         self._forget(self._now_ms())
         return [series for client in self._clients.values() for series in client.series.values()]
 
+    def counts(self) -> dict[bytes, int]:
+        """How many of each client, by its instance id."""
+        self._forget(self._now_ms())
+        return {instance_id: len(client.series) for instance_id, client in self._clients.items()}
+
+    def of_client(self, instance_id: bytes) -> list[Series]:
+        """Those of one client."""
+        client = self._clients.get(instance_id)
+        return [] if client is None else list(client.series.values())
+
     def _new(self, client: _Client, point: Point, about: Mapping[str, str]) -> Series | None:
         """One with nothing in it yet; None where there is no room, or no name."""
         if not point.name or len(client.series) >= MOST_OF_A_CLIENT or self._count >= MOST_SERIES:

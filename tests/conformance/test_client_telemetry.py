@@ -7,7 +7,6 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import confluent_kafka
 import pytest
@@ -22,6 +21,7 @@ from tests.support.brokers import HOST, OurBroker, free_port
 from tests.support.java import JavaRunner
 from tests.support.otlp import counter, gauge, point, report
 from tests.support.several_workers import WorkersBroker, free_ports
+from tests.support.telemetry import Pusher
 from tests.support.tools import MAIN_CLASSES
 from tests.support.wire import WireClient, served_versions
 
@@ -131,27 +131,6 @@ def test_librdkafka_pushes(watched: Watched) -> None:
     assert labels["client_software_name"] == "confluent-kafka-python"
 
 
-class Pusher:
-    """A client by hand. `push` waits for its interval."""
-
-    def __init__(self, client: WireClient, instance_id: bytes = ZERO_UUID) -> None:
-        self._client = client
-        told = client.call(GET_TELEMETRY_SUBSCRIPTIONS, 0, client_instance_id=instance_id)
-        assert told.error_code == 0
-        self.id, self._subscription = told.client_instance_id, told.subscription_id
-        self._wait_s = told.push_interval_ms / 1000 + 0.01
-        self.max_bytes = told.telemetry_max_bytes
-        self.metrics = told.requested_metrics
-
-    def push(self, metrics: bytes, **fields: Any) -> ErrorCode:
-        time.sleep(self._wait_s)
-        fields = {"terminating": False, "compression_type": 0, "metrics": metrics, **fields}
-        answer = self._client.call(
-            PUSH_TELEMETRY, 0, client_instance_id=self.id, subscription_id=self._subscription, **fields
-        )
-        return ErrorCode(answer.error_code)
-
-
 def test_bad_payloads_are_answered_as_kafka_does(watched: Watched) -> None:
     """Nonsense, bombs, too much; the broker and this client's good reports go on."""
     with WireClient(HOST, watched.port, client_id="told-by-hand") as client:
@@ -204,7 +183,7 @@ def test_first_worker_has_what_others_are_given(tmp_path: Path) -> None:
         at_end.callback(broker.kill)
         assert served_versions(client).keys() >= TELEMETRY
         pusher = Pusher(client)
-        pusher._wait_s = 0  # the first may come at once
+        pusher.wait_s = 0  # the first may come at once
         assert pusher.push(report(gauge("g", point(1.5)))) is ErrorCode.NONE
         shown = [of_client(samples_at(port), "c") for port in (first, first + 1)]
         assert [value for _, value in shown[0]["kafka_client_g"]] == [1.5]

@@ -145,7 +145,8 @@ def test_health_is_told(broker: Watched) -> None:
     assert broker.get("/ready") == "ready\n"
     with pytest.raises(urllib.error.HTTPError) as refused:
         broker.get("/")
-    assert (refused.value.code, refused.value.read()) == (404, b"There are /metrics, /live, /ready, /queries\n")
+    there_are = b"There are /metrics, /live, /ready, /queries, /clients\n"
+    assert (refused.value.code, refused.value.read()) == (404, there_are)
 
 
 def test_clients_beyond_a_few_are_turned_away(broker: Watched) -> None:
