@@ -31,6 +31,8 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker acls list|add|remove [...]                 who may do what
        pybroker users list|create|delete [...]             users with passwords (SCRAM)
        pybroker quotas list|set|delete [...]               how much users, clients and addresses may take
+       pybroker client-metrics list|describe|alter|delete|clients [...]
+                                                           which of their metrics clients push, and who has
        pybroker transactions list|describe|find-hanging|abort [...]
        pybroker mirror --source HOST:PORT [...]            copy topics and groups, offsets included, and follow
        pybroker perf produce|consume|end-to-end [...]      how quick a cluster is
@@ -74,6 +76,7 @@ OFFLINE = {
 CLIENTS = {
     "acls": "pybroker.cli.acls",
     "archive": "pybroker.cli.archive",
+    "client-metrics": "pybroker.cli.client_metrics",
     "cluster": "pybroker.cli.cluster",
     "configs": "pybroker.cli.configs",
     "consume": "pybroker.cli.consume",

@@ -17,6 +17,7 @@ from pybroker.kafka_home.translate import TRANSLATIONS, CannotTranslate
 
 _MODULES = {
     "acls": "pybroker.cli.acls",
+    "client-metrics": "pybroker.cli.client_metrics",
     "cluster": "pybroker.cli.cluster",
     "configs": "pybroker.cli.configs",
     "consume": "pybroker.cli.consume",

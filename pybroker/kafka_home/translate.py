@@ -211,6 +211,7 @@ def _api_versions(arguments: Sequence[str]) -> list[Command]:
 TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
     "kafka-acls": _acls,
     "kafka-broker-api-versions": _api_versions,
+    "kafka-client-metrics": _as_it_is("client-metrics"),
     "kafka-cluster": _cluster,
     "kafka-configs": _configs,
     "kafka-console-consumer": _console_consumer,

@@ -60,7 +60,8 @@ class Administration:
     def check(self, answer: Any, about: str = "") -> None:
         """Raise CommandError, in the broker's words, where an answer, or a part of one, is an error."""
         if answer.error_code:
-            text = answer.error_message or KafkaErrorCode(answer.error_code).str().removeprefix("Broker: ")
+            told = getattr(answer, "error_message", None)  # some answers have no room for it
+            text = told or KafkaErrorCode(answer.error_code).str().removeprefix("Broker: ")
             raise _one_line(text, about, answer.error_code)
 
     def close(self) -> None:

@@ -5,19 +5,15 @@ Not over Kafka's protocol, which has no room for them: a query is in no group, a
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 
-from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.answers import no_answer, read_answer
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Place
 
-_MOST_BYTES = 64 << 20
+_PATH = "/queries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,23 +36,11 @@ class Query:
 
 def read_queries(url: str, timeout_s: float) -> list[Query]:
     """Ask the broker whose metrics are at `url`. UsageError: that is no URL; CommandError."""
-    if not url.startswith(("http://", "https://")):
-        raise UsageError(f"--queries: {url!r} is no URL such as http://localhost:9404")
-    where = f"{url.rstrip('/').removesuffix('/queries')}/queries"
+    found = read_answer(url, _PATH, timeout_s, option="--queries")
     try:
-        with urllib.request.urlopen(where, timeout=timeout_s) as answer:
-            data = answer.read(_MOST_BYTES + 1)
-    except urllib.error.HTTPError as error:
-        said = error.read(200).decode(errors="replace").strip().partition("\n")[0]
-        raise CommandError(f"{where}: {error.code} {said}") from None
-    except (OSError, ValueError, HTTPException) as error:
-        raise CommandError(f"{where}: {getattr(error, 'reason', None) or error}") from None
-    try:
-        if len(data) > _MOST_BYTES:
-            raise ValueError
-        return [_query(each) for each in json.loads(data)["queries"]]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise CommandError(f"{where}: that is no answer of a pybroker") from None
+        return [_query(each) for each in found["queries"]]
+    except (ValueError, KeyError, TypeError):
+        raise no_answer(url, _PATH) from None
 
 
 def _query(found: dict[str, Any]) -> Query:

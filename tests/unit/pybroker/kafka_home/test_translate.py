@@ -90,6 +90,7 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
         ),
         ("kafka-console-producer", "--broker-list h:1 --topic t", [Command("produce", ["--topic", "t"])]),
         ("kafka-cluster", "cluster-id --bootstrap-server h:1", [Command("cluster", ["id"])]),
+        ("kafka-client-metrics", "--describe --name n", [Command("client-metrics", ["--describe", "--name", "n"])]),
         ("kafka-broker-api-versions", "", [Command("cluster", ["describe"])]),
         ("kafka-consumer-groups", "--list", [Command("groups", ["--list"])]),
     ],

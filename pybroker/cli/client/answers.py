@@ -1,0 +1,42 @@
+"""What a broker tells over HTTP, at its metrics.listeners, and has no room for in Kafka's protocol."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from typing import Any
+
+from pybroker.cli.client.errors import CommandError, UsageError
+
+_MOST_BYTES = 64 << 20
+
+
+def read_answer(url: str, path: str, timeout_s: float, *, option: str, query: str = "") -> dict[str, Any]:
+    """The object at `path` of the broker whose metrics are at `url`. UsageError: that is no URL; CommandError."""
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"{option}: {url!r} is no URL such as http://localhost:9404")
+    where = f"{url.rstrip('/').removesuffix(path)}{path}"
+    try:
+        with urllib.request.urlopen(f"{where}{query}", timeout=timeout_s) as answer:
+            data = answer.read(_MOST_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        said = error.read(200).decode(errors="replace").strip().partition("\n")[0]
+        raise CommandError(f"{where}: {error.code} {said}") from None
+    except (OSError, ValueError, HTTPException) as error:
+        raise CommandError(f"{where}: {getattr(error, 'reason', None) or error}") from None
+    try:
+        if len(data) > _MOST_BYTES:
+            raise ValueError
+        found = json.loads(data)
+        if not isinstance(found, dict):
+            raise TypeError
+        return found
+    except (ValueError, TypeError, RecursionError):
+        raise no_answer(url, path) from None
+
+
+def no_answer(url: str, path: str) -> CommandError:
+    """What is said of an object in which something is missing."""
+    return CommandError(f"{url.rstrip('/').removesuffix(path)}{path}: that is no answer of a pybroker")

@@ -1,0 +1,249 @@
+"""`pybroker client-metrics`: which clients are to push which of their metrics (KIP-714), and what they have pushed."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from pybroker.cli.client.answers import no_answer, read_answer
+from pybroker.cli.client.command import run
+from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.cli.client.options import ClientParser
+from pybroker.cli.client.output import show
+
+if TYPE_CHECKING:
+    from pybroker.cli.client.administration import Administration
+    from pybroker.cli.client.session import Session
+
+_EXAMPLES = """\
+examples:
+  pybroker client-metrics list
+  pybroker client-metrics alter shop --metrics org.apache.kafka.producer. --interval 30000 --match client_id=shop-.*
+  pybroker client-metrics alter all --metrics '*' --interval '' (an interval of its own no more)
+  pybroker client-metrics delete shop
+  pybroker client-metrics clients --from http://localhost:9404                (who pushes, and when they did last)
+  pybroker client-metrics clients --from http://localhost:9404 --id ID        (what that client has pushed)"""
+
+CLIENT_METRICS = 16
+"""The type of a subscription among configuration resources."""
+KEYS = ("metrics", "interval.ms", "match")
+_SET, _DELETE = 0, 1
+_DEFAULT_CONFIG = 5
+_PATH = "/clients"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    return run(command_line(), arguments)
+
+
+def command_line() -> ClientParser:
+    """The command line, whose help is also a page of the site."""
+    parser = ClientParser("pybroker client-metrics", "Metrics that clients push: subscriptions to them.", _EXAMPLES)
+    parser.add_action("list", _list, "subscriptions and what they ask for")
+    described = parser.add_action("describe", _describe, "settings of subscriptions, and whether they are defaults")
+    _add_name(described, "unless given: all")
+    altered = parser.add_action("alter", _alter, "make a subscription, or change it; '' is back to the default")
+    _add_name(altered)
+    altered.add_argument("--generate-name", action="store_true", help="a new one, under a name that nobody has")
+    altered.add_argument("--metrics", action="append", metavar="PREFIX,...", help="of names of metrics; * for all")
+    altered.add_argument("--interval", metavar="MS", help="between two reports of a client")
+    altered.add_argument(
+        "--match",
+        action="append",
+        metavar="KEY=PATTERN,...",
+        help="only clients whose client_id, client_instance_id, client_software_name, client_software_version, "
+        "client_source_address and client_source_port are so",
+    )
+    deleted = parser.add_action("delete", _delete, "take a subscription away")
+    _add_name(deleted)
+    clients = parser.add_action("clients", _clients, "clients of a pybroker that push, and what came last")
+    clients.add_argument("--from", dest="url", required=True, metavar="URL", help="the broker's metrics.listeners")
+    clients.add_argument("--id", metavar="ID", help="the numbers of the client with that instance id")
+    return parser
+
+
+def _add_name(parser: ClientParser, description: str | None = None) -> None:
+    name = parser.add_mutually_exclusive_group()
+    name.add_argument("names", nargs="?", metavar="NAME", help=description)
+    name.add_argument("--name", metavar="NAME", help="the same in Kafka's words")
+
+
+def _name(options: argparse.Namespace) -> str | None:
+    found: str | None = options.names if options.names is not None else options.name
+    if found == "":
+        raise UsageError("which subscription?")
+    return found
+
+
+def _one_name(options: argparse.Namespace) -> str:
+    name = _name(options)
+    if name is None:
+        raise UsageError("which subscription? such as: all")
+    return name
+
+
+def _list(session: Session, options: argparse.Namespace) -> None:
+    with session.administration() as client:
+        found = described(client, subscriptions(client))
+    show(
+        [
+            {"name": name, **{key.replace(".", "_"): settings.get(key) or None for key in KEYS}}
+            for name, settings in found
+        ],
+        as_json=options.json,
+    )
+
+
+def _describe(session: Session, options: argparse.Namespace) -> None:
+    name = _name(options)
+    with session.administration() as client:
+        names = subscriptions(client) if name is None else [_existing(client, name)]
+        rows = [
+            {"name": each, "key": entry.name, "value": entry.value, "source": _source(entry)}
+            for each, entries in _entries(client, names)
+            for entry in sorted(entries, key=lambda entry: str(entry.name))
+        ]
+    show(rows, as_json=options.json)
+
+
+def _alter(session: Session, options: argparse.Namespace) -> None:
+    given = {
+        "metrics": options.metrics and ",".join(options.metrics),
+        "interval.ms": options.interval,
+        "match": options.match and ",".join(options.match),
+    }
+    changes = {key: value or None for key, value in given.items() if value is not None}
+    if options.generate_name:
+        if _name(options) is not None:
+            raise UsageError("--generate-name is for one without a name")
+        name = urlsafe_b64encode(b"\0" + secrets.token_bytes(15)).decode().rstrip("=")  # begins with no hyphen
+    else:
+        name = _one_name(options)
+    if not changes:
+        raise UsageError("nothing to change: --metrics, --interval or --match")
+    with session.administration() as client:
+        alter(client, name, changes)
+    if options.json:
+        show([{"name": name, "key": key, "value": value} for key, value in changes.items()], as_json=True)
+        return
+    for key, value in changes.items():
+        print(f"{name}: " + (f"{key} is its default again" if value is None else f"{key}={value}"))
+
+
+def _delete(session: Session, options: argparse.Namespace) -> None:
+    name = _one_name(options)
+    with session.administration() as client:
+        delete(client, name)
+    if options.json:
+        show([{"name": name, "deleted": True}], as_json=True)
+    else:
+        print(f"deleted {name}")
+
+
+def _clients(session: Session, options: argparse.Namespace) -> None:
+    found = clients_at(options.url, session.timeout_s, options.id)
+    if options.id is not None and not found:
+        raise CommandError(f"there is no client {options.id}, or it has pushed nothing lately")
+    try:
+        rows = [_number(each) for each in found[0]["numbers"]] if options.id is not None else list(map(_client, found))
+    except (KeyError, TypeError, ValueError):
+        raise no_answer(options.url, _PATH) from None
+    show(rows, as_json=options.json)
+
+
+def clients_at(url: str, timeout_s: float, instance_id: str | None = None) -> list[dict[str, Any]]:
+    """Clients that the broker at `url` knows, or that one with its numbers. CommandError, UsageError."""
+    query = "" if instance_id is None else f"?{urlencode({'id': instance_id})}"
+    try:
+        return list(read_answer(url, _PATH, timeout_s, option="--from", query=query)["clients"])
+    except (KeyError, TypeError):
+        raise no_answer(url, _PATH) from None
+
+
+def _client(found: Mapping[str, Any]) -> dict[str, object]:
+    pushed_ms = found["pushed_ms"]
+    return {
+        "client_id": found["client_id"],
+        "instance_id": found["client_instance_id"],
+        "software": f"{found['client_software_name']} {found['client_software_version']}".strip(),
+        "address": found["client_address"],
+        "connected": found["connected"],
+        "subscriptions": found["subscriptions"],
+        "pushed": None if pushed_ms is None else _time(int(pushed_ms)),
+        "numbers": found["pushed_numbers"],
+        "last_answer": found["last_answer"],
+    }
+
+
+def _time(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def _number(found: Mapping[str, Any]) -> dict[str, object]:
+    """Without the labels that all of a client have."""
+    labels = {key: value for key, value in found["labels"].items() if not key.startswith("client_")}
+    return {"metric": found["origin"], "labels": labels, "value": found["value"]}
+
+
+def subscriptions(client: Administration) -> list[str]:
+    """Their names. Raises CommandError."""
+    from kafka.protocol.admin import ListConfigResourcesRequest
+
+    answer = client.send(ListConfigResourcesRequest(resource_types=[CLIENT_METRICS]))
+    client.check(answer)
+    return sorted(each.resource_name for each in answer.config_resources)
+
+
+def described(client: Administration, names: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
+    """Subscriptions with all their settings, defaults too. Raises CommandError."""
+    return [(name, {entry.name: entry.value for entry in entries}) for name, entries in _entries(client, names)]
+
+
+def alter(client: Administration, name: str, changes: Mapping[str, str | None]) -> None:
+    """Make a subscription, or change it; None is back to a default. Raises CommandError."""
+    from kafka.protocol.admin import IncrementalAlterConfigsRequest
+
+    resource_of = IncrementalAlterConfigsRequest.AlterConfigsResource
+    configs = [
+        resource_of.AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
+        for key, value in changes.items()
+    ]
+    resource = resource_of(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
+    answer = client.send(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+    for each in answer.responses:
+        client.check(each, name)
+
+
+def delete(client: Administration, name: str) -> None:
+    """Take a subscription away: it is one as long as something is set in it. Raises CommandError."""
+    _existing(client, name)
+    alter(client, name, dict.fromkeys(KEYS))
+
+
+def _existing(client: Administration, name: str) -> str:
+    if name not in subscriptions(client):
+        raise CommandError(f"there is no subscription {name}")
+    return name
+
+
+def _entries(client: Administration, names: Sequence[str]) -> list[tuple[str, list[Any]]]:
+    from kafka.protocol.admin import DescribeConfigsRequest
+
+    if not names:
+        return []
+    resource_of = DescribeConfigsRequest.DescribeConfigsResource
+    wanted = [resource_of(resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None) for name in names]
+    answer = client.send(DescribeConfigsRequest(resources=wanted))
+    for each in answer.results:
+        client.check(each, each.resource_name)
+    return [(each.resource_name, list(each.configs)) for each in answer.results]
+
+
+def _source(entry: Any) -> str:
+    return "default" if entry.config_source == _DEFAULT_CONFIG else "client_metrics"
