@@ -9,6 +9,7 @@ from console.cluster.client import Client
 from console.errors import Refused
 from console.logs.log_directories import LogDirectories
 from console.logs.readable import ReadableLogDirectories
+from console.pushing import Pushing
 from console.rates import Scraper
 from console.settings import Settings
 from console.sources import Sources
@@ -19,14 +20,15 @@ _LONGEST = 1000
 
 def visits(settings: Settings, log: BrokerLog) -> Visits:
     """Of everybody, or of the broker's users where it asks who comes."""
-    scraper = Scraper(settings.metrics_url) if settings.metrics_url is not None else None
+    url = settings.metrics_url
+    scraper, pushing = (None, None) if url is None else (Scraper(url), Pushing(url))
     if not settings.mechanisms:
-        return Visits(Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper, log))
-    return Visits(None, _login(settings, lambda client: _sources(settings, client, scraper, log)))
+        return Visits(Sources(Client(settings.bootstrap), LogDirectories(settings.log_dirs), scraper, pushing, log))
 
+    def sources_of(client: Client) -> Sources:
+        return Sources(client, ReadableLogDirectories(settings.log_dirs, client), scraper, pushing, log)
 
-def _sources(settings: Settings, client: Client, scraper: Scraper | None, log: BrokerLog) -> Sources:
-    return Sources(client, ReadableLogDirectories(settings.log_dirs, client), scraper, log)
+    return Visits(None, _login(settings, sources_of))
 
 
 def _login(settings: Settings, sources_of: Callable[[Client], Sources]) -> Login:

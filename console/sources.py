@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from console.broker_log import BrokerLog
 from console.cluster.client import Client
 from console.logs.log_directories import LogDirectories
+from console.pushing import Pushing
 from console.rates import Scraper
 
 
@@ -17,4 +18,5 @@ class Sources:
     client: Client
     logs: LogDirectories
     scraper: Scraper | None = None
+    pushing: Pushing | None = None
     log: BrokerLog = field(default_factory=BrokerLog)

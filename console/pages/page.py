@@ -32,6 +32,8 @@ _DONE = {
     "user-removed": "The user's password is taken away.",
     "quota-set": "The quota is set.",
     "quota-removed": "The quota is taken away.",
+    "subscribed": "The subscription is there.",
+    "unsubscribed": "The subscription is taken away.",
     "group-deleted": "The group is deleted.",
 }
 _TEMPLATES = Environment(

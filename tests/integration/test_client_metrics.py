@@ -1,4 +1,4 @@
-"""Clients that push their metrics, as `pybroker client-metrics` and the broker show them."""
+"""Clients that push their metrics, as `pybroker client-metrics`, the broker and the web console show them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from typing import Any
 import pytest
 
 from pybroker.testing import Broker
+from tests.support.console_visitor import Console, Forms
 from tests.support.otlp import counter, gauge, point, report
 from tests.support.shell import Shell
 from tests.support.telemetry import Pusher
 from tests.support.wire import WireClient
 
 NOWHERE = "http://127.0.0.1:0"
+HOSTILE = "<img src=x onerror=alert(1)>"
+NAME = "<b>&'"
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker({"metrics.listeners": NOWHERE}) as running:
+    with Broker({"metrics.listeners": NOWHERE, "console.listeners": NOWHERE}) as running:
         yield running
 
 
@@ -151,3 +154,33 @@ def test_endpoint_answers_json(url: str) -> None:
         assert isinstance(json.loads(answer.read())["clients"], list)
     with pytest.raises(urllib.error.HTTPError, match="400"):
         urllib.request.urlopen(f"{url}/clients?id=%C3%A9", timeout=60)
+
+
+def test_console_shows_and_changes_it(broker: Broker, client: WireClient) -> None:
+    """What strangers call themselves is text; a subscription is asked about before it is gone."""
+    console = Console(broker)
+    forms = Forms(console)
+    answer = forms.send("/clients", name=NAME, metrics="*", interval="100", match="client_id=till-.*")
+    assert (answer.status, answer.headers["location"]) == (303, "/clients?done=subscribed")
+    pusher = Pusher(client)
+    pusher.push(report(gauge(HOSTILE, point(1234.5, topic=HOSTILE))))
+    text = console.page("/clients")
+    assert NAME not in text
+    assert f'href="/clients/{pusher.instance_id}"' in text
+    assert "client_id=till-.*" in text
+    one = console.page(f"/clients/{pusher.instance_id}")
+    assert HOSTILE not in one
+    assert "1,234.5" in one
+    assert console.ask("/clients/AQEBAQEBAQEBAQEBAQEBAQ").status == 404
+    assert console.ask("/clients/none").status == 404
+    for fields, status in (
+        ({"name": ""}, 400),
+        ({"name": "x" * 1001}, 400),
+        ({"name": "short", "metrics": "*", "interval": "10"}, 409),
+    ):
+        assert forms.send("/clients", **fields).status == status
+    asked = console.page("/clients/remove?name=%3Cb%3E%26%27")
+    assert "Take this subscription away?" in asked
+    assert forms.send("/clients/remove", name=NAME).headers["location"] == "/clients?done=unsubscribed"
+    assert "There are none: clients are asked for nothing." in console.page("/clients")
+    assert forms.send("/clients/remove", name=NAME).status == 503

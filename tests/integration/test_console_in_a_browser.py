@@ -17,6 +17,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from pybroker.testing import Broker
 from tests.support.browsers import chromium
+from tests.support.otlp import gauge, point, report
+from tests.support.telemetry import Pusher
+from tests.support.wire import WireClient
 
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 NOWHERE = "http://127.0.0.1:0"
@@ -40,7 +43,7 @@ def broker() -> Iterator[Broker]:
     """One that asks who comes; `clerk` may read `orders`, `auditor` see that it is there; no more."""
     protocol, users = "SASL_PLAINTEXT", 'user_admin="secret" user_clerk="secret" user_auditor="secret"'
     config = {
-        "listeners": f"{protocol}://127.0.0.1:0",
+        "listeners": f"{protocol}://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
         "security.inter.broker.protocol": protocol,
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{MODULE} required {users};",
@@ -229,6 +232,42 @@ def test_access_is_changed_by_keyboard(page: Page) -> None:
     expect(asked).to_have_count(0)
 
 
+def test_clients_push_and_are_seen(page: Page, broker: Broker) -> None:
+    """A subscription is made by keyboard, a client that it matches pushes; before it is gone one is asked."""
+    log_in(page, "/clients")
+    expect(page.locator("main")).to_contain_text("There are none: clients are asked for nothing.")
+    summary = page.locator("summary", has_text="Subscribe to metrics")
+    summary.focus()
+    page.keyboard.press("Enter")
+    check(page)
+    page.get_by_label("Name of the subscription").fill("tills")
+    page.get_by_label("Metrics: prefixes").fill("*")
+    page.get_by_label("Time between two reports").fill("100")
+    page.get_by_label("Of clients whose").fill("client_id=till-.*")
+    page.keyboard.press("Enter")
+    expect(page.locator("p.done")).to_have_text("The subscription is there.")
+
+    host, _, port = broker.listeners["PLAINTEXT"].partition(":")
+    with WireClient(host, int(port), client_id="till-1") as connected:
+        pusher = Pusher(connected)
+        pusher.push(report(gauge("org.apache.kafka.queue.size", point(1234.5, topic=HOSTILE))))
+        page.reload()
+        row = page.locator("#pushing tbody tr", has_text="till-1")
+        expect(row).to_contain_text("tills")
+        expect(row.locator("td").last).to_have_text("NONE")
+        check(page)
+        row.get_by_role("link", name=pusher.instance_id).click()
+        expect(page.locator("#pushed tbody tr")).to_have_count(1)
+        expect(page.locator("#pushed tbody tr")).to_contain_text(f"topic={HOSTILE}")
+        expect(page.locator("#pushed")).to_contain_text("1,234.5")
+        check(page)
+    page.go_back()
+    page.get_by_role("link", name="Take away the subscription tills").click()
+    check(page)
+    page.get_by_role("button", name="Take it away").click()
+    expect(page.locator("p.done")).to_have_text("The subscription is taken away.")
+
+
 def test_from_a_topic_to_the_bytes_of_a_record(page: Page) -> None:
     """By clicks; a name and its bytes light up together."""
     log_in(page, "/topics/orders/messages?word=key-17")
@@ -260,6 +299,7 @@ def test_every_other_page(page: Page) -> None:
     for name, told in (
         ("Transactions", "No transactional id is known."),
         ("Access", "User:clerk"),
+        ("Clients", "Subscriptions"),
         ("Log", "The console is at"),
         ("Storage", "hidden-0"),
     ):
@@ -304,6 +344,8 @@ def test_who_may_read_one_topic(page: Page) -> None:
         ("/storage/0/__consumer_offsets-0", 404),
         ("/topics/hidden", 403),
         ("/log", 403),
+        ("/clients", 200),
+        (f"/clients/{'A' * 22}", 403),
         ("/access", 200),
     ):
         answer = page.request.get(path)

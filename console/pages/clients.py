@@ -1,0 +1,91 @@
+"""Metrics that clients push: who is asked for which, and who has pushed what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from confluent_kafka.admin import AclOperation
+from starlette.requests import Request
+from starlette.responses import Response
+
+from console.cluster import client_metrics
+from console.cluster.client_metrics import Subscription
+from console.errors import BadRequest, Declined, NotThere, Refused
+from console.forms import Form
+from console.pages.page import confirmation, go_on, page, sources
+from console.pushing import Pushing
+
+_MOST = 500
+_LONGEST = 1000
+#: What a form calls a setting -> its key.
+_FIELDS = {"metrics": "metrics", "interval": "interval.ms", "match": "match"}
+
+
+def show_all(request: Request) -> Response:
+    """GET /clients: subscriptions, or why there are none to be seen, and clients where there is an endpoint"""
+    source = sources(request)
+    found: Sequence[Subscription] = ()
+    problem = None
+    try:
+        found = client_metrics.subscriptions(source.client)
+    except (Declined, Refused) as error:
+        problem = str(error)
+    clients = _pushing(request).clients() if source.pushing is not None and problem is None else []
+    return page(
+        request,
+        "clients.html",
+        subscriptions=found,
+        problem=problem,
+        has_endpoint=source.pushing is not None,
+        clients=clients[:_MOST],
+        count=len(clients),
+    )
+
+
+def show(request: Request) -> Response:
+    """GET /clients/{instance}: what one has pushed"""
+    return page(request, "client.html", client=_pushing(request).client(request.path_params["instance"]))
+
+
+def subscribe(request: Request, form: Form) -> Response:
+    """POST /clients: name; metrics, interval, match: what is empty is a default"""
+    changes = {key: _short(form.word(name)) or None for name, key in _FIELDS.items()}
+    client_metrics.alter(sources(request).client, _name(form.word("name")), changes)
+    return go_on(request, "subscribed", "clients")
+
+
+def ask_unsubscribe(request: Request) -> Response:
+    """GET /clients/remove?name="""
+    facts = {"subscription": _name(Form.of_query(request).text("name"))}
+    fields = {"name": facts["subscription"]}
+    return confirmation(
+        request, "Take this subscription away?", facts, "unsubscribe", "Take it away", "clients", fields
+    )
+
+
+def unsubscribe(request: Request, form: Form) -> Response:
+    """POST /clients/remove: name"""
+    client_metrics.delete(sources(request).client, _name(form.text("name")))
+    return go_on(request, "unsubscribed", "clients")
+
+
+def _pushing(request: Request) -> Pushing:
+    """For who may see subscriptions: it tells of all clients, which no request of Kafka's does. NotThere, Refused."""
+    source = sources(request)
+    if source.pushing is None:
+        raise NotThere("clients push nothing here: metrics.listeners is not set")
+    if request.state.visit.user is not None:
+        source.client.check_cluster(AclOperation.DESCRIBE_CONFIGS)
+    return source.pushing
+
+
+def _name(text: str) -> str:
+    if not text or "\0" in text:
+        raise BadRequest("Which subscription?")
+    return _short(text)
+
+
+def _short(text: str) -> str:
+    if len(text) > _LONGEST:
+        raise BadRequest("That is longer than a thousand characters")
+    return text

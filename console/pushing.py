@@ -1,0 +1,97 @@
+"""Clients that push their metrics to the broker, as its endpoint tells; only where `metrics.listeners` is set."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from console.errors import NotThere, Unanswered
+
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that a client has pushed; `labels` without those that all of the client's have."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PushingClient:
+    """A client that was asked for its metrics; `pushed_ms` since the epoch, None where it has pushed nothing yet."""
+
+    instance_id: str
+    client_id: str
+    software: str
+    address: str
+    is_connected: bool
+    subscriptions: tuple[str, ...]
+    metrics: tuple[str, ...]
+    interval_ms: int
+    pushed_ms: int | None
+    pushed_numbers: int
+    kept_numbers: int
+    last_answer: str
+    numbers: tuple[Number, ...] = ()
+
+
+class Pushing:
+    """Asks the endpoint at `url`. For all threads."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url.rstrip('/')}/clients"
+        # a proxy of the environment has no business between two processes of this machine
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def clients(self) -> list[PushingClient]:
+        """All of them, those whose report came last before others. Raises Unanswered."""
+        return sorted(self._ask({}), key=lambda each: (-(each.pushed_ms or 0), each.client_id, each.instance_id))
+
+    def client(self, instance_id: str) -> PushingClient:
+        """One with its numbers, by their names. Raises NotThere, Unanswered."""
+        for each in self._ask({"id": instance_id}):
+            return each
+        raise NotThere(f"there is no client {instance_id[:40]}, or it has pushed nothing for long")
+
+    def _ask(self, query: Mapping[str, str]) -> list[PushingClient]:
+        url = f"{self._url}?{urlencode(query)}" if query else self._url
+        try:
+            with self._opener.open(url, timeout=_TIMEOUT_S) as answer:
+                return [_client(each) for each in json.loads(answer.read())["clients"]]
+        except urllib.error.HTTPError as error:
+            if error.code == 400:
+                raise NotThere("that is no client's instance id") from None
+            raise Unanswered(f"{self._url}: {error}") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise Unanswered(f"{self._url}: {error}") from None
+
+
+def _client(told: Mapping[str, Any]) -> PushingClient:
+    return PushingClient(
+        instance_id=told["client_instance_id"],
+        client_id=told["client_id"],
+        software=f"{told['client_software_name']} {told['client_software_version']}".strip(),
+        address=told["client_address"],
+        is_connected=told["connected"],
+        subscriptions=tuple(told["subscriptions"]),
+        metrics=tuple(told["metrics"]),
+        interval_ms=told["interval_ms"],
+        pushed_ms=told["pushed_ms"],
+        pushed_numbers=told["pushed_numbers"],
+        kept_numbers=told["kept_numbers"],
+        last_answer=told["last_answer"],
+        numbers=tuple(sorted(map(_number, told.get("numbers", ())), key=lambda each: (each.name, str(each.labels)))),
+    )
+
+
+def _number(told: Mapping[str, Any]) -> Number:
+    labels = {key: value for key, value in told["labels"].items() if not key.startswith("client_")}
+    return Number(told["origin"], labels, told["value"])
