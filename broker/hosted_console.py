@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from broker.config.http_listeners import parse_http_listener
 
 if TYPE_CHECKING:
-    from broker.broker import Broker
+    from broker.config import BrokerConfig
     from broker.console import Console
 
 
-def bind_console(broker: Broker) -> Console | None:
-    """Take the ports; the owner's among workers has it for all. Raises CannotBind."""
-    addresses = [parse_http_listener(each) for each in broker.config.get_list("console.listeners")]
-    if not addresses or broker.number:
+def bind_console(config: BrokerConfig) -> Console | None:
+    """Take the ports. Raises CannotBind."""
+    addresses = [parse_http_listener(each) for each in config.get_list("console.listeners")]
+    if not addresses:
         return None
     from broker.console import Console
 

@@ -19,6 +19,7 @@ from broker.broker import Broker, CannotStart, StartInterrupted
 from broker.config import BrokerConfig
 from broker.descriptors import lack
 from broker.event_loop import new_event_loop
+from broker.owner import Owner
 from broker.service_manager import ServiceManager
 from broker.start_lines import start_lines
 
@@ -154,11 +155,11 @@ class _Run:
         log.info("Stopped in %d ms", (time.monotonic() - began) * 1000)
         return exit_code
 
-    def _new_broker(self) -> Broker:
+    def _new_broker(self) -> Owner:
         control = self._control
         if control is None:
-            return Broker(self._config, self._loop, on_fatal=self._on_fatal)
-        return Broker(
+            return Owner(self._config, self._loop, on_fatal=self._on_fatal)
+        return Owner(
             self._config,
             self._loop,
             clock=control.clock,

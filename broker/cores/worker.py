@@ -125,9 +125,6 @@ class Worker(Broker):
 
     # -- down ----------------------------------------------------------------------------------------------------------
 
-    def _stop_coordinators(self) -> None:
-        """They are the owner's."""
-
     def _stop_when_asked(self) -> Deferred[dict[str, str]]:
         stopped: Deferred[dict[str, str]] = Deferred()
 

@@ -14,31 +14,28 @@ from typing import Any
 import pytest
 
 from broker import console as console_module
-from broker.config import load
+from broker.config import BrokerConfig, load
 from broker.console import Console
 from broker.hosted_console import bind_console
 from broker.network.listener import CannotBind
 from console.settings import Settings, from_line
 
 
-def broker(number: int = 0, **overrides: str) -> Any:
-    config = load(overrides={key.replace("_", "."): value for key, value in overrides.items()})
+def configured(**overrides: str) -> BrokerConfig:
+    return load(overrides={key.replace("_", "."): value for key, value in overrides.items()})
+
+
+def broker(**overrides: str) -> Any:
+    config = configured(**overrides)
     listeners = [SimpleNamespace(name=each.name, port=9092) for each in config.listeners]
-    return SimpleNamespace(config=config, number=number, server=SimpleNamespace(listeners=listeners), endpoint=None)
+    return SimpleNamespace(config=config, server=SimpleNamespace(listeners=listeners), endpoint=None)
 
 
 def test_there_is_none_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is anything brought in for it."""
     monkeypatch.setitem(sys.modules, "broker.console", None)
 
-    assert bind_console(broker()) is None
-
-
-def test_workers_have_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which shows partitions of all."""
-    monkeypatch.setitem(sys.modules, "broker.console", None)
-
-    assert bind_console(broker(1, console_listeners="http://127.0.0.1:0")) is None
+    assert bind_console(configured()) is None
 
 
 def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +44,7 @@ def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(console_module, "find_spec", lambda name: None if name[0] in "uj" else found(name))
 
     with pytest.raises(CannotBind, match=r"there is no uvicorn, jinja2; pip install 'pybroker\[console\]'"):
-        bind_console(broker(console_listeners="http://127.0.0.1:0"))
+        bind_console(configured(console_listeners="http://127.0.0.1:0"))
 
 
 class Process:

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from broker.authentication import tls_listener
 from broker.authentication.tls_listener import TlsListener
-from broker.broker import Broker
 from broker.config import load
 from broker.deferred import Deferred
+from broker.owner import Owner
 from broker.timers import Timers
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.fake_loop import FakeLoop
@@ -149,7 +149,7 @@ def test_handshakes_have_threads_of_their_own(watched: Watched, monkeypatch: pyt
     assert watched.broker.handshakes in made[0]
 
     loop = asyncio.new_event_loop()
-    broker = Broker(load(), loop)
+    broker = Owner(load(), loop)
     for _ in range(10):
         broker.handshakes(lambda: None)
     assert broker.server._queued_requests == 0
