@@ -16,14 +16,13 @@ from protocol.records.batch import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    parse_header,
-    patch_timestamp,
 )
 from protocol.records.buffer import Buffer
-from storage.append.opening import Opened, open_inline
+from storage.append.opening import Opened
 from storage.append.placing import AT_ONCE_BYTES, NotInPlace, PlacedBatch
+from storage.append.preparing import prepared
 from storage.append.result import AppendResult
-from storage.append.rules import AppendOrigin, check_batch, must_open
+from storage.append.rules import AppendOrigin, check_batch
 from storage.errors import (
     AppendRefused,
     InvalidRecords,
@@ -148,7 +147,7 @@ class PartitionLog(LocalLog):
             view = records if type(records) is memoryview else memoryview(records)
             header = check_batch(view, config, origin, now_ms, opened)
             if not self._plain or header.attributes & TIMESTAMP_TYPE_BIT:
-                view, header = self._prepare(view, header, origin, now_ms, opened)
+                view, header = prepared(view, header, config, origin, now_ms, opened)
         else:
             if not placed.is_in_place(self._active, config):
                 raise NotInPlace
@@ -219,7 +218,7 @@ class PartitionLog(LocalLog):
         self._check_usable()
         header = check_batch(records, self._config, origin, now_ms)
         if header.attributes & TIMESTAMP_TYPE_BIT:
-            records, header = self._prepare(records, header, origin, now_ms, None)
+            records, header = prepared(records, header, self._config, origin, now_ms, None)
         size = header.size_bytes
         if size > self._config.segment_bytes:
             raise RecordBatchTooLarge(size, self._config.segment_bytes)
@@ -246,23 +245,6 @@ class PartitionLog(LocalLog):
         if not self.replicated:
             self.high_watermark = self.log_end_offset
         self._move_stable_offset()
-
-    def _prepare(
-        self, view: memoryview, header: BatchHeader, origin: AppendOrigin, now_ms: int, opened: Opened | None
-    ) -> tuple[memoryview, BatchHeader]:
-        """What is more than header-only: records looked at or written anew, timestamps of the broker."""
-        config = self._config
-        if must_open(header, config, origin):
-            anew = open_inline(view, header, config, now_ms, opened)
-            if anew is not None:
-                view, header = memoryview(anew), parse_header(anew)
-        if config.log_append_time or header.attributes & TIMESTAMP_TYPE_BIT:
-            if view.readonly:
-                view = memoryview(bytearray(view))
-            max_timestamp = now_ms if config.log_append_time else header.max_timestamp
-            patch_timestamp(view, 0, header.size_bytes, int(config.log_append_time), max_timestamp)
-            header = parse_header(view)
-        return view, header
 
     def _repeated(self, batch: BatchMetadata) -> AppendResult:
         return AppendResult(
