@@ -94,8 +94,7 @@ class Server:
         """Requests that wait for a worker: a thread, or a process."""
         return self._queued_requests
 
-    # -- life
-    # ----------------------------------------------------------------------------------------------------------
+    # -- life ----------------------------------------------------------------------------------------------------------
 
     def open(self, listeners: Iterable[Listener]) -> None:
         """Let clients in. Raises CannotBind."""
@@ -137,8 +136,7 @@ class Server:
         """Whether answers are still waited for or on their way."""
         return any(each.waiting_count or each.transport.queued_bytes for each in self._connections)
 
-    # -- connections
-    # ---------------------------------------------------------------------------------------------------
+    # -- connections ---------------------------------------------------------------------------------------------------
 
     def forget(self, connection: Connection) -> None:
         """A connection has ended."""
@@ -219,8 +217,7 @@ class Server:
             self.closing_log.warning("Connection %s is closed: max.connections are exceeded", oldest)
             oldest.transport.abort()
 
-    # -- idle connections
-    # ----------------------------------------------------------------------------------------------
+    # -- idle connections ----------------------------------------------------------------------------------------------
 
     def schedule_idle_sweep(self) -> None:
         """Look for idle connections from now on, as `max_idle_ms` says."""
@@ -243,8 +240,7 @@ class Server:
                 connection.transport.abort()
         self.schedule_idle_sweep()
 
-    # -- back-pressure
-    # -------------------------------------------------------------------------------------------------
+    # -- back-pressure -------------------------------------------------------------------------------------------------
 
     def queued(self, more_requests: int) -> None:
         """So many requests more (or less) wait for a worker: a thread, or a process."""
