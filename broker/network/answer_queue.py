@@ -12,6 +12,9 @@ from protocol.schema import Chunk
 
 Answer: TypeAlias = "bytes | list[Chunk] | Waiting | None"
 
+#: Requests that wait without muting, and answers behind them, above which they mute.
+_LIMIT = 64
+
 
 class AnswerQueue(deque[Waiting | list[Chunk]]):
     """Of one connection: begins with a request that waits; empty where nothing does, which is most of the time."""
@@ -27,6 +30,11 @@ class AnswerQueue(deque[Waiting | list[Chunk]]):
     def is_parked(self) -> bool:
         """Whether a request waits for something to happen, and all behind it for its answer."""
         return any(isinstance(each, Waiting) and each.deferred.mutes for each in self)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more requests are to be started, even if none of these mutes."""
+        return len(self) >= _LIMIT
 
     def take_ready(
         self, out: list[Chunk], finish: Callable[[Waiting], Answer], on_done: Callable[[object], None]

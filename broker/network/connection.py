@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING
 
 from broker.dispatch import CloseConnection, Waiting
 from broker.network.answer_queue import Answer, AnswerQueue
+from broker.network.backlog import Backlog
 from broker.network.output_queue import OUTPUT_LIMIT_BYTES, release
 from broker.network.peer import Peer
-from broker.network.receive_buffer import LARGE_FRAME_BYTES, REST_LIMIT_BYTES, LargeFrame
+from broker.network.receive_buffer import LARGE_FRAME_BYTES, LargeFrame
 from broker.network.transport import Transport
 from protocol.errors import ProtocolError
 from protocol.framing import FrameTooLarge
@@ -48,8 +49,6 @@ _size_at = Layout(">I").unpack_from
 TURN_REQUESTS = 32
 # Answers of one connection that may wait for the end of the turn, if some of them come from files.
 _SENT_TOGETHER_BYTES = 64 * 1024
-# Requests that wait without muting, above which they mute.
-WAITING_LIMIT = 64
 
 # Why no request is started: reasons, or-ed.
 _MUTED, _OUTPUT_FULL, _TURN_OVER, _CLOSED, _THROTTLED = 1, 2, 4, 8, 16
@@ -59,14 +58,13 @@ class Connection(Peer):
     """One client. `transport` is set by whoever makes the connection, before the first byte arrives."""
 
     __slots__ = (
+        "_backlog",
         "_dispatch",
         "_eof",
         "_hold",
-        "_large",
         "_max_request_bytes",
         "_out",
         "_receive",
-        "_rest",
         "_rest_full",
         "_saturated",
         "_server",
@@ -95,8 +93,7 @@ class Connection(Peer):
         self._max_request_bytes = server.max_request_bytes
         self._receive = server.receive_buffer
         self._hold = 0
-        self._rest: bytes | bytearray = b""
-        self._large: LargeFrame | None = None
+        self._backlog = Backlog(server.memory)
         self._out: list[Chunk] = []
         self._waiting = AnswerQueue()
         self._eof = False
@@ -134,20 +131,23 @@ class Connection(Peer):
 
         Raises BlockingIOError where there is no memory for them; no more is received then until there is.
         """
-        large = self._large
+        backlog = self._backlog
+        large = backlog.large
         if large is not None and not large.complete:
-            if large.filled == len(large.view) and not self._server.memory.grow(large):
+            room = backlog.room(large)
+            if not room:
                 self._receive_no_more()
                 raise BlockingIOError("other requests have the memory")
-            return large.room()
-        if self._rest and not self._hold:
-            return self._receive.room_behind(self._rest)
+            return room
+        if backlog.rest and not self._hold:
+            return self._receive.room_behind(backlog.rest)
         return self._receive.room()
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes were received."""
         self.active = True
-        large = self._large
+        backlog = self._backlog
+        large = backlog.large
         if large is not None and not large.complete:
             large.filled += nbytes
             if large.complete and not self._hold:
@@ -156,14 +156,13 @@ class Connection(Peer):
         receive = self._receive
         start = receive.position
         if not self._hold:
-            if self._rest:
-                nbytes += len(self._rest)
-                self._set_rest(b"")
+            if backlog.rest:
+                nbytes += len(backlog.take_rest())
             receive.claim(nbytes)
             self._serve(receive.view, start, start + nbytes)
         elif not self._hold & _CLOSED:
-            self._set_rest(self._rest + receive.view[start : start + nbytes])
-            if len(self._rest) > REST_LIMIT_BYTES or self._server.memory.is_used_up:
+            backlog.keep(backlog.rest + receive.view[start : start + nbytes])
+            if backlog.is_too_much:
                 self._receive_no_more()
 
     def on_sent(self) -> None:
@@ -181,7 +180,7 @@ class Connection(Peer):
         """The client has gone, or sends no more, while nothing was received from it. What it sent may lie unread."""
         if self._waiting.is_parked:
             self.transport.abort()
-        elif self._hold & _THROTTLED and self._large is not None:  # there may be the rest of it
+        elif self._hold & _THROTTLED and self._backlog.large is not None:  # there may be the rest of it
             self.transport.resume_reading()
 
     def on_lost(self) -> None:
@@ -227,7 +226,7 @@ class Connection(Peer):
             sooner.cancel()
         self._hold |= _THROTTLED
         self._throttle = timer
-        if self._large is not None:  # the rest of it is received when it can be served
+        if self._backlog.large is not None:  # the rest of it is received when it can be served
             self._receive_no_more()
 
     def _end_throttle(self) -> None:
@@ -259,7 +258,7 @@ class Connection(Peer):
                 following = start + size
                 if following > end:
                     if size > LARGE_FRAME_BYTES:
-                        self._large = self._server.memory.begin(self, size + 4, view[position:end])
+                        self._backlog.begin_large(self, size + 4, view[position:end])
                         position = end
                     break
                 position = following
@@ -273,21 +272,19 @@ class Connection(Peer):
                     self._end_turn()
         except (ProtocolError, CloseConnection) as error:
             self._close_for(error)
-            return
         except Exception:
             log.exception("Connection %s is closed: serving it failed", self)
             self._close()
-            return
         if self._hold & _CLOSED:
             return
         if position < end:
-            self._set_rest(bytes(view[position:end]))
+            self._backlog.keep(bytes(view[position:end]))
         if self._out:
             self._server.turn.send_at_end(self._send_out)
 
     def _serve_large(self, large: LargeFrame) -> None:
         """Serve the request that `large` holds, now that it is whole."""
-        self._large = None
+        self._backlog.large = None
         # The handler may look at its request until the turn is over.
         turn = self._server.turn
         turn.at_end(partial(self._server.memory.release, large))
@@ -296,20 +293,20 @@ class Connection(Peer):
 
     def _take(self, answer: bytes | list[Chunk] | Waiting) -> bool:
         """Queue an answer in its place; True when no more requests may be started now."""
-        if not isinstance(answer, Waiting):
-            answer = [answer] if isinstance(answer, bytes) else answer
+        if isinstance(answer, Waiting):
+            self._waiting.append(answer)
+            if answer.deferred.mutes or self._waiting.is_full:
+                self._hold |= _MUTED
+            answer.deferred.add_done_callback(self._on_done)
+        else:
+            chunks: list[Chunk] = [answer] if isinstance(answer, bytes) else answer
             if self._waiting:
-                self._waiting.append(answer)
-                return self._hold != 0
-            self._out += answer
-            if len(answer) > 1 and sum(map(len, self._out)) > _SENT_TOGETHER_BYTES:
-                # Out at once, as it may be as much as the client is allowed to have queued.
-                self._send_out()
-            return self._hold != 0
-        self._waiting.append(answer)
-        if answer.deferred.mutes or len(self._waiting) >= WAITING_LIMIT:
-            self._hold |= _MUTED
-        answer.deferred.add_done_callback(self._on_done)
+                self._waiting.append(chunks)
+            else:
+                self._out += chunks
+                if len(chunks) > 1 and sum(map(len, self._out)) > _SENT_TOGETHER_BYTES:
+                    # Out at once, as it may be as much as the client is allowed to have queued.
+                    self._send_out()
         return self._hold != 0
 
     def _send_out(self) -> None:
@@ -350,15 +347,11 @@ class Connection(Peer):
         if self._hold & _CLOSED:
             return
         self._hold &= ~reason
-        if self._hold:
-            if self._eof:
-                self._end_if_served()
-            return
-        if self._large is not None and self._large.complete:
-            self._serve_large(self._large)
-        rest = self._rest
-        if rest and not self._hold:
-            self._set_rest(b"")
+        backlog = self._backlog
+        if not self._hold and backlog.large is not None and backlog.large.complete:
+            self._serve_large(backlog.large)
+        if backlog.rest and not self._hold:
+            rest = backlog.take_rest()
             self._serve(memoryview(rest), 0, len(rest))
         if self._eof:
             self._end_if_served()
@@ -367,19 +360,11 @@ class Connection(Peer):
 
     def _end_if_served(self) -> None:
         """After the end of what the client sends: close once all of it is served, or at once where that has to wait."""
-        if self._out:
-            self._send_out()
-        held_back = self._rest or (self._large is not None and self._large.complete)
+        self._send_out()
         if self._waiting.is_parked:
             self.transport.abort()
-        elif not self._waiting and (not self._hold or (self._hold == _THROTTLED and not held_back)):
+        elif not self._waiting and (not self._hold or (self._hold == _THROTTLED and not self._backlog.may_be_served)):
             self.transport.close_when_sent()
-
-    # -- what is held ------------------------------------------------------------------------------------------------
-
-    def _set_rest(self, rest: bytes | bytearray) -> None:
-        self._server.memory.hold(len(rest) - len(self._rest))
-        self._rest = rest
 
     def _receive_no_more(self) -> None:
         """Leave with the client what there is no room for, until there is (`on_room`)."""
@@ -394,8 +379,7 @@ class Connection(Peer):
     def _close(self) -> None:
         if self._hold & _CLOSED:
             return
-        if self._out:
-            self._send_out()
+        self._send_out()
         self._drop()
         self.transport.close_when_sent()
 
@@ -413,7 +397,4 @@ class Connection(Peer):
         self._waiting.drop()
         release(self._out)
         self._out = []
-        self._set_rest(b"")
-        if self._large is not None:
-            self._server.memory.drop(self._large)
-            self._large = None
+        self._backlog.drop()
