@@ -5,8 +5,11 @@ from __future__ import annotations
 from storage.fs import FileSystem
 from storage.open_files import OpenFile
 
-#: Read at a time to have a slice in the page cache.
-_WARM_BYTES = 1 << 20
+#: Asked of the disk at a time to have a slice in the page cache: little enough that nobody notices it on the core that
+#: the loop runs on, and what any Linux takes in one go.
+_WARM_BYTES = 128 << 10
+#: So far beyond what is waited for the disk reads on: who reads on finds it in the page cache.
+_AHEAD_BYTES = 2 << 20
 
 #: In as little both ends are one page, or two of which the system rarely has but one.
 _PAGE_BYTES = 4096
@@ -18,6 +21,8 @@ _CACHED_MS = 1000
 #: Of so many blocks of a file it is remembered: more than it has readers, less than would be felt in memory.
 _MOST_BLOCKS = 64
 _UNKNOWN = (0, 0)
+#: Of a file so many pages are known to have been asked about in vain; more are forgotten.
+_MOST_PAGES = 256
 
 #: What a read that found nothing gives.
 EMPTY = b""
@@ -83,23 +88,51 @@ class FetchSlice:
         start, until_ms = file.cached.get(block, _UNKNOWN)
         if start <= self.position and now_ms < until_ms:
             return False
-        cached = self._fs.is_cached(file.handle, end - 1)
+        cached = self._is_cached(file, end - 1)
         if cached and self._size > _PAGE_BYTES:
-            cached = self._fs.is_cached(file.handle, self.position)
+            cached = self._is_cached(file, self.position)
         if cached is None:
             file.tells_cached = False
         elif cached and self._size < _BLOCK_BYTES:
             block_end = min((block + 1) * _BLOCK_BYTES, self._fs.size(file.handle))
-            if block_end <= end or self._fs.is_cached(file.handle, block_end - 1):
+            if block_end <= end or self._is_cached(file, block_end - 1):
                 if len(file.cached) >= _MOST_BLOCKS:
                     file.cached.clear()
                 file.cached[block] = (self.position, now_ms + _CACHED_MS)
         return cached is False
 
+    def _is_cached(self, file: OpenFile, position: int) -> bool | None:
+        """Whether the page at `position` is cached, and was not read for having been asked about: newer Linux begins to
+        read a page that it does not have, alone, before it says so, and the next one to ask would take those around it
+        to be there. None where nobody can tell.
+        """
+        page = position // _PAGE_BYTES
+        cached = self._fs.is_cached(file.handle, position)
+        if cached:
+            return page not in file.unread
+        if cached is False:
+            if len(file.unread) >= _MOST_PAGES:
+                file.unread.clear()
+            file.unread.add(page)
+        return cached
+
     def warm(self) -> None:
-        """Have the pages read into the cache: for another thread, which waits for the disk instead of the loop."""
-        for start in range(0, self._size, _WARM_BYTES):
-            self.read(start, _WARM_BYTES)
+        """Have the pages read into the cache, and those behind them begun with: for another thread, which waits for the
+        disk instead of the loop.
+
+        The system no longer reads ahead of this file by itself: it would do so when the loop sends what is marked for
+        it, and hold the loop up while it takes as much memory as the disk's `read_ahead_kb` says, megabytes on some.
+        """
+        fs, handle, file = self._fs, self.fileno(), self.file
+        assert file is not None
+        fs.keep_from_reading_ahead(handle)
+        scratch = bytearray(_WARM_BYTES)
+        for start in range(0, self._size + _AHEAD_BYTES, _WARM_BYTES):
+            fs.read_ahead(handle, self.position + start, _WARM_BYTES)
+            if (there := start - _AHEAD_BYTES) >= 0:
+                fs.read_into(handle, scratch, self.position + there)
+        first, last = self.position // _PAGE_BYTES, (self.position + self._size - 1) // _PAGE_BYTES
+        file.unread.difference_update([page for page in tuple(file.unread) if first <= page <= last])
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """The bytes, or `size` of them from `start` on. Fewer only where the file was cut meanwhile."""

@@ -21,6 +21,10 @@ from protocol.records.buffer import Buffer
 #: Linux: fail where a read would wait for the disk.
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 
+#: POSIX, but not everywhere.
+_RANDOM: int | None = getattr(os, "POSIX_FADV_RANDOM", None)
+_WILLNEED: int | None = getattr(os, "POSIX_FADV_WILLNEED", None)
+
 #: Most files that are read as a whole are smaller.
 _SMALL_FILE = 4096
 #: Files that are read as a whole have no more, unless the caller knows better.
@@ -102,6 +106,16 @@ class FileSystem:
             if error.errno == errno.EOPNOTSUPP:  # tmpfs, for one, which has everything in memory
                 return None
             raise
+
+    def keep_from_reading_ahead(self, handle: int) -> None:
+        """What is read of the file from now on, and nothing else, is read from the disk."""
+        if _RANDOM is not None:
+            os.posix_fadvise(handle, 0, 0, _RANDOM)
+
+    def read_ahead(self, handle: int, position: int, size: int) -> None:
+        """Have the disk begin to read, without waiting for it. What the file does not have is left out."""
+        if _WILLNEED is not None:
+            os.posix_fadvise(handle, position, size, _WILLNEED)
 
     def truncate(self, handle: int, size_bytes: int) -> None:
         """Cut the file, or lengthen it by a hole."""

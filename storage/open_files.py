@@ -31,6 +31,7 @@ class OpenFile:
         "places",
         "probes",
         "tells_cached",
+        "unread",
         "window",
         "window_start",
     )
@@ -42,6 +43,9 @@ class OpenFile:
         self.tells_cached = True
         #: By block what is in the page cache: from which position on, and until when that is believed (see FetchSlice).
         self.cached: dict[int, tuple[int, int]] = {}
+        #: Pages that were not in the page cache when they were asked about, and that nobody has read since with those
+        #: around them (see FetchSlice).
+        self.unread: set[int] = set()
         #: The piece of an index that was read last, and the number of its first entry.
         self.window = b""
         self.window_start = 0

@@ -10,6 +10,8 @@ from storage.fs import LOCAL, FileSystem
 from storage.open_files import OpenFile
 
 DATA = bytes(range(256)) * 8192  # 2 MiB
+#: Of a warming: what it asks for at a time, and how far the disk is ahead of it.
+PIECE, AHEAD = 128 << 10, 2 << 20
 
 
 class Telling(FileSystem):
@@ -20,6 +22,9 @@ class Telling(FileSystem):
         self.knows = knows
         self.asked: list[int] = []
         self.read: list[tuple[int, int]] = []
+        self.ahead: list[tuple[int, int]] = []
+        self.furthest_ahead = 0
+        self.hinted_before_reading = False
 
     def is_cached(self, handle: int, position: int) -> bool | None:
         self.asked.append(position)
@@ -28,6 +33,20 @@ class Telling(FileSystem):
     def pread(self, handle: int, size: int, position: int) -> bytes:  # type: ignore[override]
         self.read.append((position, size))
         return FileSystem.pread(handle, size, position)
+
+    def read_into(self, handle: int, buffer: bytearray | memoryview, position: int) -> int:
+        self.read.append((position, len(buffer)))
+        return super().read_into(handle, buffer, position)
+
+    def read_ahead(self, handle: int, position: int, size: int) -> None:
+        done = sum(size for _, size in self.read)
+        self.ahead.append((position, size))
+        self.furthest_ahead = max(self.furthest_ahead, position + size - done)
+        super().read_ahead(handle, position, size)
+
+    def keep_from_reading_ahead(self, handle: int) -> None:
+        self.hinted_before_reading = not self.ahead and not self.read
+        super().keep_from_reading_ahead(handle)
 
 
 @pytest.fixture
@@ -156,11 +175,64 @@ def test_a_file_system_that_cannot_tell_is_asked_once(path: Iterator[str]) -> No
     assert fs.asked == [4]
 
 
-def test_warming_reads_it_piece_by_piece(path: Iterator[str]) -> None:
-    fs = Telling()
-    FetchSlice(fs, opened(path, fs), 100, (1 << 20) + 7).warm()
+class ReadingWhatIsAsked(Telling):
+    """As newer Linux: who asks whether a page is cached has it read, and is told that it is not."""
 
-    assert fs.read == [(100, 1 << 20), (100 + (1 << 20), 7)]
+    def is_cached(self, handle: int, position: int) -> bool | None:
+        cached = super().is_cached(handle, position)
+        self.cold = tuple(each for each in self.cold if each != position)
+        return cached
+
+
+def test_a_page_that_was_read_as_it_was_asked_about_says_nothing_of_those_around_it(path: Iterator[str]) -> None:
+    """The first page has the end of what was read before; so both ends of a slice would seem to be there."""
+    fs = ReadingWhatIsAsked(300_099)
+    file = opened(path, fs)
+    piece = FetchSlice(fs, file, 100, 300_000)
+
+    assert piece.is_cold(0)
+    assert piece.is_cold(0), "asked again by somebody else, or by who did not wait"
+    assert FetchSlice(fs, file, 300_099, 500_000).is_cold(0), "it begins in that page"
+    piece.warm()
+    assert not piece.is_cold(0)
+    assert not file.unread
+
+
+def test_pages_asked_about_in_vain_are_not_remembered_without_end(path: Iterator[str]) -> None:
+    ends = [number * 4096 for number in range(1, 400)]
+    fs = Telling(*(end - 1 for end in ends))
+    file = opened(path, fs)
+
+    assert all(FetchSlice(fs, file, end - 10, 10).is_cold(0) for end in ends)
+    assert 0 < len(file.unread) <= 256
+
+
+def test_warming_reads_it_piece_by_piece_and_has_the_disk_go_on_ahead(path: Iterator[str]) -> None:
+    fs = Telling()
+    FetchSlice(fs, opened(path, fs), 100, (256 << 10) + 7).warm()
+
+    places = [100 + number * PIECE for number in range(3 + AHEAD // PIECE)]
+    assert fs.read == [(at, PIECE) for at in places[:3]]
+    assert fs.ahead == [(at, PIECE) for at in places]
+    assert fs.hinted_before_reading
+
+
+def test_warming_waits_behind_what_the_disk_was_asked_for(path: Iterator[str]) -> None:
+    """Of a large slice never more than a bounded piece is asked for beyond what is in memory."""
+    fs = Telling()
+    FetchSlice(fs, opened(path, fs), 0, 3 * AHEAD).warm()
+
+    assert fs.furthest_ahead == AHEAD + PIECE
+    assert sum(size for _, size in fs.read) == 3 * AHEAD
+
+
+def test_warming_beyond_the_end_of_the_file_reads_what_there_is(path: Iterator[str]) -> None:
+    file = opened(path)
+    piece = FetchSlice(LOCAL, file, len(DATA) - 10, 10)
+    piece.warm()
+
+    assert LOCAL.is_cached(file.handle, len(DATA) - 1) in (True, None)
+    assert piece.read() == DATA[-10:]
 
 
 def test_the_system_knows_what_it_has_just_read(path: Iterator[str]) -> None:
