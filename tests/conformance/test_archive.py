@@ -62,7 +62,9 @@ def fill(broker: RunningBroker, topic: str, count: int, seed: int = 7) -> None:
     dice = random.Random(seed)
     texts = [None, b"", b"text", bytes(range(256))]
     headers = [None, [("null", None)], [("empty", b""), ("null", None), ("twice", b"1"), ("twice", b"2"), ("", b"")]]
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap, "linger.ms": 5, "queue.buffering.max.messages": max(1000, count)}
+    )
     for number in range(count):
         producer.produce(
             topic,

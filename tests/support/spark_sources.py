@@ -14,9 +14,18 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def fill_topic(bootstrap: str, topic: str, partitions: int, count: int) -> None:
-    """All codecs, `count` records each; headers, nulls, transactions that were committed and aborted."""
+    """All codecs, `count` records each; headers, nulls, transactions that were committed and aborted.
+
+    In batches that small segments have room for.
+    """
+    failed: list[object] = []
+
+    def delivered(error: object, _: object) -> None:
+        failed.extend([error] if error else [])
+
     for codec in CODECS:
-        producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 50})
+        settings = {"compression.type": codec, "linger.ms": 50, "batch.size": 2000}
+        producer = Producer({"bootstrap.servers": bootstrap, **settings})
         for number in range(count):
             producer.produce(
                 topic,
@@ -25,8 +34,9 @@ def fill_topic(bootstrap: str, topic: str, partitions: int, count: int) -> None:
                 partition=number % partitions,
                 timestamp=EPOCH_MS + number,
                 headers=[("name", codec.encode()), ("null", None)] if number % 2 else None,
+                on_delivery=delivered,
             )
-        assert producer.flush(60) == 0
+        assert (producer.flush(60), failed) == (0, [])
     transactional = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
     transactional.init_transactions(30)
     for number in range(4):
