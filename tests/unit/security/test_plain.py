@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from hmac import compare_digest
+from types import FrameType
+
 import pytest
 
+from security import plain
 from security.exchange import Refused
 from security.plain import PlainExchange, users_of
 
@@ -46,6 +51,36 @@ def test_malformed(token: bytes, count: int) -> None:
     with pytest.raises(Refused) as refused:
         PlainExchange(USERS).step(token)
     assert str(refused.value) == f"Invalid SASL/PLAIN response: expected 3 tokens, got {count}"
+
+
+def test_users_that_are_not_there_take_the_same_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that nobody learns from the time who is there: each password is compared, and in the same time."""
+
+    def steps(token: str) -> list[object]:
+        found: list[object] = []
+
+        def trace(frame: FrameType, event: str, _: object) -> object:
+            if frame.f_code is PlainExchange.step.__code__:
+                found.append((event, frame.f_lineno))
+            return trace
+
+        def compare(known: bytes, given: bytes) -> bool:
+            found.append(given)
+            return compare_digest(known, given)
+
+        monkeypatch.setattr(plain, "compare_digest", compare)
+        before = sys.gettrace()
+        sys.settrace(trace)  # type: ignore[arg-type]
+        try:
+            with pytest.raises(Refused):
+                PlainExchange(USERS).step(token.encode())
+        finally:
+            sys.settrace(before)
+        return found
+
+    there = steps("\0alice\0wrong!")
+    assert b"wrong!" in there
+    assert steps("\0nobody\0wrong!") == there
 
 
 def test_users_of_a_login_module() -> None:
