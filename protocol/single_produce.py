@@ -112,7 +112,7 @@ class SingleProduces(Heads[SingleProduce]):
         except IndexError:
             return None
         end = at + length - 1
-        if bytes(frame[end:]) != _THREE_ENDS:
+        if not length or bytes(frame[end:]) != _THREE_ENDS:  # no records: their length would pass for an end
             return None
         single = self._latest.get(head) or self._recall(head)
         return None if single is None else (single, frame[at:end])

@@ -13,13 +13,13 @@ from protocol.records.batch import (
     iter_batches,
     parse_header,
 )
-from protocol.records.compression import DEFAULT_MAX_SIZE
+from protocol.records.compression import DEFAULT_MAX_SIZE, Codec
 from protocol.records.control import control_type, coordinator_epoch
 from protocol.records.down_conversion import convert_down
 from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.records.record import iter_records, keys_and_values
 from storage.append.message_sets import batch_of_messages, has_whole_message
-from storage.append.opening import open_batch
+from storage.append.opening import open_batch, target_codec
 from storage.append.rules import AppendOrigin, check_batch
 from storage.errors import AppendRefused
 from storage.log_config import LogConfig
@@ -63,8 +63,8 @@ def record_batches(data: bytes) -> None:
     with suppress(AppendRefused):
         header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS)
         anew = open_batch(view, header, config, _NOW_MS, MAX_SIZE)
-        if anew is not None:
-            read_all(anew)  # what was written anew can be read
+        if anew is not None and (header.codec == Codec.NONE or target_codec(config, header.codec) != header.codec):
+            read_all(anew)  # what was written anew can be read; of what stays compressed only the header was
     _read(records)
 
 

@@ -131,6 +131,16 @@ def test_damaged_requests_are_read_as_the_schema_reads_them_or_not_at_all(versio
     assert bytes(partition.records) == bytes(parts[1])
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_no_records_whose_end_is_missing_are_left_to_the_schema(version):
+    """The length of the records, none, would pass for one of the ends."""
+    frame = PRODUCE.request.encode(version, request(version, records=None))[:-1]
+
+    assert SingleProduces(version).read(memoryview(frame), 0) is None
+    with pytest.raises(ProtocolError, match="too early"):
+        PRODUCE.request.decode(version, frame, 0)
+
+
 def test_a_head_is_read_once_where_it_was_learned():
     frame = memoryview(PRODUCE.request.encode(9, request(9)))
     produces = SingleProduces(9)
