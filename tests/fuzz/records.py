@@ -19,7 +19,7 @@ from protocol.records.down_conversion import convert_down
 from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.records.record import iter_records, keys_and_values
 from storage.append.message_sets import batch_of_messages, has_whole_message
-from storage.append.opening import open_batch, target_codec
+from storage.append.opening import BatchToOpen, Opened, open_batch, target_codec
 from storage.append.rules import AppendOrigin, check_batch
 from storage.errors import AppendRefused
 from storage.log_config import LogConfig
@@ -61,11 +61,21 @@ def record_batches(data: bytes) -> None:
     config, records = _CONFIGS[data[0] & 3], with_right_checksums(data[1:])
     view = memoryview(records)
     with suppress(AppendRefused):
-        header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS)
+        try:
+            header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS)
+        except BatchToOpen:  # a worker reads which of its records are refused
+            header = check_batch(view, config, AppendOrigin.CLIENT, _NOW_MS, _opened(view, config))
         anew = open_batch(view, header, config, _NOW_MS, MAX_SIZE)
         if anew is not None and (header.codec == Codec.NONE or target_codec(config, header.codec) != header.codec):
             read_all(anew)  # what was written anew can be read; of what stays compressed only the header was
     _read(records)
+
+
+def _opened(view: memoryview, config: LogConfig) -> Opened:
+    try:
+        return Opened(config, open_batch(view, parse_header(view), config, _NOW_MS, MAX_SIZE))
+    except AppendRefused as error:
+        return Opened(config, error=error)
 
 
 def message_sets(data: bytes) -> None:
