@@ -5,7 +5,7 @@
 
 A module of broker.handlers that has the name of an API key serves that API; its versions are those of the key. So what
 ApiVersions answers, and what is refused, is known without any of them. The module itself is imported when the first
-request asks for it (broker/loading.py).
+request asks for it (broker/process/loading.py).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from protocol.versions import NO_VERSIONS, VersionRange
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.deferred import Deferred
     from broker.dispatch import RequestContext
     from broker.network.connection import Connection
+    from broker.waiting.deferred import Deferred
 
 Reply: TypeAlias = "Struct | Deferred[Struct] | None"
 Encode: TypeAlias = "Callable[[int, Any], list[Chunk]]"  # (correlation id, answer) -> frame in pieces

@@ -18,55 +18,55 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from broker.apis import Row, discover
-from broker.appends import Appends
 from broker.archives.following import follow_archives
-from broker.background import Background
-from broker.cleaner import Cleaner
 from broker.clock import Clock
+from broker.cluster.cordons import mark_cordoned
+from broker.cluster.metadata_log import MetadataLogDamaged
+from broker.cluster.missing import Missing
 from broker.config import BrokerConfig
-from broker.cordons import mark_cordoned
-from broker.descriptors import raise_limit, share_out
+from broker.diagnostics.loop_watch import LoopWatch
 from broker.dispatch import Dispatcher
-from broker.fetch_session import FetchSessions
-from broker.gate import Gate
-from broker.loading import Loading
-from broker.log_opening import LogOpening
-from broker.loop_watch import LoopWatch
-from broker.metadata_log import MetadataLogDamaged
+from broker.fetch.session import FetchSessions
+from broker.maintenance.background import Background
+from broker.maintenance.cleaner import Cleaner
+from broker.maintenance.log_opening import LogOpening
+from broker.maintenance.replica_moves import ReplicaMoves
 from broker.metrics.serving import bind_endpoint
-from broker.missing import Missing
 from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
-from broker.offload import Offload
 from broker.partitions import Partitions
-from broker.purgatory import Purgatory
-from broker.replica_moves import ReplicaMoves
+from broker.process.descriptors import raise_limit, share_out
+from broker.process.loading import Loading
+from broker.process.state import BrokerState
+from broker.produce.appends import Appends
 from broker.spark.following import follow_queries
-from broker.state import BrokerState
-from broker.timers import Timers
-from broker.turn import Turn
-from broker.workers import Workers
+from broker.waiting.gate import Gate
+from broker.waiting.offload import Offload
+from broker.waiting.purgatory import Purgatory
+from broker.waiting.timers import Timers
+from broker.waiting.turn import Turn
+from broker.waiting.workers import Workers
 from storage.errors import StorageError
 from storage.log.directory import LogDirectory
 from storage.log_manager import LogManager
 
 if TYPE_CHECKING:
+    from broker.authentication.delegation_tokens import DelegationTokens
     from broker.authorization.guard import Guard
-    from broker.client_metrics import ClientMetrics
-    from broker.controller import Controller
+    from broker.cluster.controller import Controller
+    from broker.cluster.metadata_retention import MetadataRetention
+    from broker.cluster.quorum import MetadataQuorum
     from broker.cores.crew import Crew
     from broker.cores.remote import RemoteTransactions
-    from broker.delegation_tokens import DelegationTokens
-    from broker.groups import Groups
-    from broker.metadata_retention import MetadataRetention
+    from broker.groups.groups import Groups
     from broker.metrics.endpoint import Endpoint
     from broker.node import Node
-    from broker.producer_ids import ProducerIds
-    from broker.quorum import MetadataQuorum
-    from broker.share_state import ShareStates
     from broker.shares.partitions import SharePartitions
+    from broker.shares.state import ShareStates
     from broker.spark.queries import SparkQueries
-    from broker.transactions import Transactions
+    from broker.telemetry.subscriptions import ClientMetrics
+    from broker.transactions.producer_ids import ProducerIds
+    from broker.transactions.transactions import Transactions
 
 log = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from struct import error as layout_error
 from typing import TYPE_CHECKING, Any
 
 from broker.apis import CannotLoad, Encode, Row
-from broker.deferred import Deferred
+from broker.diagnostics.log_limit import LimitedLog
 from broker.error_map import error_code_of
 from broker.error_reply import error_reply
-from broker.log_limit import LimitedLog
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import encode_response, response_encoder
 from protocol.headers import decode_request_header

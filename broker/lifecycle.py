@@ -14,14 +14,14 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from broker import logs
 from broker.broker import Broker, CannotStart, StartInterrupted
 from broker.config import BrokerConfig
-from broker.descriptors import lack
-from broker.event_loop import new_event_loop
+from broker.diagnostics import logs
 from broker.owner import Owner
-from broker.service_manager import ServiceManager
-from broker.start_lines import start_lines
+from broker.process.descriptors import lack
+from broker.process.event_loop import new_event_loop
+from broker.process.service_manager import ServiceManager
+from broker.process.start_lines import start_lines
 
 if TYPE_CHECKING:
     from broker.control.channel import Channel
@@ -141,7 +141,7 @@ class _Run:
         if broker.endpoint is not None:
             log.info("Metrics are at %s/metrics, health at /live and /ready", broker.endpoint.urls[0])
         if self._announce:
-            from broker.announcement import announcement  # for those who ask
+            from broker.process.announcement import announcement  # for those who ask
 
             _print(announcement(broker))
         if self._control is not None:

@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if not arguments.ephemeral:
         return _serve(arguments)
-    from broker.ephemeral import ephemeral
+    from broker.process.ephemeral import ephemeral
 
     with ephemeral(arguments.overrides) as arguments.overrides:
         return _serve(arguments)
@@ -135,8 +135,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _serve(arguments: Arguments) -> int:
     gc.disable()  # until the broker is up: nothing that is made on the way there is garbage
-    from broker import logs
     from broker.config import ConfigError, load
+    from broker.diagnostics import logs
 
     logs.setup(arguments.log_level.upper(), json=arguments.log_format == "json")
     try:

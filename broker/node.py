@@ -17,15 +17,15 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from broker.adoption import adopt, may_be
+from broker.cluster.adoption import adopt, may_be
+from broker.cluster.formatting import METADATA_LOG, NodeData, formatted_with, inspect, make_ready
+from broker.cluster.metadata_log import TOPIC, TOPIC_ID, MetadataLog
+from broker.cluster.metadata_retention import write_last_snapshot
+from broker.cluster.metadata_snapshot import snapshots_in
+from broker.cluster.missing import Missing, check_unformatted, find_missing, leave_out_unusable, settle
 from broker.config import BrokerConfig, Listener
 from broker.cores.placement import OWNER, worker_of
-from broker.formatting import METADATA_LOG, NodeData, formatted_with, inspect, make_ready
 from broker.ids import random_id
-from broker.metadata_log import TOPIC, TOPIC_ID, MetadataLog
-from broker.metadata_retention import write_last_snapshot
-from broker.metadata_snapshot import snapshots_in
-from broker.missing import Missing, check_unformatted, find_missing, leave_out_unusable, settle
 from metadata import lifecycle
 from metadata.alike import Changes
 from metadata.features import MAX_METADATA_VERSION, METADATA_VERSION, MIN_METADATA_VERSION, SUPPORTED_FEATURES
@@ -216,7 +216,7 @@ def _places(image: MetadataImage, node_id: int, directory_ids: Mapping[str, byte
 
 def _recovery(config: BrokerConfig) -> Recover:
     def run(jobs: list[RecoveryJob]) -> dict[str, Recovered]:
-        from broker.recovery import recover  # for starts after an unclean stop only
+        from broker.maintenance.recovery import recover  # for starts after an unclean stop only
 
         return recover(jobs, config.get_int("num.recovery.threads.per.data.dir"))
 
@@ -346,7 +346,7 @@ def _take_out_strays(
 
 
 def _adopt(logs: LogManager, image: MetadataImage) -> None:
-    """Give each log the topic id that it belongs to by its name (broker/adoption.py)."""
+    """Give each log the topic id that it belongs to by its name (broker/cluster/adoption.py)."""
     for (name, _), partition_log in logs.logs.items():
         topic = image.topic(name)
         if topic is not None and partition_log.topic_id != topic.topic_id and partition_log.directory.is_online:

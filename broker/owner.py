@@ -11,33 +11,33 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from broker.apis import Row
+from broker.authentication.delegation_tokens import DelegationTokens
 from broker.authentication.listeners import authenticate
 from broker.authorization.selection import guard_of
 from broker.broker import Broker, CannotStart
-from broker.client_metrics import ClientMetrics
 from broker.clock import Clock
+from broker.cluster.controller import Controller
+from broker.cluster.cordons import record_cordoned
+from broker.cluster.metadata_retention import MetadataRetention
+from broker.cluster.quorum import MetadataQuorum
 from broker.config import BrokerConfig
-from broker.controller import Controller
-from broker.cordons import record_cordoned
-from broker.deferred import Deferred, outcome
-from broker.delegation_tokens import DelegationTokens
+from broker.console.hosted import bind_console
 from broker.dispatch import Dispatcher
-from broker.groups import Groups
-from broker.hosted_console import bind_console
-from broker.metadata_retention import MetadataRetention
+from broker.groups.groups import Groups
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import bind_listeners, configure
 from broker.node import Node, open_node
-from broker.producer_ids import ProducerIds
-from broker.quorum import MetadataQuorum
 from broker.quotas.enforcement import enforce_quotas
-from broker.share_state import ShareStates
 from broker.shares.partitions import SharePartitions
-from broker.transactions import Transactions
+from broker.shares.state import ShareStates
+from broker.telemetry.subscriptions import ClientMetrics
+from broker.transactions.producer_ids import ProducerIds
+from broker.transactions.transactions import Transactions
+from broker.waiting.deferred import Deferred, outcome
 from storage.log.directory import LogDirectory
 
 if TYPE_CHECKING:
-    from broker.console import Console
+    from broker.console.process import Console
 
 
 class Owner(Broker):

@@ -21,7 +21,7 @@ from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 
 if TYPE_CHECKING:
-    from broker.appends import AppendQueue
+    from broker.produce.appends import AppendQueue
 
 
 NO_LEADER_EPOCH = -1
@@ -103,7 +103,7 @@ class Partition:
         self.internal = internal
         #: False once the topic is deleted.
         self.hosted = True
-        #: What has to wait for a batch that is being opened; None mostly. See broker/appends.py.
+        #: What has to wait for a batch that is being opened; None mostly. See broker/produce/appends.py.
         self.queue: AppendQueue | None = None
         self._wake = wake
 
@@ -159,7 +159,7 @@ class Partition:
         opened: Opened | None = None,
         placed: PlacedBatch | None = None,
     ) -> AppendResult:
-        """Append as the leader, now, and wake who waits: for those whose turn it is (broker/appends.py).
+        """Append as the leader, now, and wake who waits: for those whose turn it is (broker/produce/appends.py).
 
         Raises storage.errors, BatchToOpen for what has to be `opened` before, and NotInPlace where it has to be
         `placed` anew.

@@ -12,9 +12,9 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import cast
 
-from broker.adoption import adopt, may_be
 from broker.clock import Clock
-from broker.missing import Missing
+from broker.cluster.adoption import adopt, may_be
+from broker.cluster.missing import Missing
 from broker.partition import LogOnDemand, OfflineLog, Partition, UnopenedPartition
 from protocol.errors import ErrorCode
 from storage.errors import LogOffline, LogWaits

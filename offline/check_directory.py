@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from broker.formatting import METADATA_LOG, id_bytes, id_text
-from broker.metadata_snapshot import BOOTSTRAP_FILE, read_snapshot
+from broker.cluster.formatting import METADATA_LOG, id_bytes, id_text
+from broker.cluster.metadata_snapshot import BOOTSTRAP_FILE, read_snapshot
 from metadata.image import MetadataImage
 from offline.check_log import LogCheck, LogOptions, Progress
 from offline.check_metadata import MetadataCheck, snapshot_headers

@@ -8,9 +8,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.metadata_snapshot import read_snapshot, snapshots_in
-from broker.quorum_state import FILE_NAME as QUORUM_STATE
-from broker.quorum_state import read_quorum_state
+from broker.cluster.metadata_snapshot import read_snapshot, snapshots_in
+from broker.cluster.quorum_state import FILE_NAME as QUORUM_STATE
+from broker.cluster.quorum_state import read_quorum_state
 from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader

@@ -17,8 +17,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from secrets import randbits
 
+from broker.cluster.formatting import formatted, make_ready
 from broker.config import BrokerConfig, ConfigError, load
-from broker.formatting import formatted, make_ready
 from broker.ids import random_id
 from broker.node import endpoints
 from metadata.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES

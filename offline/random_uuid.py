@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from broker.formatting import id_text
+from broker.cluster.formatting import id_text
 from broker.ids import random_id
 from offline.command_line import OfflineParser
 

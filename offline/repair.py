@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from broker.cluster.metadata_log import TOPIC_ID
+from broker.cluster.metadata_snapshot import build_snapshot, snapshots_in
 from broker.config import BrokerConfig
-from broker.metadata_log import TOPIC_ID
-from broker.metadata_snapshot import build_snapshot, snapshots_in
 from metadata.features import KRAFT_VERSION
 from metadata.lifecycle import feature_records
 from offline.check_directory import CHECKPOINTS, DataCheck, DirectoryCheck

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 
 from broker.config import ConfigError, load
-from broker.progress import Progress
+from broker.diagnostics.progress import Progress
 from offline.check_directory import DataCheck, check_directory
 from offline.command_line import OfflineParser
 from offline.errors import VerifyRefused

@@ -1,10 +1,10 @@
 """A worker: the process in which a broker has heavy functions of this room and of the protocol run, beside its loop.
 
-Started by broker/workers.py and broker/recovery.py as `python -I .../storage/worker.py PARENT_PID NICENESS PATH...`
-(`command`), with the broker's own sys.path, so that both import the same code. Jobs come in on standard input and
-results go out on standard output, each as its length and a pickle. It knows nothing of the broker, ignores the signals
-that people send to a group of processes, and never outlives the one that started it: an orphan would write into a
-directory under recovery.
+Started by broker/waiting/workers.py and broker/maintenance/recovery.py as `python -I .../storage/worker.py PARENT_PID
+NICENESS PATH...` (`command`), with the broker's own sys.path, so that both import the same code. Jobs come in on
+standard input and results go out on standard output, each as its length and a pickle. It knows nothing of the broker,
+ignores the signals that people send to a group of processes, and never outlives the one that started it: an orphan
+would write into a directory under recovery.
 """
 
 from __future__ import annotations

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from broker.archives.manifests import Archive, Found, Manifests
-from broker.log_limit import LimitedLog
-from broker.log_text import first_names
-from broker.looks import InThread, Looks
+from broker.diagnostics.log_limit import LimitedLog
+from broker.diagnostics.log_text import first_names
+from broker.retention.looks import InThread, Looks
 from storage.checkpoints import TopicPartition
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from broker.timers import Timers
+    from broker.waiting.timers import Timers
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class _Known:
 
 
 class Archives:
-    """Its methods belong to the event loop's thread. It is a Reader (broker/retention_holds.py).
+    """Its methods belong to the event loop's thread. It is a Reader (broker/retention/holds.py).
 
     Args:
         paths: directories of archives.

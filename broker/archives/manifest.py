@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker.foreign_files import UnreadableFile, read_whole
+from broker.retention.foreign_files import UnreadableFile, read_whole
 from metadata.topic_names import name_problem
 from storage.checkpoints import TopicPartition
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.archives.manifest import ArchiveProgress, read_archive
-from broker.foreign_files import UnreadableFile, reason, shown_names
+from broker.retention.foreign_files import UnreadableFile, reason, shown_names
 from storage.checkpoints import TopicPartition
 
 

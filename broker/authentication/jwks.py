@@ -15,12 +15,12 @@ from urllib.request import urlopen
 
 from jwt import PyJWK
 
-from broker.log_text import log_text
+from broker.diagnostics.log_text import log_text
 
 if TYPE_CHECKING:
-    from broker.deferred import Deferred
-    from broker.offload import Offload
-    from broker.timers import Timer, Timers
+    from broker.waiting.deferred import Deferred
+    from broker.waiting.offload import Offload
+    from broker.waiting.timers import Timer, Timers
 
 log = logging.getLogger(__name__)
 

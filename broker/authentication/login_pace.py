@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection
+from broker.waiting.deferred import Deferred
 from protocol.errors import ProtocolError
 
 log = logging.getLogger(__name__)

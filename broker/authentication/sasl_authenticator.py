@@ -16,10 +16,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker.deferred import Deferred
+from broker.diagnostics.log_text import log_text
 from broker.dispatch import CloseConnection, Dispatcher, Waiting
 from broker.error_reply import error_reply
-from broker.log_text import log_text
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.framing import encode_response, frame
 from protocol.headers import RequestHeader, decode_request_header
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from broker.authentication.sasl_listener import SaslListener
     from broker.clock import Clock
     from broker.network.connection import Connection
-    from broker.timers import Timer, Timers
+    from broker.waiting.timers import Timer, Timers
 
     Answer = bytes | list[Chunk] | Waiting | None
 

@@ -11,9 +11,9 @@ from secrets import randbits
 
 import msgspec
 
+from broker.authentication.delegation_tokens import DelegationTokens
 from broker.config import BrokerConfig
 from broker.config.sasl import OAUTHBEARER, enabled_mechanisms, plain_users
-from broker.delegation_tokens import DelegationTokens
 from metadata.image import MetadataImage
 from security.exchange import Exchange, NewExchange
 from security.oauthbearer import OAuthBearerExchange, Validate

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.config import BrokerConfig
     from broker.config.broker_config import Trial
-    from broker.deferred import Deferred
     from broker.network.connection import Connection
     from broker.network.listener import Listener
     from broker.network.plaintext import HangUps
+    from broker.waiting.deferred import Deferred
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from broker.authorization.rule import (
     together,
     told,
 )
-from broker.offset_fetch_answers import old_form, topic_error
+from broker.groups.offset_fetch_answers import old_form, topic_error
 from protocol.errors import ErrorCode
 from protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponsePartition,

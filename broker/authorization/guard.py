@@ -19,10 +19,10 @@ from broker.apis import Handler, Reply
 from broker.authorization.rules import RULES
 from broker.config.authorizer import allows_without_entry, super_users
 from broker.coordinators.client_address import java_address
+from broker.diagnostics.log_limit import LimitedLog
+from broker.diagnostics.log_text import log_text
 from broker.dispatch import CloseConnection, RequestContext
 from broker.error_reply import error_reply
-from broker.log_limit import LimitedLog
-from broker.log_text import log_text
 from metadata.acls import entries
 from metadata.replay import Delta
 from protocol.errors import ErrorCode
@@ -32,8 +32,8 @@ from security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, Resource
 from security.authorizer import Authorizer
 
 if TYPE_CHECKING:
+    from broker.cluster.controller import Controller
     from broker.config import BrokerConfig
-    from broker.controller import Controller
     from broker.network.connection import Connection
 
 May: TypeAlias = "Callable[[Connection, str], bool]"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from broker.apis import Reply
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.schema import Array, Struct
 from security.acl import Operation, ResourceType

@@ -8,8 +8,8 @@ from broker.config.authorizer import has_authorizer
 
 if TYPE_CHECKING:
     from broker.authorization.guard import Guard
+    from broker.cluster.controller import Controller
     from broker.config import BrokerConfig
-    from broker.controller import Controller
 
 
 def guard_of(config: BrokerConfig, controller: Controller) -> Guard | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker import logs
+from broker.diagnostics import logs
 from metadata.features import ELIGIBLE_LEADER_REPLICAS
 from metadata.image import ResourceType
 from metadata.topic_names import name_problem

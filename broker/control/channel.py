@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from broker.control.clock import AdjustableClock
 from broker.control.commands import Commands, Refused
 from broker.control.faults import FaultyDispatcher
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.broker import Broker

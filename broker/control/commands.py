@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from broker.cleaner import CannotClean
 from broker.control.clock import AdjustableClock
 from broker.control.faults import Fault, FaultyDispatcher
 from broker.control.fencing import fence
-from broker.deferred import Deferred, settled
+from broker.maintenance.cleaner import CannotClean
 from broker.partition import Partition
+from broker.waiting.deferred import Deferred, settled
 from protocol.errors import ErrorCode
 from storage.errors import LogOffline
 

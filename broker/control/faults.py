@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from broker.apis import Row
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Codec, Dispatcher, Waiting
 from broker.error_reply import error_reply
 from broker.network.output_queue import release
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.headers import decode_request_header
 from protocol.messages.produce import PRODUCE

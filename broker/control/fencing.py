@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker.deferred import Deferred, after
+from broker.waiting.deferred import Deferred, after
 from coordinator.effects import Effects
 from coordinator.transaction.init_producer_id import take_over
 from coordinator.transaction.shard import TransactionEffects

@@ -13,8 +13,8 @@ from metadata.replay import Delta
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    from broker.cluster.controller import Controller
     from broker.config import BrokerConfig
-    from broker.controller import Controller
 
 K = TypeVar("K", bound="Hashable")
 V = TypeVar("V")

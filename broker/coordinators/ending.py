@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from broker.coordinators.markers import Marker, append_marker
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
 from storage.errors import LogOffline
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.timers import Timer
+    from broker.waiting.timers import Timer
 
 log = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.coordinators.shard_log import APPEND_ERRORS
-from broker.deferred import Deferred, gather
+from broker.waiting.deferred import Deferred, gather
 from protocol.errors import ErrorCode
 from protocol.schema import Struct
 from storage.errors import LogOffline
 
 if TYPE_CHECKING:
     from broker.apis import Reply
-    from broker.timers import Timers
+    from broker.waiting.timers import Timers
 
 
 class Forcing:

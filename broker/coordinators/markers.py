@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from broker.deferred import Deferred, after
 from broker.error_map import error_code_of
 from broker.partition import Partition
+from broker.waiting.deferred import Deferred, after
 from coordinator.shard import Producer
 from coordinator.transaction.transaction import NEWER
 from metadata.topic_names import CONSUMER_OFFSETS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from protocol.schema import Struct
 
 #: From this version on JoinGroup has null where no protocol is chosen; before, the empty string.

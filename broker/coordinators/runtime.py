@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from broker.coordinators.forcing import Forcing
 from broker.coordinators.shard_log import APPEND_ERRORS, ShardLog
-from broker.deferred import Deferred, after, settled
-from broker.timers import Timer
+from broker.waiting.deferred import Deferred, after, settled
+from broker.waiting.timers import Timer
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
 from coordinator.placement import partition_for

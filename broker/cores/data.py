@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from broker.cluster.missing import Missing
 from broker.config import BrokerConfig
 from broker.cores.messages import Begin
 from broker.cores.placement import worker_of
-from broker.missing import Missing
 from broker.node import load_logs, tell_remark
 from metadata.framing import decode_record
 from metadata.image import MetadataImage

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from broker.cores.messages import Client, Forward, Forwarded
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Waiting
+from broker.waiting.deferred import Deferred
 from protocol.schema import Chunk
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ import logging
 import socket
 import threading
 
-from broker import logs
 from broker.broker import CannotStart
 from broker.cores.link import receive_first
 from broker.cores.messages import Begin, Refused
 from broker.cores.worker import Worker
-from broker.event_loop import new_event_loop
+from broker.diagnostics import logs
 from broker.lifecycle import collect_garbage_seldom, on_loop_exception
+from broker.process.event_loop import new_event_loop
 
 log = logging.getLogger(__name__)
 

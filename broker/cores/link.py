@@ -15,7 +15,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from storage.worker import LENGTH, pack
 
 if TYPE_CHECKING:

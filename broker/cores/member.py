@@ -10,7 +10,6 @@ import subprocess
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from broker import logs
 from broker.broker import CannotStart, StartInterrupted
 from broker.cores import process
 from broker.cores.forwarded import serve_forwarded
@@ -37,7 +36,8 @@ from broker.cores.messages import (
 from broker.cores.pulse import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
 from broker.cores.share_keeping import ShareKeeper
 from broker.cores.verifying import verified
-from broker.deferred import Deferred, settled
+from broker.diagnostics import logs
+from broker.waiting.deferred import Deferred, settled
 from metadata.framing import encode_record
 from metadata.snapshot import image_records
 from protocol.errors import ErrorCode

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from broker.cluster.missing import Missing
 from broker.config.listening import Listening
 from broker.config.setting import Setting
 from broker.config.values import ConfigValue
 from broker.coordinators.markers import Marker
-from broker.missing import Missing
-from broker.produce_verification import FirstBatch
+from broker.transactions.verification import FirstBatch
 from coordinator.share.state import ShareKey, StateBatch
 
 

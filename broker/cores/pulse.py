@@ -13,7 +13,7 @@ from broker.cores.messages import Beat
 
 if TYPE_CHECKING:
     from broker.cores.link import Link
-    from broker.deferred import Deferred
+    from broker.waiting.deferred import Deferred
 
 #: As often as a broker of Kafka's tells its controller that it is there (broker.heartbeat.interval.ms).
 BEAT_S = 2.0

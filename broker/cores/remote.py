@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from broker.cluster.hosting import Hosting
+from broker.cluster.internal_topics import creatable_topic
+from broker.cluster.quorum import Features, features_of
 from broker.cores.messages import AutoCreate, Placed, Records, Verify
-from broker.deferred import Deferred
-from broker.hosting import Hosting
-from broker.internal_topics import creatable_topic
-from broker.quorum import Features, features_of
+from broker.waiting.deferred import Deferred
 from metadata.create_topics import USE_DEFAULT, NewTopicResult
 from metadata.decision import Admit, Refused, unlimited
 from metadata.framing import decode_record
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.cores.link import Link
     from broker.partitions import Partitions
-    from broker.produce_verification import FirstBatch
+    from broker.transactions.verification import FirstBatch
     from coordinator.transaction.transaction import TopicPartition
     from protocol.errors import ErrorCode
 

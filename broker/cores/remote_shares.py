@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.cores.messages import ReadShare, WriteShare
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState, StateBatch
 from protocol.errors import ErrorCode
@@ -14,7 +14,7 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.cores.link import Link
-    from broker.timers import Timers
+    from broker.waiting.timers import Timers
 
 #: A state that nobody takes up is not kept for longer: who asked has hung up, and it may not be so any more.
 _KEPT_MS = 5_000

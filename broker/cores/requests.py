@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from broker.apis import Reply, Row
 from broker.cores.messages import Client, Forward, Forwarded
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, RequestContext
 from broker.error_reply import error_reply
+from broker.waiting.deferred import Deferred
 from protocol.api_keys import ApiKey
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.schema import Chunk, ReadBuffer, Struct

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from broker.cores.messages import ReadShare, WriteShare
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState
 from protocol.errors import ErrorCode

@@ -1,6 +1,6 @@
 """The owner's side of verification: a worker asks whether partitions take part in a transaction (KIP-890).
 
-As for its own Produces (broker/produce_verification.py) the owner waits before it answers: a little while for the
+As for its own Produces (broker/transactions/verification.py) the owner waits before it answers: a little while for the
 transaction before to be ended, and for the disk, where flush.messages asks for that.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from broker.cores.messages import Verify
-from broker.deferred import Deferred
-from broker.produce_verification import FIRST_VERSION_THAT_JOINS, ask, patience_ms
+from broker.transactions.verification import FIRST_VERSION_THAT_JOINS, ask, patience_ms
+from broker.waiting.deferred import Deferred
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
 

@@ -7,11 +7,11 @@ import socket
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from broker import logs
 from broker.apis import Row
 from broker.broker import Broker
+from broker.cluster.controller import Controller
+from broker.cluster.quorum import MetadataQuorum
 from broker.config import BrokerConfig
-from broker.controller import Controller
 from broker.coordinators.markers import append_marker
 from broker.cores.data import open_data
 from broker.cores.link import Link
@@ -31,15 +31,15 @@ from broker.cores.messages import (
 from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
 from broker.cores.remote_shares import RemoteShareStates
 from broker.cores.requests import rows_of_a_worker
-from broker.deferred import Deferred
+from broker.diagnostics import logs
 from broker.error_map import error_code_of
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.node import Node
-from broker.quorum import MetadataQuorum
 from broker.quotas.enforcement import enforce_quotas
-from broker.share_state import ShareStates
 from broker.shares.partitions import SharePartitions
+from broker.shares.state import ShareStates
+from broker.waiting.deferred import Deferred
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode

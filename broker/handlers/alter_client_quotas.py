@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from broker.apis import Reply, handles
-from broker.deferred import Deferred, after
 from broker.dispatch import RequestContext
 from broker.quotas.addresses import numeric, resolved
+from broker.waiting.deferred import Deferred, after
 from metadata.client_quotas import Alteration, Altered, alter_quotas
 from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, ResponseEntryData

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.config.alter import Alteration, Changes, Operation, plan_replacement
-from broker.config_changes import Resource, alter
+from broker.config.changes import Resource, alter
 from broker.dispatch import RequestContext
 from protocol.messages.alter_configs import ALTER_CONFIGS, AlterConfigsResourceResponse
 from protocol.schema import Struct

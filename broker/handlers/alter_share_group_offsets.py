@@ -5,11 +5,11 @@ A group that is not there is made.
 
 from __future__ import annotations
 
-from broker import share_groups
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.handlers.describe_share_group_offsets import topic_id_of
-from broker.share_requests import is_served
+from broker.shares import groups as share_groups
+from broker.shares.requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
 from protocol.errors import ErrorCode

@@ -6,7 +6,7 @@ Versions: v2 flexible; v3 for another owner (KIP-373). Not over PLAINTEXT, nor b
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.delegation_tokens import may_ask, people_of
+from broker.authentication.delegation_tokens import may_ask, people_of
 from broker.dispatch import RequestContext
 from metadata.decision import Refused
 from metadata.delegation_tokens import NewToken, create_token

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from broker import share_groups
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
+from broker.shares import groups as share_groups
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group
 from coordinator.group.refused import Refused

@@ -7,9 +7,9 @@ Versions: v1 is v0; v2 flexible.
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.deferred import Deferred, settled
 from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
+from broker.waiting.deferred import Deferred, settled
 from protocol.errors import ErrorCode
 from protocol.messages.delete_records import (
     DELETE_RECORDS,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from broker import share_groups
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.share_requests import is_served
+from broker.shares import groups as share_groups
+from broker.shares.requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import existing_group
 from coordinator.group.share.offsets import check_empty, topics_of

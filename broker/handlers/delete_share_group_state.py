@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.share_state_requests import answer_states, check_exists
+from broker.shares.state_requests import answer_states, check_exists
 from coordinator.share.state import ShareKey
 from protocol.messages.delete_share_group_state import DELETE_SHARE_GROUP_STATE, DeleteStateResult, PartitionResult
 from protocol.schema import Struct

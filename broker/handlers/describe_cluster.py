@@ -7,7 +7,7 @@ Not served: controllers. This is a broker's listener, and the answer says so, as
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.authorized_operations import NOT_ASKED, cluster_operations
+from broker.authorization.operations import NOT_ASKED, cluster_operations
 from broker.dispatch import RequestContext
 from broker.endpoints import controller_id, nodes
 from protocol.errors import ErrorCode

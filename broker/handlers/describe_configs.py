@@ -7,7 +7,6 @@ defaults of all. Secrets, and values whose key nobody knows, are null.
 
 from __future__ import annotations
 
-from broker import logs
 from broker.apis import Reply, handles
 from broker.config import BrokerConfig
 from broker.config.describe import (
@@ -20,6 +19,7 @@ from broker.config.describe import (
     logger_entries,
     topic_entries,
 )
+from broker.diagnostics import logs
 from broker.dispatch import RequestContext
 from metadata.image import ResourceType
 from metadata.topic_names import name_problem

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 
 from broker.apis import Reply, handles
-from broker.delegation_tokens import may_ask, people_of
+from broker.authentication.delegation_tokens import may_ask, people_of
 from broker.dispatch import RequestContext
 from metadata.delegation_tokens import describe_tokens
 from protocol.errors import ErrorCode

@@ -7,7 +7,7 @@ are not there (KIP-1043), which were "Dead" before.
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.authorized_operations import group_operations
+from broker.authorization.operations import group_operations
 from broker.dispatch import RequestContext
 from coordinator.group.admin import describe_group
 from protocol.errors import ErrorCode

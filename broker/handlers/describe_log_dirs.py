@@ -12,8 +12,8 @@ import shutil
 from collections.abc import Iterator
 
 from broker.apis import handles
-from broker.deferred import Deferred
 from broker.dispatch import RequestContext
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DESCRIBE_LOG_DIRS,

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from broker.apis import Reply, handles
 from broker.cores.link import LinkEnded
-from broker.deferred import Deferred, settled
 from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
-from broker.share_requests import is_served
+from broker.shares.requests import is_served
+from broker.waiting.deferred import Deferred, settled
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.states import partitions_of

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from broker.apis import Reply, handles
-from broker.authorized_operations import topic_operations
+from broker.authorization.operations import topic_operations
 from broker.cores.view import show_workers
 from broker.dispatch import RequestContext
 from metadata.image import MetadataImage, TopicImage

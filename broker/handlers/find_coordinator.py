@@ -13,9 +13,9 @@ import re
 import msgspec
 
 from broker.apis import Reply, handles
-from broker.deferred import after, settled
 from broker.dispatch import RequestContext
 from broker.endpoints import nodes
+from broker.waiting.deferred import after, settled
 from coordinator.placement import partition_for
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.errors import ErrorCode

@@ -6,10 +6,10 @@ of loggers (KIP-412). Each resource is changed as a whole or not at all, indepen
 
 from __future__ import annotations
 
-from broker import logs
 from broker.apis import Reply, handles
 from broker.config.alter import Alteration, Changes, plan_incremental, plan_levels
-from broker.config_changes import Resource, alter
+from broker.config.changes import Resource, alter
+from broker.diagnostics import logs
 from broker.dispatch import RequestContext
 from metadata.image import ResourceType
 from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIGS, AlterConfigsResourceResponse

@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 
 from broker.apis import Reply, handles
-from broker.authorized_operations import describer
+from broker.authorization.operations import describer
 from broker.coordinators.client_address import java_address
 from broker.coordinators.parked import ParkedJoin
 from broker.dispatch import RequestContext

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker.apis import Reply, handles
-from broker.authorized_operations import NOT_ASKED, cluster_operations, topic_operations
-from broker.controller import Controller
+from broker.authorization.operations import NOT_ASKED, cluster_operations, topic_operations
+from broker.cluster.controller import Controller
 from broker.cores.view import show_workers
 from broker.dispatch import RequestContext
 from broker.endpoints import controller_id, nodes

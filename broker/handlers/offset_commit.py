@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.single_commit import commit_single
+from broker.groups.single_commit import commit_single
 from coordinator.effects import Effects
 from coordinator.group.offset_commit import check_commit, commit_offsets
 from coordinator.group.shard import GroupEffects

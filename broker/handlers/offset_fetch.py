@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.offset_fetch_answers import old_form, topic_error
+from broker.groups.offset_fetch_answers import old_form, topic_error
 from coordinator.group.consumer.offsets import check_fetch
 from coordinator.group.offset_fetch import NO_OFFSET, fetch_all_offsets, fetch_offsets
 from coordinator.group.refused import Refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.share_state_requests import answer_states
+from broker.shares.state_requests import answer_states
 from coordinator.share.state import ShareKey
 from protocol.messages.read_share_group_state import READ_SHARE_GROUP_STATE, PartitionResult, ReadStateResult
 from protocol.messages.read_share_group_state import StateBatch as StateBatchStruct

@@ -6,7 +6,7 @@ Versions: v2 flexible.
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.delegation_tokens import change_end
+from broker.authentication.delegation_tokens import change_end
 from broker.dispatch import RequestContext
 from metadata.decision import Decision
 from metadata.delegation_tokens import renew_token

@@ -9,7 +9,7 @@ from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.endpoints import endpoints_of
 from broker.handlers.share_fetch import acknowledged_of
-from broker.share_requests import (
+from broker.shares.requests import (
     Acknowledging,
     acknowledge,
     check_caller,

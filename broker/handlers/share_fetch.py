@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from broker.apis import Reply, handles
-from broker.deferred import Deferred
 from broker.dispatch import RequestContext
 from broker.endpoints import endpoints_of
-from broker.share_requests import (
+from broker.shares.acknowledgement import Acknowledged
+from broker.shares.acquisition import Wanted
+from broker.shares.fetching import Fetched, ShareFetchAttempt
+from broker.shares.requests import (
     Acknowledging,
     acknowledge,
     check_caller,
@@ -24,10 +26,8 @@ from broker.share_requests import (
     tell_leader,
     when_written,
 )
-from broker.shares.acknowledgement import Acknowledged
-from broker.shares.acquisition import Wanted
-from broker.shares.fetching import Fetched, ShareFetchAttempt
 from broker.shares.sessions import FINAL_EPOCH, Place, SessionKey, ShareSession
+from broker.waiting.deferred import Deferred
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.group_descriptions import described
-from broker.share_requests import is_served
+from broker.groups.descriptions import described
+from broker.shares.requests import is_served
 from coordinator.group.share.describe import describe
 from protocol.messages.share_group_describe import SHARE_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct

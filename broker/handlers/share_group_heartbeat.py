@@ -5,7 +5,7 @@ from __future__ import annotations
 from broker.apis import Reply, handles
 from broker.coordinators.client_address import java_address
 from broker.dispatch import RequestContext
-from broker.share_requests import is_served
+from broker.shares.requests import is_served
 from coordinator.effects import Effects
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused

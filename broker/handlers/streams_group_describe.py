@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.group_descriptions import described
+from broker.groups.descriptions import described
 from broker.handlers.streams_group_heartbeat import is_served
 from coordinator.group.streams.describe import describe
 from protocol.messages.streams_group_describe import STREAMS_GROUP_DESCRIBE, DescribedGroup

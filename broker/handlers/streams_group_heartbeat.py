@@ -9,7 +9,7 @@ from __future__ import annotations
 from broker.apis import Reply, handles
 from broker.coordinators.client_address import java_address
 from broker.dispatch import RequestContext
-from broker.streams_topics import told
+from broker.groups.streams_topics import told
 from coordinator.effects import Effects
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused

@@ -9,7 +9,7 @@ from __future__ import annotations
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.partition import Partition
-from broker.produce_verification import is_open
+from broker.transactions.verification import is_open
 from coordinator.effects import Effects
 from coordinator.group.shard import GroupEffects
 from coordinator.group.txn_offset_commit import check_transactional_commit, commit_in_transaction

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.share_state_requests import answer_states
+from broker.shares.state_requests import answer_states
 from coordinator.share.state import ShareKey, StateBatch
 from protocol.messages.write_share_group_state import WRITE_SHARE_GROUP_STATE, PartitionResult, WriteStateResult
 from protocol.schema import Struct

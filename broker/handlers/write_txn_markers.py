@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.coordinators.markers import Marker, append_marker
-from broker.deferred import Deferred, settled
 from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
+from broker.waiting.deferred import Deferred, settled
 from coordinator.shard import Producer
 from protocol.errors import ErrorCode
 from protocol.messages.write_txn_markers import (

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from broker.formatting import id_bytes
+from broker.cluster.formatting import id_bytes
 from broker.metrics.exposition import AT_ONCE, PAUSE_S
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.client_metrics import ClientInstance
     from broker.telemetry.received import Series
+    from broker.telemetry.subscriptions import ClientInstance
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from broker.metrics.sources import all_samples, client_series, learn_ends
 from broker.metrics.sources import queries as query_samples
 from broker.metrics.traffic import Traffic
 from broker.network.listener import CannotBind, bind
-from broker.state import BrokerState
+from broker.process.state import BrokerState
 from broker.telemetry.received import Series
 
 if TYPE_CHECKING:

@@ -17,16 +17,16 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from broker.deferred import Deferred
 from broker.metrics.metric import Metric, Sample, Timings, quantiles
 from broker.metrics.table import LOCAL_TIME, QUEUE_TIME, REMOTE_TIME, SEND_TIME, TOTAL_TIME
+from broker.waiting.deferred import Deferred
 
 if TYPE_CHECKING:
     from broker.apis import Reply
     from broker.broker import Broker
     from broker.dispatch import Codec, RequestContext
     from broker.network.connection import Connection
-    from broker.timers import Timer
+    from broker.waiting.timers import Timer
     from protocol.schema import Struct
 
 TICK_MS = 250

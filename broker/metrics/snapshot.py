@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from broker.deferred import Deferred
 from broker.metrics.metric import Metric, Sample, Value
+from broker.waiting.deferred import Deferred
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

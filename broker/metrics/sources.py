@@ -13,10 +13,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from broker.cores.placement import OWNER
-from broker.deferred import Deferred
-from broker.loop_watch import LAG_BOUNDS_S
+from broker.diagnostics.loop_watch import LAG_BOUNDS_S
 from broker.metrics import table
 from broker.metrics.metric import Buckets, Sample
+from broker.waiting.deferred import Deferred
 from coordinator.group.classic import ClassicGroup
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.share.group import ShareGroup

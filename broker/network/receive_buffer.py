@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from mmap import mmap
 
-from broker.turn import Turn
+from broker.waiting.turn import Turn
 
 # Requests received behind one that waits, above which no more is received.
 REST_LIMIT_BYTES = 64 * 1024
@@ -97,7 +97,8 @@ class FrameBuffers:
     """Memory for large frames, by sizes that are powers of two; what a frame gives back serves the next.
 
     New memory costs the kernel a page fault for each 4 KiB, which is as much as receiving into it does. Of frames above
-    4 MiB nothing is used again: a batch of such a size may lie where it is for as long as it likes (broker/appends.py).
+    4 MiB nothing is used again: a batch of such a size may lie where it is for as long as it likes
+    (broker/produce/appends.py).
     """
 
     __slots__ = ("_free", "_kept_bytes")

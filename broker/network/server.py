@@ -13,15 +13,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
+from broker.diagnostics.log_limit import LimitedLog
 from broker.dispatch import Dispatcher
-from broker.log_limit import LimitedLog
 from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.listener import Listener
 from broker.network.plaintext import HangUps
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.request_memory import RequestMemory
-from broker.turn import Turn
+from broker.waiting.turn import Turn
 
 if TYPE_CHECKING:
     from broker.quotas.connection_quotas import ConnectionQuotas

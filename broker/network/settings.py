@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.machine_memory import memory_bytes
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import CannotBind, Listener, bind
 from broker.network.loopback import localhost_addresses
 from broker.network.server import Server
+from broker.process.machine_memory import memory_bytes
 
 if TYPE_CHECKING:
     from broker.cores.messages import GivenListener

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TypeAlias
 
-from broker.deferred import Deferred
 from broker.network.connection import Connection
 from broker.network.output_queue import TURN_BYTES, FileEndedEarly, OutputQueue, release
 from broker.network.plaintext import HangUps, PlaintextTransport
+from broker.waiting.deferred import Deferred
 from protocol.schema import Chunk
 
 #: Bytes that are encrypted in one go: larger pieces would stand in memory twice for no gain.

@@ -16,9 +16,9 @@ from metadata.client_quotas import CONNECTION_CREATION_RATE, IP
 if TYPE_CHECKING:
     from broker.clock import Clock
     from broker.config import BrokerConfig
-    from broker.deferred import Deferred
     from broker.network.server import Server
-    from broker.offload import Offload
+    from broker.waiting.deferred import Deferred
+    from broker.waiting.offload import Offload
     from metadata.image import MetadataImage
     from metadata.replay import Delta
 

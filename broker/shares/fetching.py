@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import field
 
-from broker.deferred import Deferred
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from broker.shares.acquisition import Acquired, Wanted
 from broker.shares.partitions import LOADING_RETRY_MS, SharePartition, SharePartitionSettings, StateLoading
 from broker.shares.sessions import Place
+from broker.waiting.deferred import Deferred
 from coordinator.group.refused import Refused
 from protocol.errors import ErrorCode
 from protocol.records.batch import entry_at, parse_header

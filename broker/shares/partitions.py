@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from broker.config.resources import group_number
-from broker.deferred import Deferred
 from broker.error_map import error_code_of
 from broker.partition import Partition
 from broker.shares.acknowledgement import Acknowledged
@@ -20,7 +19,8 @@ from broker.shares.limits import Limits
 from broker.shares.partition import InFlight
 from broker.shares.runs import Change
 from broker.shares.sessions import Place, SessionKey, ShareSession, ShareSessions
-from broker.timers import Timer
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timer
 from coordinator.group.refused import Refused
 from coordinator.share.state import UNINITIALIZED, ShareKey
 from metadata.image import ResourceType

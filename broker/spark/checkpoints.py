@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.foreign_files import UnreadableFile, reason, shown_names
+from broker.retention.foreign_files import UnreadableFile, reason, shown_names
 from broker.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
 from storage.checkpoints import TopicPartition
 

@@ -10,16 +10,16 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from broker.log_limit import LimitedLog
-from broker.log_text import first_names
-from broker.looks import InThread, Looks
+from broker.diagnostics.log_limit import LimitedLog
+from broker.diagnostics.log_text import first_names
+from broker.retention.looks import InThread, Looks
 from broker.spark.checkpoints import Checkpoints, Found
 from storage.checkpoints import TopicPartition
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from broker.timers import Timers
+    from broker.waiting.timers import Timers
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from broker.formatting import id_text
+from broker.cluster.formatting import id_text
 from offline.java_text import JsonValue
 from offline.wire.plain import HIDDEN, SECRETS, text_or_base64
 from protocol.compiler import Layout, tag_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterator
 
-from broker.formatting import id_text
+from broker.cluster.formatting import id_text
 from offline.java_text import JsonValue
 from protocol.primitives import uuid
 from protocol.records.batch import entry_at, parse_header, verify_crc

@@ -1,6 +1,7 @@
 """Two directories of one partition, a log and its copy: which of them a start takes.
 
-A copy takes the place of a log in memory at once, and on the disk one name after the other (broker/replica_move.py):
+A copy takes the place of a log in memory at once, and on the disk one name after the other
+(broker/maintenance/replica_move.py):
 
     1  <copy>-future -> <topic>-<partition>         in its directory: both are there, the copy as a part of the log
     2  appends go to the copy; it is forced to the disk

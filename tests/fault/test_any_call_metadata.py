@@ -13,9 +13,9 @@ from random import Random
 
 import pytest
 
+from broker.cluster.metadata_log import MetadataLogDamaged
+from broker.cluster.metadata_snapshot import write_snapshot
 from broker.config import BrokerConfig, load
-from broker.metadata_log import MetadataLogDamaged
-from broker.metadata_snapshot import write_snapshot
 from broker.node import Node, open_node
 from metadata.framing import new_record
 from metadata.replay import replay_all

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-import broker.replica_move
+import broker.maintenance.replica_move
 from protocol.errors import ErrorCode
 from storage.errors import StorageError
 from storage.fs import LOCAL, FileSystem

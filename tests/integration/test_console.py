@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from broker.console import Console as StartedConsole
+from broker.console.process import Console as StartedConsole
 from broker.network.listener import CannotBind
 from protocol.records.builder import BatchBuilder
 from pybroker.testing import Broker

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.background import Background
 from broker.clock import Clock
-from broker.deferred import Deferred
+from broker.maintenance.background import Background
 from broker.partition import Partition
-from broker.timers import Timers
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from storage.fs import FileSystem

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker.cleaner import Cleaner
-from broker.timers import Timers
+from broker.maintenance.cleaner import Cleaner
+from broker.waiting.timers import Timers
 from protocol.records.builder import BatchBuilder
 from storage.checkpoints import CLEANER_OFFSETS
 from storage.log.partition import PartitionLog

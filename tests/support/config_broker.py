@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.config import BrokerConfig, load
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord
 from metadata.image import MetadataImage, ResourceType
@@ -37,7 +37,7 @@ class ConfigController:
 
 
 class ConfigBroker:
-    """`broker.config` and `broker.controller`, and a way to ask handlers."""
+    """`broker.config` and `broker.cluster.controller`, and a way to ask handlers."""
 
     def __init__(self, *topics: str, settings: Mapping[str, str] | None = None) -> None:
         self.config = load(overrides=settings or {})

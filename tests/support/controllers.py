@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from broker.cluster.controller import Controller
 from broker.config import BrokerConfig, load
-from broker.controller import Controller
-from broker.deferred import Deferred
-from broker.producer_ids import ProducerIds
 from broker.quotas.charge import Charge
-from broker.timers import Timers
+from broker.transactions.producer_ids import ProducerIds
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from metadata.create_topics import NewTopic
 from metadata.framing import MetadataRecord, encode_record
 from protocol.errors import ErrorCode

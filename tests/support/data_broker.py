@@ -8,17 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 from broker.apis import discover
-from broker.appends import Appends
-from broker.background import Background
-from broker.deferred import Deferred
 from broker.dispatch import Codec, RequestContext
-from broker.fetch_session import FetchSessions
-from broker.gate import Gate
+from broker.fetch.session import FetchSessions
+from broker.maintenance.background import Background
 from broker.partition import Partition
 from broker.partitions import Partitions
-from broker.purgatory import Purgatory
-from broker.timers import Timers
-from broker.turn import Turn
+from broker.produce.appends import Appends
+from broker.waiting.deferred import Deferred
+from broker.waiting.gate import Gate
+from broker.waiting.purgatory import Purgatory
+from broker.waiting.timers import Timers
+from broker.waiting.turn import Turn
 from protocol.schema import Api, Struct
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem

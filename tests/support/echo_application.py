@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartition, FetchTopic, PartitionData
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE

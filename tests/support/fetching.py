@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.builder import BatchBuilder
 from protocol.records.record import iter_records

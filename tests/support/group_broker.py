@@ -7,10 +7,10 @@ from typing import Any
 
 from broker.apis import Handler, discover
 from broker.config.keys import BROKER_KEYS
-from broker.deferred import Deferred
 from broker.dispatch import RequestContext
-from broker.groups import OFFSETS_TOPIC, Groups
-from broker.timers import Timers
+from broker.groups.groups import OFFSETS_TOPIC, Groups
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.records.batch import parse_header
 from protocol.schema import Api, Struct

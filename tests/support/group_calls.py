@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from coordinator.group.shard import GroupShard
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT

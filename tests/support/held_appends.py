@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker.deferred import Deferred
 from broker.partition import Partition
+from broker.waiting.deferred import Deferred
 from protocol.messages.delete_records import DELETE_RECORDS, DeleteRecordsPartition, DeleteRecordsTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.batch import parse_header

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from broker.maintenance.replica_move import REST_BYTES
+from broker.maintenance.replica_moves import ReplicaMoves
 from broker.partition import Partition
-from broker.replica_move import REST_BYTES
-from broker.replica_moves import ReplicaMoves
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from storage.fs import LOCAL, FileSystem

@@ -14,14 +14,14 @@ from typing import Any
 from broker.apis import Row
 from broker.clock import Clock
 from broker.dispatch import Dispatcher
-from broker.event_loop import new_event_loop
 from broker.network.connection import Connection
 from broker.network.connection_limits import UNLIMITED, CreationRate
 from broker.network.listener import Listener, bind
 from broker.network.server import Server
-from broker.purgatory import Purgatory
-from broker.timers import Timers
-from broker.turn import Turn
+from broker.process.event_loop import new_event_loop
+from broker.waiting.purgatory import Purgatory
+from broker.waiting.timers import Timers
+from broker.waiting.turn import Turn
 from protocol.framing import frame
 from protocol.headers import decode_response_header, encode_request_header
 from protocol.schema import Api, Chunk, Struct

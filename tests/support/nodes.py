@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from broker.cluster.metadata_snapshot import write_snapshot
 from broker.config import BrokerConfig, load
-from broker.metadata_snapshot import write_snapshot
 from broker.node import Node, open_node
 from metadata.framing import MetadataRecord, new_record
 from metadata.image import MetadataImage

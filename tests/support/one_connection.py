@@ -14,7 +14,7 @@ from broker.dispatch import Dispatcher
 from broker.network.connection import Connection
 from broker.network.plaintext import PlaintextTransport
 from broker.network.server import Server
-from broker.turn import Turn
+from broker.waiting.turn import Turn
 from protocol.schema import Api, Struct
 from tests.support.data_broker import DataBroker
 from tests.support.fake_loop import FakeLoop

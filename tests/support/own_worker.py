@@ -12,7 +12,7 @@ from broker.cores.link import Link
 from broker.cores.messages import Begin, GivenConfig, GivenDirectory, Ready
 from broker.cores.placement import worker_of
 from broker.cores.worker import Worker
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from metadata.framing import encode_record, new_record
 from metadata.placement import new_partition
 from metadata.snapshot import image_records

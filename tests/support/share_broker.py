@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from broker.dispatch import RequestContext
-from broker.share_state import ShareStates
 from broker.shares.partitions import SharePartitions
+from broker.shares.state import ShareStates
 from protocol.schema import Api, Struct
 from tests.support.data_client import batch
 from tests.support.share_client import ShareClient

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from storage.errors import LogOffline
 from storage.log.partition import PartitionLog
 from tests.support.data_broker import DataBroker

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from broker.cluster.controller import Controller
 from broker.config import load
-from broker.controller import Controller
-from broker.deferred import Deferred
-from broker.groups import Groups
+from broker.groups.groups import Groups
 from broker.partition import Partition
-from broker.producer_ids import ProducerIds
-from broker.transactions import Transactions
+from broker.transactions.producer_ids import ProducerIds
+from broker.transactions.transactions import Transactions
+from broker.waiting.deferred import Deferred
 from metadata.create_topics import NewTopic
 from protocol.records.record import Record, iter_records
 from protocol.schema import Api, Struct

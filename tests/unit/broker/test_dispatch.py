@@ -6,8 +6,8 @@ import struct
 import pytest
 
 from broker.apis import Row, discover, handles
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Dispatcher, Waiting, advertised_apis
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.metadata_log import MetadataLogDamaged
+from broker.cluster.metadata_log import MetadataLogDamaged
 from broker.node import open_node
 from metadata.framing import new_record
 from metadata.image import ResourceType

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.formatting import id_bytes
-from broker.metadata_snapshot import read_snapshot
+from broker.cluster.formatting import id_bytes
+from broker.cluster.metadata_snapshot import read_snapshot
 from metadata.framing import MetadataRecord
 from offline import random_uuid
 from offline.dump_log import main as dump

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.formatting import METADATA_LOG
+from broker.cluster.formatting import METADATA_LOG
 from offline.verify import Finding, Kind, Severity, check_directory, main
 from protocol.records.batch import parse_header
 from protocol.records.record import iter_records

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.archives.archives import INTERVAL_MS, Archives
-from broker.timers import Timers
+from broker.waiting.timers import Timers
 from tests.support.archives import put_manifest
 from tests.support.fake_loop import FakeLoop
 

@@ -12,7 +12,7 @@ import pytest
 
 from broker.archives import manifest
 from broker.archives.manifest import read_archive
-from broker.foreign_files import UnreadableFile
+from broker.retention.foreign_files import UnreadableFile
 from pybroker.archive.manifest import ArchivedFile, ArchivedRange, Manifest, encode
 from tests.support.archives import put_manifest
 

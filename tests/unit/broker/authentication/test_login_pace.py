@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from broker.authentication.login_pace import LoginPace
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection
+from broker.waiting.deferred import Deferred
 from protocol.errors import ProtocolError
 from tests.support.fake_loop import FakeLoop
 

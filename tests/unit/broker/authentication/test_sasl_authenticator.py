@@ -13,7 +13,7 @@ from broker.authentication.sasl_listener import SaslListener
 from broker.dispatch import RequestContext
 from broker.handlers.sasl_authenticate import sasl_authenticate
 from broker.handlers.sasl_handshake import sasl_handshake
-from broker.timers import Timers
+from broker.waiting.timers import Timers
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.metadata import METADATA

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from broker.authentication import tls_listener
 from broker.authentication.tls_listener import TlsListener
 from broker.config import load
-from broker.deferred import Deferred
 from broker.owner import Owner
-from broker.timers import Timers
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.fake_loop import FakeLoop
 

@@ -13,8 +13,8 @@ import pytest
 from broker.authentication.jwks import Jwks, JwksError, Keys, read_keys
 from broker.authentication.token_validator import TokenValidator
 from broker.config import load
-from broker.deferred import Deferred
-from broker.timers import Timers
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from security.oauthbearer import InvalidToken
 from tests.support.fake_loop import FakeLoop
 from tests.support.tokens import Provider

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS, CreatableTopic, CreatableTopicConfigs, CreatableTopicResult
 from protocol.messages.delete_topics import DELETE_TOPICS, DeleteTopicState

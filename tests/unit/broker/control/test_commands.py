@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.cleaner import Cleaner
 from broker.control.commands import Commands, Refused
 from broker.control.faults import FaultyDispatcher
-from broker.deferred import Deferred
+from broker.maintenance.cleaner import Cleaner
+from broker.waiting.deferred import Deferred
 from storage.log.partition import PartitionLog
 from tests.support.cleaning import consume
 from tests.support.data_client import batch

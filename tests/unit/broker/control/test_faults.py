@@ -6,9 +6,9 @@ import pytest
 
 from broker.apis import Row
 from broker.control.faults import Fault, FaultyDispatcher
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection, Waiting
-from broker.timers import Timers
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.messages.heartbeat import HEARTBEAT

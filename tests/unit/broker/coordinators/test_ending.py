@@ -12,8 +12,8 @@ import pytest
 from broker.coordinators import ending
 from broker.coordinators.ending import LONGEST_RETRY_MS, RETRY_MS
 from broker.coordinators.markers import Marker, append_marker
-from broker.deferred import Deferred
 from broker.partition import OfflineLog
+from broker.waiting.deferred import Deferred
 from coordinator.placement import partition_for
 from coordinator.transaction.shard import TransactionShard
 from metadata.create_topics import NewTopic

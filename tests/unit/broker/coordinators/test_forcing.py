@@ -9,8 +9,8 @@ import pytest
 
 from broker.coordinators.forcing import Forcing
 from broker.coordinators.runtime import CoordinatorRuntime
-from broker.deferred import Deferred
-from broker.timers import Timers
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from metadata.topic_names import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT

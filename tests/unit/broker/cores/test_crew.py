@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from broker import logs
 from broker.broker import StartInterrupted
 from broker.cores.crew import Crew
 from broker.cores.link import LinkEnded
 from broker.cores.member import Member
 from broker.cores.messages import LogLevels, Records
 from broker.cores.placement import worker_of
-from broker.deferred import Deferred
-from broker.timers import Timers
+from broker.diagnostics import logs
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from metadata.create_topics import NewTopic
 from tests.support.controllers import ControllerHarness
 from tests.support.fake_loop import FakeLoop

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from broker.cores.link import MOST_BYTES, Kind, Link, LinkEnded, receive_first
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from storage.worker import LENGTH, pack
 
 

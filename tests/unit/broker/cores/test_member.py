@@ -14,7 +14,7 @@ from broker.broker import StartInterrupted
 from broker.cores.link import LinkEnded
 from broker.cores.member import Member
 from broker.cores.messages import EndOffset, Open, Ready, Records
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from tests.support.fake_loop import FakeLoop
 
 

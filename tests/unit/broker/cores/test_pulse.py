@@ -6,7 +6,7 @@ from typing import Any
 
 from broker.cores.messages import Beat
 from broker.cores.pulse import BEAT_S, BEATS_WITHOUT_ANSWER, Pulse
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from tests.support.fake_loop import FakeLoop
 
 BEAT_MS = int(BEAT_S * 1000)

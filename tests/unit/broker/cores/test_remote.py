@@ -7,7 +7,7 @@ from typing import Any
 from broker.cores.messages import AutoCreate, Placed, Records, Verify
 from broker.cores.placement import worker_of
 from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from metadata.create_topics import NewTopic
 from metadata.decision import Refused
 from metadata.delete_topics import TopicReference

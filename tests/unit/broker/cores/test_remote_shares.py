@@ -11,8 +11,8 @@ import pytest
 from broker.cores.messages import ReadShare, WriteShare
 from broker.cores.remote_shares import RemoteShareStates
 from broker.cores.share_keeping import ShareKeeper
-from broker.deferred import Deferred
-from broker.timers import Timers
+from broker.waiting.deferred import Deferred
+from broker.waiting.timers import Timers
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey, ShareState
 from protocol.errors import ErrorCode

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.apis import discover
+from broker.authentication.delegation_tokens import may_ask
 from broker.cores.forwarded import serve_forwarded
 from broker.cores.link import LinkEnded
 from broker.cores.messages import Client, Forward, Forwarded
@@ -19,9 +20,8 @@ from broker.cores.requests import (
     ForwardedRow,
     rows_of_a_worker,
 )
-from broker.deferred import Deferred
-from broker.delegation_tokens import may_ask
 from broker.dispatch import CloseConnection, Dispatcher, Waiting
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.create_topics import CREATE_TOPICS
 from protocol.messages.heartbeat import HEARTBEAT

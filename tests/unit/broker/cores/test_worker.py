@@ -14,7 +14,7 @@ import pytest
 from broker.coordinators.markers import Marker
 from broker.cores.messages import Mark, Open, Records, Stop
 from broker.cores.placement import worker_of
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from coordinator.shard import Producer
 from metadata.framing import encode_record, new_record
 from metadata.placement import new_partition

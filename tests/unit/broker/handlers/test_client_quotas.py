@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from broker.deferred import Deferred
 from broker.handlers.alter_client_quotas import alter_client_quotas
 from broker.handlers.create_partitions import create_partitions
 from broker.handlers.create_topics import create_topics
@@ -17,6 +16,7 @@ from broker.handlers.metadata import CREATION_MS, metadata
 from broker.quotas.charge import Charge
 from broker.quotas.client_quotas import ClientLimits
 from broker.quotas.rate import TokenBucket
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.alter_client_quotas import ALTER_CLIENT_QUOTAS, EntityData, OpData, RequestEntryData
 from protocol.messages.create_partitions import CREATE_PARTITIONS, CreatePartitionsTopic

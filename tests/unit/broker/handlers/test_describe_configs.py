@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker import logs
+from broker.diagnostics import logs
 from broker.handlers.describe_configs import describe_configs
 from metadata.configs import alter_config
 from metadata.image import ResourceType

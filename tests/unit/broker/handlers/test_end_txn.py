@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from broker.deferred import Deferred
-from broker.producer_ids import ProducerIds
+from broker.transactions.producer_ids import ProducerIds
+from broker.waiting.deferred import Deferred
 from coordinator.transaction.records import TransactionRecord
 from protocol.errors import ErrorCode
 from protocol.messages.end_txn import END_TXN

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH
 from protocol.records.control import build_end_transaction_marker

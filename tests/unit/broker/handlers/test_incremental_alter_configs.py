@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from broker import logs
-from broker.deferred import Deferred
+from broker.diagnostics import logs
 from broker.handlers.incremental_alter_configs import incremental_alter_configs
+from broker.waiting.deferred import Deferred
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
     AlterableConfig,
@@ -391,7 +391,7 @@ def test_a_failing_disk_fails_the_request() -> None:
 )
 def test_refusal_is_logged_in_words(kind: int, name: str, words: str, caplog: pytest.LogCaptureFixture) -> None:
     """Numbers of resource types are the protocol's."""
-    caplog.set_level(logging.INFO, "broker.config_changes")
+    caplog.set_level(logging.INFO, "broker.config.changes")
     ((code, message),) = change(ConfigBroker(), (kind, name, [("log.retention.ms", SET, "abc")]))
 
     assert code

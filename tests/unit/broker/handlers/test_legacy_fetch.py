@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.batch import entry_at

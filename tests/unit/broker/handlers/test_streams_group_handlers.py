@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from metadata.create_topics import NewTopic, NewTopicResult
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
@@ -152,7 +152,7 @@ def test_three_failures_are_told(broker: GroupBroker, monkeypatch: pytest.Monkey
 
 
 def test_not_all_failures_are_remembered(broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker.streams_topics.REMEMBERED", 2)
+    monkeypatch.setattr("broker.groups.streams_topics.REMEMBERED", 2)
     topics = Topics(broker, monkeypatch)
     names = [f"log{number}" for number in range(5)]
     beat(broker, "m", 0, told=topology(subtopology("0", ["t"], changelogs=[internal(name) for name in names])))

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from broker.deferred import Deferred
 from broker.metrics.metric import Timings
 from broker.metrics.request_times import TICK_MS, RequestTimes
 from broker.metrics.table import LOCAL_TIME, QUEUE_TIME, REMOTE_TIME, SEND_TIME, TOTAL_TIME
-from broker.turn import Turn
+from broker.waiting.deferred import Deferred
+from broker.waiting.turn import Turn
 from tests.support.fake_loop import FakeLoop
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.deferred import Deferred
 from broker.metrics.metric import Sample, own
 from broker.metrics.snapshot import take_snapshot
+from broker.waiting.deferred import Deferred
 from tests.support.fake_loop import FakeLoop
 
 METRIC = own("numbers", ("number",), "Numbers.")

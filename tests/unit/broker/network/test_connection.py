@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.deferred import Deferred
 from broker.dispatch import CloseConnection
 from broker.network import connection as connection_module
+from broker.waiting.deferred import Deferred
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.network.receive_buffer import FrameBuffers, LargeFrame, ReceiveBuffer
-from broker.turn import Turn
+from broker.waiting.turn import Turn
 from tests.support.fake_loop import FakeLoop
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.deferred import Deferred
 from broker.network import request_memory
 from broker.network.output_queue import OUTPUT_LIMIT_BYTES
+from broker.waiting.deferred import Deferred
 from protocol.messages.heartbeat import HEARTBEAT as WAIT
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE as ECHO
 from protocol.schema import Struct

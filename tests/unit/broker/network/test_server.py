@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker.deferred import Deferred
+from broker.waiting.deferred import Deferred
 from protocol.messages.heartbeat import HEARTBEAT
 from tests.support.network import Link, request_frame
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.deferred import Deferred
 from broker.network import tls
 from broker.network.plaintext import HangUps
 from broker.network.tls import TlsTransport
+from broker.waiting.deferred import Deferred
 from tests.support.certificates import Authority
 from tests.support.fake_loop import FakeLoop
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from broker.deferred import Deferred
 from broker.quotas.addresses import numeric, resolved
 from broker.quotas.connection_quotas import ConnectionQuotas
+from broker.waiting.deferred import Deferred
 from metadata.image import MetadataImage
 from metadata.replay import Delta
 from tests.support.fake_loop import FakeClock

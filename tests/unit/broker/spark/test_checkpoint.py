@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.foreign_files import UnreadableFile
+from broker.retention.foreign_files import UnreadableFile
 from broker.spark.checkpoint import QueryProgress, is_checkpoint, read_checkpoint
 
 RECORDED = Path(__file__).parents[3] / "data" / "spark"

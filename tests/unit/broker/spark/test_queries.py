@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.spark.queries import SparkQueries
-from broker.timers import Timers
+from broker.waiting.timers import Timers
 from tests.support.fake_loop import FakeLoop
 
 RECORDED = Path(__file__).parents[3] / "data" / "spark"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.formatting import id_text
+from broker.cluster.formatting import id_text
 from offline.traces.fields import Seen, batch_fields, walk
 from offline.wire.plain import HIDDEN
 from protocol.api_keys import ApiKey

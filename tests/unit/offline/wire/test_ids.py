@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.formatting import id_text
+from broker.cluster.formatting import id_text
 from offline.wire.ids import Ids
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic

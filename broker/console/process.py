@@ -1,0 +1,128 @@
+"""The web console's process, where `console.listeners` asks for one.
+
+Its ports are taken here, so that one that is not to be had stops the start, and listen from when the broker serves; the
+sockets go to the process, which accepts. It is a client of the broker as any other, nicer than it, and ends with it:
+when the pipe that is its standard input does. A console that ends by itself is logged, and the broker goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from broker.config.console import console_listener, login_mechanisms
+from broker.console.log import ConsoleLog
+from broker.network.listener import CannotBind, bind
+from broker.process.announcement import reachable
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+#: What `pybroker[console]` brings.
+_PACKAGES = ("starlette", "uvicorn", "jinja2", "confluent_kafka", "prometheus_client")
+#: For the process to end by itself.
+_PATIENCE_S = 3.0
+#: Connections that wait until the process accepts them.
+_BACKLOG = 64
+
+
+class Console:
+    """Its sockets, and its process once it is started. Raises CannotBind."""
+
+    def __init__(self, addresses: list[tuple[str | None, int]]) -> None:
+        missing = [name for name in _PACKAGES if find_spec(name) is None]
+        if missing:
+            told = ", ".join(missing)
+            raise CannotBind(f"console.listeners: there is no {told}; pip install 'pybroker[console]' brings it")
+        self._sockets: list[socket.socket] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_wanted = True
+        self._log: ConsoleLog | None = None
+        try:
+            for host, port in addresses:
+                self._sockets += bind(host, port, receive_buffer_bytes=-1)
+        except CannotBind:
+            self.close()
+            raise
+        found = [sock.getsockname()[:2] for sock in self._sockets]
+        #: Where it is.
+        self.urls = [f"http://{f'[{host}]' if ':' in host else host}:{port}" for host, port in found]
+
+    def start(self, broker: Broker) -> None:
+        """Start the process; the broker has to be there for clients."""
+        config = broker.config
+        listener = console_listener(config)
+        assert listener is not None  # else the configuration has a problem
+        port = next(each.port for each in broker.server.listeners if each.name == listener.name)
+        for each in self._sockets:  # so nobody is refused while the process starts
+            each.listen(_BACKLOG)
+        handles = [each.fileno() for each in self._sockets]
+        settings = {
+            "bootstrap": reachable(broker, listener.name, port),
+            "log_dirs": [os.path.abspath(each) for each in config.log_dirs],
+            "sockets": handles,
+            "metrics_url": broker.endpoint.urls[0] if broker.endpoint is not None else None,
+            "mechanisms": login_mechanisms(config, listener),
+            "ca_file": config.get_str("console.ssl.ca.location") if listener.security_protocol == "SASL_SSL" else None,
+            "read_only": config.get_bool("console.read.only"),
+        }
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "console.main"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,  # the broker's own is for what its starter reads
+            pass_fds=handles,
+            start_new_session=True,  # Ctrl-C is the broker's business
+        )
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it has ended already, and said why
+            self._process.stdin.write(json.dumps(settings).encode() + b"\n")
+            self._process.stdin.flush()
+        self._log = ConsoleLog(self._process.stdin.fileno())
+        logging.getLogger().addHandler(self._log)
+        self._close_sockets()
+        threading.Thread(target=self._watch, args=(self._process,), name="console-watch", daemon=True).start()
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        code = process.wait()
+        self._stop_telling()
+        if self._is_wanted:
+            log.warning("The console has ended with code %d; the broker goes on without it", code)
+
+    def end(self) -> None:
+        """Ask the process to end."""
+        self._is_wanted = False
+        self._stop_telling()
+        if self._process is not None and self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+
+    def _stop_telling(self) -> None:
+        if self._log is not None:
+            logging.getLogger().removeHandler(self._log)
+            self._log.let_go()
+
+    def close(self) -> None:
+        """Wait for its end, and make it one if that takes too long."""
+        self.end()
+        self._close_sockets()
+        if self._process is not None:
+            try:
+                self._process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _close_sockets(self) -> None:
+        for each in self._sockets:
+            each.close()
+        self._sockets = []

@@ -1,0 +1,270 @@
+"""One partition on its way to another log directory.
+
+A worker copies what is there into `<topic>-<partition>.<id>-future`, round by round (storage/moves/copy.py), until next
+to nothing is left. The rest is copied on the loop, and in the same turn the copy takes the place of the log
+(LogManager.replace): nobody finds a moment in which there are two of them or none. The log that was goes once the new
+one is on the disk (replaced_log.py). Meanwhile the cleaner leaves it alone. Retention does not: the disk may be full,
+which is why it moves. The copy takes over where the log starts.
+
+If the partition is deleted, or sent elsewhere, the copy goes; if one of the directories fails, it stays for the next
+start. Whose file cannot be read or written is whose directory fails: partitions are moved away from disks that go bad.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from broker.partition import Partition
+from broker.waiting.deferred import Deferred
+from broker.waiting.workers import WorkerDied
+from protocol.records.errors import RecordsError
+from storage.directory_names import future_name
+from storage.errors import SourceUnreadable, StorageError
+from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
+from storage.log.stored_log import StoredLog
+from storage.moves.copy import (
+    Copied,
+    CopyJob,
+    append_rest,
+    batch_head,
+    first_offset,
+    of_source,
+    pieces_from,
+)
+from storage.recovery.loading import load_log
+
+if TYPE_CHECKING:
+    from broker.maintenance.replica_moves import ReplicaMoves
+
+log = logging.getLogger("broker.maintenance.replica_moves")  # one name for both, by which its level is set
+
+#: Copied by a worker at a time; then it is seen how far it got, and whether it may go on at once.
+ROUND_BYTES = 64 << 20
+#: What is copied on the loop at the end: some milliseconds. Where round after round finds more than that, as producers
+#: are that fast, it is twice as much each time: a move has to come to its end.
+REST_BYTES = 256 << 10
+_PATIENT_ROUNDS = 8
+#: How long to wait for a cleaner to let go of a log, and before another worker after one that died.
+_WAIT_MS, _AGAIN_MS = 50, 5_000
+
+
+class Move:
+    """Made and begun by `ReplicaMoves`. `end_offset` and `size_bytes` are the copy's, as far as is known."""
+
+    def __init__(self, moves: ReplicaMoves, partition: Partition, directory: LogDirectory, path: str) -> None:
+        self.partition = partition
+        self.source: PartitionLog = partition.log
+        self.directory = directory
+        self.end_offset = 0
+        self.size_bytes = 0
+        self._moves = moves
+        self._path = path
+        self._copied: Copied | None = None
+        self._work: Deferred[Copied] | None = None
+        self._round_began_ms = 0
+        self._rounds = 0
+        self._over = False
+
+    # -- ends --------------------------------------------------------------------------------------------------------
+
+    def leave(self) -> None:
+        """End; the copy stays for the next start."""
+        if not self._over:
+            self._over = True
+            if self.source.cleaning == self.abandon:
+                self.source.cleaning, self.source.copied = None, False
+            if self._work is not None:
+                self._work.cancel()
+            self._moves.ended(self)
+
+    def abandon(self) -> None:
+        """End; the copy goes: the log is closed, or is to be elsewhere."""
+        if not self._over:
+            self.leave()
+            self._moves.discard(self.directory, self._path, (self.partition.topic, self.partition.index))
+
+    def is_over(self) -> bool:
+        """Whether nothing is left to do: it ends where a directory has failed meanwhile, or the log was closed."""
+        if not (self.source.directory.is_online and self.directory.is_online):
+            self.leave()
+        elif self.source.closed:
+            self.abandon()
+        return self._over
+
+    def _fail(self, error: Exception) -> None:
+        """Whose file it is is whose directory fails; for what is no fault of a disk see `LogDirectory.fail`."""
+        if isinstance(error, SourceUnreadable):
+            if not self._is_expired(error.error):
+                self.source.directory.fail(error.error)
+        elif isinstance(error, OSError):
+            self.directory.fail(error)
+        else:
+            log.error("%s cannot be moved to %s: %s", self.partition, self.directory.path, error)
+            self.abandon()
+        if not self.is_over():
+            self._try_again(error)
+
+    def _is_expired(self, error: OSError) -> bool:
+        """Whether it is about a file that the log has no more: retention was faster than the worker."""
+        left = {segment.log.path for segment in self.source.segments}
+        return isinstance(error, FileNotFoundError) and error.filename not in left
+
+    def _try_again(self, error: Exception) -> None:
+        """Go on after a while, with what of the copy is whole then."""
+        log.warning("%s is not moved now: %s", self.partition, error)
+        self._copied = None
+        self._after(_AGAIN_MS)
+
+    # -- rounds ------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Get hold of the log, which a cleaner may be at, and look at what there is of a copy."""
+        if self.is_over():
+            return
+        if self.source.cleaning is not None:
+            self.source.cleaning()
+        if self.source.cleaning is not None:
+            self._after(_WAIT_MS)
+            return
+        self.source.cleaning, self.source.copied = self.abandon, True
+        self._round()
+
+    def _after(self, delay_ms: int) -> None:
+        broker = self._moves.broker
+        broker.timers.call_later(delay_ms, self.begin if self.source.cleaning != self.abandon else self._round)
+
+    def _round(self) -> None:
+        if self.is_over():
+            return
+        rate = self._moves.bytes_per_second
+        most_bytes = min(ROUND_BYTES, rate)
+        try:
+            copied = self._copied
+            with of_source():
+                pieces = () if copied is None else pieces_from(self.source, copied.end_offset, ROUND_BYTES)
+            rest_bytes = REST_BYTES << max(0, self._rounds - _PATIENT_ROUNDS)
+            left_bytes = sum(each.end - each.position for each in pieces)
+            if copied is not None and left_bytes <= min(rest_bytes, rate):
+                self._take_place(copied)
+                return
+            stored = self._stored(copied, clean=copied is not None)
+            job = CopyJob(self.directory.path, stored, self.source.topic_id, pieces, most_bytes)
+        except (OSError, StorageError, RecordsError) as error:
+            self._fail(error)
+            return
+        self._round_began_ms = self._moves.broker.clock.monotonic_ms()
+        self._work = self._moves.submit(job)
+        self._work.add_done_callback(self._on_copied)
+
+    def _stored(self, copied: Copied | None, *, clean: bool) -> StoredLog:
+        """The copy, to be opened; `clean` as a round has left it, or by whoever has it open from then on."""
+        return StoredLog(
+            self._path,
+            self.source.topic,
+            self.source.partition,
+            self.source.config,
+            self._moves.broker.clock.now_ms(),
+            clean=clean,
+            recovered=not clean and copied is not None,
+            recovery_point=0 if clean or copied is None else copied.end_offset,
+            log_start_offset=self._first_offset(copied),
+            producer_expiration_ms=self._moves.broker.logs.producer_expiration_ms,
+        )
+
+    def _first_offset(self, copied: Copied | None) -> int:
+        """Where the copy has to begin if it is empty, or ends before what the log has. SourceUnreadable."""
+        oldest = self.source.segments[0].base_offset
+        if copied is None or (copied.size_bytes and copied.end_offset >= oldest):
+            return 0
+        with of_source():
+            return first_offset(self.source)
+
+    def _on_copied(self, work: Deferred[Copied]) -> None:
+        if self._over:
+            return
+        self._work = None
+        try:
+            copied = work.result()
+            is_right = self._copied is not None or self._is_right(copied)
+        except WorkerDied as died:
+            self._try_again(died)
+            return
+        except Exception as error:
+            self._fail(error)
+            return
+        if not is_right:
+            log.warning("The copy %s is not of %s as it is now: it is made anew", self._path, self.partition)
+            self._moves.discard(self.directory, self._path, (self.partition.topic, self.partition.index))
+            self._path = f"{self.directory.path}/{future_name(self.partition.topic, self.partition.index, uuid4().hex)}"
+            self._round()
+            return
+        new_bytes = copied.size_bytes - self.size_bytes if self._copied is not None else 0
+        # Only those count in which all there was could be copied: a large log, or a slow move, takes many others.
+        self._rounds += new_bytes < ROUND_BYTES // 2
+        self._copied = copied
+        self.end_offset, self.size_bytes = copied.end_offset, copied.size_bytes
+        due_ms = new_bytes * 1000 // self._moves.bytes_per_second
+        took_ms = self._moves.broker.clock.monotonic_ms() - self._round_began_ms
+        if due_ms > took_ms:
+            self._after(due_ms - took_ms)
+        else:
+            self._round()
+
+    def _is_right(self, copied: Copied) -> bool:
+        """Whether what was found of a copy is part of the log. SourceUnreadable."""
+        if not copied.last_batch or copied.end_offset < self.source.segments[0].base_offset:
+            return True
+        with of_source():
+            return copied.last_batch == batch_head(self.source, copied.end_offset - 1)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def _take_place(self, copied: Copied) -> None:
+        """Copy what is left, and go on with the copy. OSError, StorageError: the log stays."""
+        broker, source, partition = self._moves.broker, self.source, self.partition
+        new = self._completed(copied)
+        self.leave()
+        broker.logs.replace(new)
+        partition.take_log(new)
+        broker.cleaner.moved(source, new)
+        self._tell_metadata()
+        self._moves.replaced(source, new)
+        log.info("%s is in %s now", partition, self.directory.path)
+
+    def _completed(self, copied: Copied) -> PartitionLog:
+        """The copy, opened under the partition's name, with what is left.
+
+        OSError, StorageError: then it has its old name again. Two directories with the partition's name, of which one
+        does not grow any more, would be two logs by and by.
+        """
+        fs, name = self.directory.fs, f"{self.directory.path}/{self.source.name}"
+        stored = self._stored(copied, clean=False)._replace(path=name)
+        fs.rename(self._path, name)
+        new: PartitionLog | None = None
+        try:
+            new = load_log(self.directory, stored)
+            append_rest(new, self.source, stored.now_ms)
+            new.assign_leader_epoch(self.partition.leader_epoch)  # so that the partition cannot but take it
+        except BaseException:
+            if new is not None:
+                new.close_files()
+            fs.rename(name, self._path)
+            raise
+        new.mark_unsynced(name)
+        new.mark_unsynced(self.directory.path)
+        return new
+
+    def _tell_metadata(self) -> None:
+        """Record where the partition is; what cannot be recorded, the next start finds out."""
+        broker, partition = self._moves.broker, self.partition
+        directory_id = broker.directory_ids.get(self.directory.path)
+        if directory_id is None:
+            return
+        placed = [(partition.topic_id, partition.index, directory_id)]
+        try:
+            broker.controller.record_placements(placed)
+        except (OSError, StorageError) as error:
+            log.warning("The metadata cannot be told that %s has moved: %s", partition, error)

@@ -1,0 +1,175 @@
+"""Partitions that move from one log directory to another while they are read and written (KIP-113).
+
+Here is which of them are under way; how one of them goes is told in replica_move.py. A move that a stop or a crash
+interrupted goes on with what was copied.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import msgspec
+
+from broker.maintenance.replaced_log import ReplacedLog
+from broker.maintenance.replica_move import Move
+from broker.partition import Partition
+from broker.waiting.deferred import Deferred
+from broker.waiting.workers import Workers
+from metadata.image import ResourceType
+from protocol.errors import ErrorCode
+from storage.checkpoints import read_topic_id
+from storage.directory_names import delete_name, future_name
+from storage.log.directory import LogDirectory
+from storage.log.partition import PartitionLog
+from storage.log_config import LONG_MAX
+from storage.moves.copy import Copied, CopyJob, copy_batches
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+
+log = logging.getLogger(__name__)
+
+RATE_KEY = "replica.alter.log.dirs.io.max.bytes.per.second"
+NICENESS = 10
+#: Partitions that are not there, of which it is remembered where they are to be made.
+_MOST_PREFERRED = 10_000
+
+Key = tuple[str, int]
+
+
+class FutureReplica(msgspec.Struct, frozen=True):
+    """A copy under way. `lag`: how many offsets it is behind."""
+
+    topic: str
+    partition: int
+    directory: LogDirectory
+    size_bytes: int
+    lag: int
+
+
+class ReplicaMoves:
+    """All moves of a broker. Its methods belong to the event loop's thread. `make_workers`: a pool of so many."""
+
+    def __init__(self, broker: Broker, make_workers: Callable[[int], Workers] | None = None) -> None:
+        self.broker = broker
+        self._make_workers = make_workers or partial(Workers, loop=broker.loop, name="move", niceness=NICENESS)
+        self._moves: dict[Key, Move] = {}
+        self._replaced: list[ReplacedLog] = []
+        self._workers: Workers | None = None
+        self._closed = False
+
+    def start(self) -> None:
+        """Go on with what was interrupted; copies that nobody wants any more go."""
+        broker = self.broker
+        for future in broker.logs.futures:
+            key = future.topic, future.partition
+            partition = broker.partitions.get(*key)
+            if partition is not None and not partition.online:
+                continue
+            try:
+                topic_id = read_topic_id(future.directory.fs, future.path)
+            except OSError:  # for want of a descriptor: another start may know whose it is
+                continue
+            is_wanted = (
+                partition is not None
+                and topic_id in (None, partition.topic_id)
+                and partition.log.directory is not future.directory
+                and key not in self._moves
+            )
+            if partition is not None and is_wanted:
+                self._begin(partition, future.directory, future.path)
+            else:
+                self.discard(future.directory, future.path, key)
+        broker.logs.futures.clear()
+
+    def close(self) -> None:
+        """Leave all moves where they are: they go on after the next start."""
+        self._closed = True
+        for move in list(self._moves.values()):
+            move.leave()
+        for replaced in self._replaced:
+            replaced.leave()
+        if self._workers is not None:
+            self._workers.close()
+
+    def futures(self) -> Iterator[FutureReplica]:
+        """The copies under way."""
+        for (topic, index), move in self._moves.items():
+            lag = max(move.source.log_end_offset - move.end_offset, 0)
+            yield FutureReplica(topic, index, move.directory, move.size_bytes, lag)
+
+    def alter(self, topic: str, index: int, path: str) -> ErrorCode:
+        """Move a partition to the log directory of that path, which has to be its whole name."""
+        logs, key = self.broker.logs, (topic, index)
+        name = future_name(topic, index, uuid4().hex)
+        if name is None:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        directory = next((each for each in logs.directories if os.path.abspath(each.path) == path), None)
+        if directory is None:
+            return ErrorCode.LOG_DIR_NOT_FOUND
+        if directory.is_cordoned:
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        if not directory.is_online:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        partition = self.broker.partitions.get(*key)
+        if partition is None:
+            if len(logs.preferred) < _MOST_PREFERRED:
+                logs.preferred[key] = directory
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        self.broker.partitions.open_now(partition)
+        if not partition.online:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        move = self._moves.get(key)
+        if move is not None and not move.is_over():
+            if move.directory is directory:
+                return ErrorCode.NONE
+            move.abandon()
+        if directory is partition.log.directory:
+            return ErrorCode.NONE
+        if not all(each.is_online for each in logs.directories):  # the copy may be there already, and not be seen
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        self._begin(partition, directory, f"{directory.path}/{name}")
+        return ErrorCode.NONE
+
+    def _begin(self, partition: Partition, directory: LogDirectory, path: str) -> None:
+        log.info("%s moves from %s to %s", partition, partition.log.directory.path, directory.path)
+        move = self._moves[partition.topic, partition.index] = Move(self, partition, directory, path)
+        move.begin()
+
+    def discard(self, directory: LogDirectory, path: str, key: Key) -> None:
+        """Remove a copy, which may not be there yet."""
+        if directory.is_online and directory.fs.exists(path):
+            self.broker.logs.discard(directory, path, delete_name(*key, uuid4().hex), self.broker.clock.now_ms())
+
+    def ended(self, move: Move) -> None:
+        """Forget a move."""
+        self._moves.pop((move.partition.topic, move.partition.index), None)
+
+    def replaced(self, old: PartitionLog, new: PartitionLog) -> None:
+        """A copy has taken the place of a log, which goes when the copy is on the disk."""
+        self._replaced = [each for each in self._replaced if not each.is_over]
+        self._replaced.append(ReplacedLog(self.broker, old, new))
+        self._replaced[-1].flush()
+
+    def submit(self, job: CopyJob) -> Deferred[Copied]:
+        """Have a worker do a round."""
+        if self._workers is None:
+            threads = self.broker.config.get("num.replica.alter.log.dirs.threads")
+            size = threads if isinstance(threads, int) and threads > 0 else 1
+            self._workers = self._make_workers(size)
+        return self._workers.submit(copy_batches, job)
+
+    @property
+    def bytes_per_second(self) -> int:
+        """What a move may copy; the key can be set while the broker runs, and only then."""
+        image, node_id = self.broker.controller.image, self.broker.config.node_id
+        for name in (str(node_id), ""):
+            text = image.config(ResourceType.BROKER, name).get(RATE_KEY)
+            if text is not None:
+                return max(int(text), 1)
+        return LONG_MAX

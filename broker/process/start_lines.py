@@ -1,0 +1,29 @@
+"""What a start tells in Apache Kafka's own words: programs that start a broker wait for such a line in its log.
+
+| line | who waits for it |
+|---|---|
+| `Transitioning from RECOVERY to RUNNING` | Testcontainers' Kafka modules for Java, Go and .NET |
+| `[KafkaRaftServer nodeId=N] Kafka Server started` | kafka-python's tests; Testcontainers for Python and Rust |
+| `[KafkaServer id=N] started` | all of them, where they believe to have a broker with ZooKeeper |
+| `Replayed UserScramCredentialRecord ...` | kafka-python's tests with SCRAM |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from broker.diagnostics.log_text import log_text
+
+#: Kafka tells all users at each start; who has more than these hardly waits for one of them.
+_MOST_USERS = 10
+
+
+def start_lines(node_id: int, scram_users: Collection[str]) -> Iterator[str]:
+    """The lines, in Kafka's order, to be logged once clients are let in."""
+    for user in sorted(scram_users)[:_MOST_USERS]:
+        yield f"Replayed UserScramCredentialRecord creating new entry for {log_text(user)}"
+    yield (
+        f"[BrokerLifecycleManager id={node_id}] The broker has been unfenced. Transitioning from RECOVERY to RUNNING."
+    )
+    yield f"[KafkaRaftServer nodeId={node_id}] Kafka Server started"
+    yield f"[KafkaServer id={node_id}] started"

@@ -1,0 +1,96 @@
+"""Whether there is a console at all, and what its process is told."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import socket
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from broker.config import BrokerConfig, load
+from broker.console.hosted import bind_console
+from broker.console.process import Console
+from broker.console import process as console_module
+from broker.network.listener import CannotBind
+from console.settings import Settings, from_line
+
+
+def configured(**overrides: str) -> BrokerConfig:
+    return load(overrides={key.replace("_", "."): value for key, value in overrides.items()})
+
+
+def broker(**overrides: str) -> Any:
+    config = configured(**overrides)
+    listeners = [SimpleNamespace(name=each.name, port=9092) for each in config.listeners]
+    return SimpleNamespace(config=config, server=SimpleNamespace(listeners=listeners), endpoint=None)
+
+
+def test_there_is_none_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is anything brought in for it."""
+    monkeypatch.setitem(sys.modules, "broker.console.process", None)
+
+    assert bind_console(configured()) is None
+
+
+def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With how to bring them."""
+    found = importlib.util.find_spec
+    monkeypatch.setattr(console_module, "find_spec", lambda name: None if name[0] in "uj" else found(name))
+
+    with pytest.raises(CannotBind, match=r"there is no uvicorn, jinja2; pip install 'pybroker\[console\]'"):
+        bind_console(configured(console_listeners="http://127.0.0.1:0"))
+
+
+class Process:
+    """Takes the place of the process: keeps what it was told, and ends when it is let go of."""
+
+    def __init__(self, command: list[str], *, pass_fds: list[int], **_: object) -> None:
+        self.command = command
+        self.stdin = Pipe()
+        for each in pass_fds:  # they are open when it starts
+            with socket.socket(fileno=os.dup(each)) as listening:
+                assert listening.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+
+    def wait(self, timeout: float | None = None) -> int:
+        assert self.stdin.told
+        return 0
+
+
+class Pipe(io.BytesIO):
+    """Its descriptor is of a real one."""
+
+    told = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._other_end, self._end = os.pipe()
+
+    def fileno(self) -> int:
+        return self._end
+
+    def flush(self) -> None:
+        self.told = self.getvalue().decode()
+
+
+def test_process_is_told_what_the_console_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is one of console/settings.py; sockets that it has been given are kept by nobody else, and listen."""
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    running = broker(log_dirs="one,/two", listeners="PLAINTEXT://:9092")
+    made = Console([("127.0.0.1", 0)])
+    (listening,) = made._sockets
+    handles = (listening.fileno(),)
+    made.start(running)
+
+    process: Any = made._process
+    assert process.command[1:] == ["-I", "-m", "console.main"]
+    assert from_line(process.stdin.told) == Settings("localhost:9092", (os.path.abspath("one"), "/two"), handles)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(handles[0])
+    made.close()
+    assert process.stdin.closed

@@ -1,0 +1,53 @@
+"""Flushes are timed where they are run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.maintenance import flush_times
+from broker.maintenance.flush_times import FlushTimes
+from broker.metrics.metric import Timings
+from storage.log.tasks import OffsetsTask
+from tests.support.data_broker import DataBroker
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[DataBroker]:
+    broker = DataBroker(tmp_path)
+    broker.topic()
+    yield broker
+    broker.close()
+
+
+def test_flushes_are_counted_and_timed(broker: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100 that take 1 to 100 ms."""
+    times = FlushTimes()
+    clock = iter(value for took in range(1, 101) for value in (0.0, took / 1000))
+    monkeypatch.setattr(flush_times.time, "monotonic", lambda: next(clock))
+    partition = broker.partitions.get("t", 0)
+    assert partition is not None
+    for _ in range(100):
+        partition.log.mark_unsynced(partition.log.path)
+        task = broker.logs.flush_task(partition.log, 0)
+        assert task is not None
+        times.run(task)
+        task.apply()
+
+    timings = times.timings()
+    assert timings.count == 100
+    assert timings.total == pytest.approx(5050)
+    assert dict(timings.quantiles)["0.50"] == pytest.approx(50)
+    assert dict(timings.quantiles)["0.99"] == pytest.approx(99)
+
+
+def test_other_tasks_are_only_run(broker: DataBroker) -> None:
+    """A checkpoint's file is written, and nothing counted."""
+    times = FlushTimes()
+    (directory,) = broker.logs.directories
+    times.run(OffsetsTask(directory, "some-checkpoint", {}))
+
+    assert Path(directory.path, "some-checkpoint").exists()
+    assert times.timings() == Timings(0, 0.0, [])

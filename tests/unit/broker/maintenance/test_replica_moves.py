@@ -1,0 +1,281 @@
+"""Partitions on their way to another log directory: what may come in between."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.maintenance.replaced_log import AGAIN_MS
+from broker.maintenance.replica_moves import RATE_KEY
+from protocol.errors import ErrorCode
+from storage.fs import LOCAL
+from storage.log.tasks import FlushTask
+from tests.support.moving_broker import BIG, CONFIG, Copies, Moving
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Moving]:
+    made = Moving(tmp_path)
+    yield made
+    made.moves.close()
+    made.close()
+
+
+def test_a_partition_moves(broker: Moving) -> None:
+    """Its log goes on in the other directory, with what was appended while it was copied."""
+    broker.append(BIG)
+    broker.copies.held = True
+    old = broker.partition.log
+    assert broker.send_to(1) is ErrorCode.NONE
+    assert broker.send_to(1) is ErrorCode.NONE  # no second copy
+    assert broker.futures() == [(0, False), (1, True)]
+    broker.copies.release()
+    broker.append(b"2")
+    broker.append(BIG)
+    assert broker.names() == ["data0/t-0", "data1/t-0-future"]
+    while broker.place == "data0":
+        broker.copies.release()
+    assert old.closed
+    assert broker.values_now() == [BIG, b"2", BIG]
+    broker.append(b"3")
+    assert broker.values_now()[-1] == b"3"
+    assert broker.names() == ["data1/t-0"]
+    assert broker.futures() == [(0, False)]
+    assert broker.partition.log.recovery_point >= 3
+
+
+def test_it_may_be_sent_back(broker: Moving) -> None:
+    """The copy goes, the log has never been away; the next move begins anew."""
+    broker.append(BIG)
+    broker.copies.held = True
+    broker.send_to(1)
+    broker.copies.release()
+    assert broker.send_to(0) is ErrorCode.NONE
+    assert broker.names() == ["data0/t-0"]
+    assert broker.partition.log.cleaning is None
+    broker.moves._workers = Copies(LOCAL)
+    broker.send_to(1)
+    assert (broker.place, broker.values_now()) == ("data1", [BIG])
+
+
+def test_a_deleted_topic_takes_its_copy_along(broker: Moving) -> None:
+    broker.append(BIG)
+    broker.copies.held = True
+    broker.send_to(1)
+    broker.copies.release()
+    broker.partitions.delete("t")
+    assert broker.names() == []
+    assert list(broker.moves.futures()) == []
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_directory_that_fails_ends_the_move(broker: Moving, failing: int) -> None:
+    """The copy stays for the next start; nothing is moved while a directory is missing, as a copy may be in it."""
+    broker.append(BIG)
+    broker.copies.held = True
+    broker.send_to(1)
+    broker.copies.release()
+    directory = broker.logs.directories[failing]
+    directory.fail("gone")
+    broker.partitions.take_offline(directory)
+    broker.copies.release()
+    assert list(broker.moves.futures()) == []
+    assert broker.send_to(1) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.partition.online == (failing == 1)
+    assert broker.names() == ["data0/t-0", "data1/t-0-future"]
+
+
+def test_a_partition_moves_whose_log_waits_to_be_opened(tmp_path: Path) -> None:
+    """Its tool would not ask again."""
+    broker = Moving(tmp_path)
+    broker.topic("u", config=CONFIG, topic_id=b"u" * 16)
+    broker.close()
+    broker = Moving(tmp_path, may_wait=True)
+    other = broker.topic("u", config=CONFIG, topic_id=b"u" * 16, is_new=False)
+    broker.partitions._may_open = lambda: False
+    assert not other.online
+    assert broker.send_to(1, other) is ErrorCode.NONE
+    assert other.online
+    broker.moves.close()
+    broker.close()
+
+
+def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
+    """With the copy that is there, as far as it is one."""
+    broker = Moving(tmp_path)
+    broker.append(BIG)
+    broker.copies.held = True
+    broker.send_to(1)
+    broker.copies.release()
+    broker.append(b"2")
+    broker.append(BIG)
+    broker.copies.release()
+    broker.moves.close()
+    broker.close()
+    again = Moving(tmp_path)
+    assert again.names() == ["data0/t-0", "data1/t-0-future"]
+    again.moves.start()
+    assert (again.place, again.names()) == ("data1", ["data1/t-0"])
+    assert again.values_now() == [BIG, b"2", BIG]
+    again.close()
+
+
+@pytest.mark.parametrize("what", ["another topic", "other records", "twice"])
+def test_copies_that_are_none_go_at_the_start(tmp_path: Path, what: str) -> None:
+    other = Moving(tmp_path / "other")
+    other.append(b"else")
+    other.close()
+    broker = Moving(tmp_path / "own")
+    broker.append(b"1")
+    broker.close()
+    copy = tmp_path / f"own/data1/t-0.{'ab' * 16}-future"
+    (tmp_path / "other/data0/t-0").rename(copy)
+    if what == "another topic":
+        (copy / "partition.metadata").write_text("version: 0\ntopic_id: AQEBAQEBAQEBAQEBAQEBAQ")
+    if what == "twice":
+        copy.with_name(f"t-0.{'cd' * 16}-future").mkdir()
+    again = Moving(tmp_path / "own")
+    again.moves.start()
+    again.settle()
+    assert again.place == ("data0" if what == "another topic" else "data1")
+    assert again.values_now() == [b"1"]
+    assert again.names() == [f"{again.place}/t-0"]
+    again.close()
+
+
+def test_a_worker_that_dies_is_not_the_end(broker: Moving) -> None:
+    broker.append(b"1")
+    broker.copies.held = True
+    broker.send_to(1)
+    broker.copies.die()
+    broker.copies.held = False
+    assert broker.place == "data0"
+    broker.advance(5_000)
+    assert (broker.place, broker.values_now()) == ("data1", [b"1"])
+
+
+def test_a_move_keeps_to_its_rate(broker: Moving) -> None:
+    """replica.alter.log.dirs.io.max.bytes.per.second."""
+    broker.values[RATE_KEY] = "1000"
+    for _ in range(5):
+        broker.append(bytes(2_000))
+    broker.send_to(1)
+    broker.advance(1_000)
+    assert broker.place == "data0"
+    broker.advance(20_000)
+    assert broker.place == "data1"
+
+
+def test_nothing_moves_into_a_cordoned_directory(broker: Moving) -> None:
+    """Nor stays there, as Kafka 4.3.1 says, whether the partition is there or not; out of it is fine."""
+    first, second = broker.logs.directories
+    second.is_cordoned = True
+    assert broker.send_to(1) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert broker.moves.alter("t", 5, str(broker.home / "data1")) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    first.is_cordoned = True
+    assert broker.send_to(0) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    second.is_cordoned = False
+    assert broker.send_to(1) is ErrorCode.NONE
+
+
+def test_what_cannot_be(broker: Moving) -> None:
+    assert broker.moves.alter("t", 0, "data1") is ErrorCode.LOG_DIR_NOT_FOUND
+    assert broker.moves.alter("t", 5, str(broker.home / "data1")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert broker.moves.alter("n" * 249, 0, str(broker.home / "data1")) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    made = broker.partitions.create("t", broker.partition.topic_id, 5, CONFIG)
+    assert made.log.directory.path.endswith("data1")
+
+
+# -- until the copy is on the disk -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def held(broker: Moving) -> Moving:
+    """The copy has taken the log's place, and nothing of it is on the disk yet."""
+    broker.append(b"1")
+    broker.background.held = True
+    broker.send_to(1)
+    assert broker.place == "data1"
+    return broker
+
+
+def synced(broker: Moving, code: int | None) -> None:
+    """What waits for the background thread is done, with that error of each sync."""
+    fs = broker.logs.directories[1].fs
+
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code or 0))
+
+    with pytest.MonkeyPatch.context() as patch:
+        if code is not None:
+            patch.setattr(fs, "sync", fail)
+            patch.setattr(fs, "sync_path", fail)
+        broker.background.release()
+
+
+def kept(broker: Moving) -> list[str]:
+    return sorted(f"{path.parent.name}/{path.name.partition('.')[0]}" for path in broker.home.glob("data*/t-0*"))
+
+
+def test_the_log_that_was_stays_until_the_copy_is_on_the_disk(held: Moving) -> None:
+    """A flush for which there is no descriptor left is tried again: until then a power loss would leave nothing."""
+    synced(held, errno.EMFILE)
+    assert kept(held) == ["data0/t-0", "data1/t-0"]
+    held.advance(AGAIN_MS)
+    synced(held, errno.EMFILE)
+    assert kept(held) == ["data0/t-0", "data1/t-0"]
+    held.advance(AGAIN_MS)
+    synced(held, None)
+    held.background.held = False
+    assert held.names() == ["data1/t-0"]
+    assert held.partition.log.cleaning is None
+
+
+def test_the_log_that_was_goes_though_the_copy_is_always_being_forced_to_the_disk(held: Moving) -> None:
+    """As under flush.messages=1: a flush of its own is enough."""
+    FlushTask(held.partition.log, held.clock.now_ms(), with_active=True)
+    synced(held, None)
+    held.background.held = False
+    assert held.names() == ["data1/t-0"]
+
+
+def test_the_log_that_was_stays_where_the_disk_of_the_copy_fails(held: Moving) -> None:
+    held.logs.directories[1].on_failure = held.partitions.take_offline
+    synced(held, errno.EIO)
+    held.advance(AGAIN_MS)
+    held.background.held = False
+    assert not held.partition.online
+    assert held.names() == ["data0/t-0", "data1/t-0"]
+
+
+def test_a_topic_that_is_deleted_before_the_copy_is_on_the_disk_takes_both_along(held: Moving) -> None:
+    held.partitions.delete("t")
+    held.background.held = False
+    held.background.release()
+    assert held.names() == []
+
+
+def test_a_copy_that_is_not_on_the_disk_is_not_moved_on(held: Moving) -> None:
+    """Back to where the log that was still is."""
+    assert held.send_to(0) is ErrorCode.NONE
+    held.advance(500)
+    assert held.place == "data1"
+    synced(held, None)
+    held.background.held = False
+    held.advance(500)
+    assert (held.place, held.values_now()) == ("data0", [b"1"])
+    assert held.names() == ["data0/t-0"]
+
+
+def test_a_broker_that_stops_before_the_copy_is_on_the_disk_keeps_both(held: Moving) -> None:
+    """The next start takes one of them."""
+    held.moves.close()
+    held.close()
+    assert kept(held) == ["data0/t-0", "data1/t-0"]
+    again = Moving(held.home)
+    assert again.values_now() == [b"1"]
+    again.close()
