@@ -1,16 +1,16 @@
 """Loggers of Apache Kafka 4.3, so that levels can be set here by the names that people know.
 
 Each means the room here that does the same work, by `MEANINGS`. One that means nothing here keeps its level and is
-silent, as most of them are in Kafka, too.
+silent, as most of them are in Kafka, too. Rooms that are pure log nothing; what is to be told of their work is logged
+by the room of `broker/` that has them work.
 """
 
 MEANINGS = {
-    "kafka.authorizer": "broker.acl",
-    "kafka.cluster": "broker.partition",
-    "kafka.coordinator.transaction": "coordinator.transaction",
-    "kafka.log": "storage",
+    "kafka.authorizer": "broker.audit",
+    "kafka.cluster": "broker.partitions",
+    "kafka.coordinator.transaction": "broker.transactions",
+    "kafka.log": "broker.maintenance",
     "kafka.log.LogCleaner": "broker.maintenance.cleaner",
-    "kafka.log.LogManager": "storage.log_manager",
     "kafka.network": "broker.network",
     "kafka.request": "broker.dispatch",
     "kafka.server": "broker",
@@ -21,21 +21,19 @@ MEANINGS = {
     "kafka.server.ReplicaManager": "broker.partitions",
     "org.apache.kafka.common.config": "broker.config",
     "org.apache.kafka.common.network": "broker.network",
-    "org.apache.kafka.common.protocol": "protocol",
-    "org.apache.kafka.common.record": "protocol.records",
     "org.apache.kafka.controller": "broker.cluster.controller",
-    "org.apache.kafka.coordinator.common": "coordinator",
-    "org.apache.kafka.coordinator.group": "coordinator.group",
-    "org.apache.kafka.coordinator.share": "coordinator.share",
-    "org.apache.kafka.coordinator.transaction": "coordinator.transaction",
-    "org.apache.kafka.image": "metadata",
-    "org.apache.kafka.metadata": "metadata",
-    "org.apache.kafka.raft": "metadata",
+    "org.apache.kafka.coordinator.common": "broker.coordinators",
+    "org.apache.kafka.coordinator.group": "broker.coordinators",
+    "org.apache.kafka.coordinator.share": "broker.shares",
+    "org.apache.kafka.coordinator.transaction": "broker.transactions",
+    "org.apache.kafka.image": "broker.cluster",
+    "org.apache.kafka.metadata": "broker.cluster",
+    "org.apache.kafka.raft": "broker.cluster",
     "org.apache.kafka.server": "broker",
     "org.apache.kafka.server.purgatory": "broker.waiting.purgatory",
     "org.apache.kafka.server.quota": "broker.quotas",
-    "org.apache.kafka.snapshot": "metadata",
-    "org.apache.kafka.storage": "storage",
+    "org.apache.kafka.snapshot": "broker.cluster",
+    "org.apache.kafka.storage": "broker.maintenance",
     "org.apache.kafka.storage.internals.log.Cleaner": "broker.maintenance.cleaner",
     "org.apache.kafka.storage.internals.log.LogCleaner": "broker.maintenance.cleaner",
     "org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread": "broker.maintenance.cleaner",

@@ -7,12 +7,15 @@ import json
 import logging
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from broker.config import Password
 from broker.diagnostics import logs
 from broker.diagnostics.kafka_loggers import KAFKA_LOGGERS, MEANINGS, meaning
+
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(autouse=True)
@@ -153,19 +156,31 @@ def test_loggers_of_the_log4j2_yaml_that_kafka_ships_are_there(name: str) -> Non
 @pytest.mark.parametrize(
     ("name", "ours"),
     [
-        ("org.apache.kafka.storage.internals.log.UnifiedLog", "storage"),
+        ("org.apache.kafka.storage.internals.log.UnifiedLog", "broker.maintenance"),
         ("org.apache.kafka.storage.internals.log.LogCleaner$CleanerThread", "broker.maintenance.cleaner"),
-        ("kafka.log.LogManager", "storage.log_manager"),
+        ("kafka.log.LogManager", "broker.maintenance"),
+        ("kafka.authorizer.logger", "broker.audit"),
         ("kafka", "broker"),
         ("org.apache.kafka", "broker"),
         ("org.apache.kafka.controller", "broker.cluster.controller"),
-        ("org.apache.kafka.coordinator.group.classic.ClassicGroup", "coordinator.group"),
+        ("org.apache.kafka.coordinator.group.classic.ClassicGroup", "broker.coordinators"),
         ("org.apache.kafka.clients.NetworkClient", "org.apache.kafka.clients.NetworkClient"),
     ],
 )
 def test_meanings(name: str, ours: str) -> None:
     """The longest beginning counts; what has no counterpart stands for itself."""
     assert meaning(name) == ours
+
+
+def test_a_meaning_is_a_logger_that_something_is_logged_by() -> None:
+    """By its own name or one below it; quotas log nothing, and are not to mean all of the broker."""
+    used = set()
+    for path in ROOT.glob("broker/**/*.py"):
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        used |= {given or module for given in re.findall(r"getLogger\((?:__name__|\"([\w.]+)\")\)", path.read_text())}
+
+    silent = {ours for ours in MEANINGS.values() if not any(f"{name}.".startswith(f"{ours}.") for name in used)}
+    assert silent == {"broker.quotas"}
 
 
 @pytest.mark.parametrize(("name", "level"), [("nope", "INFO"), ("root", "debug"), ("root", "OFF"), ("root", "")])
