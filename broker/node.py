@@ -3,9 +3,9 @@ loaded.
 
 The order, each step needing the one before it: look at meta.properties (nothing is touched if this node may not have
 the data); lock the directories; read the metadata log; format what is empty, unless the metadata misses partitions
-(missing.py); begin the next leader epoch and register; load the partitions' logs with their topics' configuration; set
-aside what no topic has any more. At the end: give up leadership in the metadata, close all logs, and mark the
-directories as clean with the broker epoch by which the next start is known to have missed nothing.
+(cluster/missing.py); begin the next leader epoch and register; load the partitions' logs with their topics'
+configuration; set aside what no topic has any more. At the end: give up leadership in the metadata, close all logs, and
+mark the directories as clean with the broker epoch by which the next start is known to have missed nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL":
 
 
 class Node:
-    """What `open_node` opened. `directory_ids` are the ids of log directories by path; `missing`: see missing.py."""
+    """What `open_node` opened.
+
+    `directory_ids` are the ids of log directories by path; `missing`: see cluster/missing.py.
+    """
 
     def __init__(
         self,

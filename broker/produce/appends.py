@@ -233,7 +233,7 @@ class _Append(_Step[AppendResult]):
 class _PlacedAppend(_Append):
     """A batch so large that a thread writes it to its place, once it is at the front.
 
-    `records` lie in memory that nothing else is received into (receive_buffer.py): they are not copied.
+    `records` lie in memory that nothing else is received into (network/receive_buffer.py): they are not copied.
     """
 
     __slots__ = ("_error", "_placed")

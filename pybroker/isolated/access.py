@@ -44,7 +44,7 @@ Call = Callable[..., tuple[Struct, int]]
 
 
 class Access:
-    """The properties that count here; see client_properties.py. Errors: UnusableOption."""
+    """The properties that count here; see source/client_properties.py. Errors: UnusableOption."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         protocol = properties.get("security.protocol", "PLAINTEXT").upper()

@@ -20,7 +20,7 @@ from pybroker.spark.schemas import columns_of
 
 
 class LogSplit(InputPartition):
-    """A segment's part: the fields of `plan_log`'s answer."""
+    """A segment's part: fields of the answer to "plan_log"."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self.fields = dict(fields)

@@ -1,6 +1,6 @@
 """The format `pybroker`: topics of a running broker, in batches and streams, and rows into topics; without a jar.
 
-Options are those of Spark's Kafka source and sink, and `columns` (pybroker/source/topic_options.py, topic_writer.py).
+Options are those of Spark's Kafka source and sink, and `columns` (source/topic_options.py, source/sink_options.py).
 A stream's position has the form that Kafka's source gives it, {"orders": {"0": 23}}.
 """
 

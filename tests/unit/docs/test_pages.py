@@ -1,8 +1,11 @@
-"""What the pages point at is there: links, and paths of the project between backticks."""
+"""What pages, docstrings and comments point at is there: links, paths, files by name. READMEs name each file."""
 
 from __future__ import annotations
 
 import re
+import tokenize
+from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,13 @@ ROOT = Path(__file__).parents[3]
 PAGES = sorted(
     path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/data/*.md") for path in ROOT.glob(pattern)
 )
-ROOMS = "protocol|storage|metadata|coordinator|broker|offline|console|pybroker|tests|bench|docs|config|docker|examples"
+ROOMS = (
+    "protocol|storage|security|metadata|coordinator|broker|offline|console|pybroker|handbook|tests|bench|docs|config|"
+    "docker|examples"
+)
+MODULES = sorted(path for room in ROOMS.split("|") for path in ROOT.glob(f"{room}/**/*.py"))
+#: A file of Python, with folders or without; not behind `.../` or `./`. Everybody has a conftest.py.
+FILE_NAME = re.compile(r"(?<![\w./*>}-])(?!conftest\.py)(?:[\w-]+/)*[\w-]+\.py\b")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -23,6 +32,69 @@ def test_links_and_paths_lead_somewhere(page: Path) -> None:
 
     assert [target for target in links if not (page.parent / target).exists()] == []
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    """A README's below its own folder or from the root, another page's anywhere; in blocks of code others' may be."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    of_room = page.name == "README.md" and page.parent != ROOT
+    known = [f"/{path.relative_to(ROOT)}" for path in (ROOT / "setup.py", *MODULES)]
+    below = [name for name in known if not of_room or name.startswith(f"/{page.parent.relative_to(ROOT)}/")]
+
+    named = set(FILE_NAME.findall(text))
+    assert {
+        name for name in named if f"/{name}" not in known and not any(n.endswith(f"/{name}") for n in below)
+    } == set()
+
+
+def test_files_that_docstrings_and_comments_name_are_there() -> None:
+    """From the folder of the module, or one above it up to the root."""
+    lost = [
+        f"{module.relative_to(ROOT)}: {name}"
+        for module in MODULES
+        if FILE_NAME.search(module.read_text())
+        for remark in remarks(module)
+        for name in FILE_NAME.findall(remark)
+        if not any((folder / name).exists() for folder in module.parents if folder.is_relative_to(ROOT))
+    ]
+    assert lost == []
+
+
+def remarks(module: Path) -> Iterator[str]:
+    """Its comments and docstrings."""
+    before = tokenize.NEWLINE
+    with module.open("rb") as source:
+        for token in tokenize.tokenize(source.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string
+            elif token.type not in (tokenize.NL, tokenize.ENCODING):
+                if token.type == tokenize.STRING and before in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+                    yield token.string
+                before = token.type
+
+
+@pytest.mark.parametrize(
+    "room",
+    ["broker", "console", "coordinator", "handbook", "metadata", "offline", "protocol", "security", "storage"],
+)
+def test_the_readme_of_a_room_names_each_file(room: str) -> None:
+    """Itself, or a folder that it lies in; of `<api>` there are many."""
+    quoted = [
+        word for span in re.findall(r"`([^`\n]+)`", (ROOT / room / "README.md").read_text()) for word in span.split()
+    ]
+    folders = [word for word in quoted if word.endswith("/")]
+    files = [re.sub(r"/<\w+>", "/*", word.removesuffix(".py")) for word in quoted]
+    unnamed = []
+    for module in (ROOT / room).rglob("*.py"):
+        name = f"/{module.relative_to(ROOT / room).with_suffix('')}"
+        if (
+            module.name != "__init__.py"
+            and not any(fnmatch(name, f"*/{word}") for word in files)
+            and not any(f"/{folder}" in name for folder in folders)
+        ):
+            unnamed.append(name)
+    assert unnamed == []
 
 
 def test_the_list_of_decisions_has_each() -> None:
