@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, TypeAlias
 from broker.apis import Handler, Reply
 from broker.authorization.rules import RULES
 from broker.config.authorizer import allows_without_entry, super_users
-from broker.coordinators.client_address import java_address
 from broker.diagnostics.log_limit import LimitedLog
 from broker.diagnostics.log_text import log_text
 from broker.dispatch import CloseConnection, RequestContext
 from broker.error_reply import error_reply
+from broker.network.java_address import java_address
 from metadata.acls import entries
 from metadata.replay import Delta
 from protocol.errors import ErrorCode

@@ -12,12 +12,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from broker.broker import StartInterrupted
-from broker.coordinators.markers import Marker
 from broker.cores.link import LinkEnded
 from broker.cores.member import Member
 from broker.cores.messages import DirectoryFailed, EndOffset, ForgetShares, KnownEnds, LogLevels, Mark, Records
 from broker.cores.placement import worker_of
 from broker.diagnostics import logs
+from broker.transactions.markers import Marker
 from broker.waiting.deferred import Deferred, settled
 from metadata.framing import MetadataRecord, encode_record
 from metadata.image import TopicImage

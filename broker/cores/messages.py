@@ -13,7 +13,7 @@ from broker.cluster.missing import Missing
 from broker.config.listening import Listening
 from broker.config.setting import Setting
 from broker.config.values import ConfigValue
-from broker.coordinators.markers import Marker
+from broker.transactions.markers import Marker
 from broker.transactions.verification import FirstBatch
 from coordinator.share.state import ShareKey, StateBatch
 

@@ -12,7 +12,6 @@ from broker.broker import Broker
 from broker.cluster.controller import Controller
 from broker.cluster.quorum import MetadataQuorum
 from broker.config import BrokerConfig
-from broker.coordinators.markers import append_marker
 from broker.cores.data import open_data
 from broker.cores.link import Link
 from broker.cores.messages import (
@@ -39,6 +38,7 @@ from broker.node import Node
 from broker.quotas.enforcement import enforce_quotas
 from broker.shares.partitions import SharePartitions
 from broker.shares.state import ShareStates
+from broker.transactions.markers import append_marker
 from broker.waiting.deferred import Deferred
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.config.resources import capped_group_numbers
-from broker.coordinators.cluster_view import ClusterView
-from broker.coordinators.expiry import Expiry
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
+from broker.groups.cluster_view import ClusterView
+from broker.groups.expiry import Expiry
 from broker.groups.streams_topics import StreamsTopics
 from broker.shares import groups as share_groups
 from coordinator.clock import Now

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 from broker.apis import Reply, handles
 from broker.authorization.operations import describer
-from broker.coordinators.client_address import java_address
 from broker.dispatch import RequestContext
 from broker.groups.groups import has_consumer_groups
 from broker.groups.steady_heartbeat import steady_heartbeat
+from broker.network.java_address import java_address
 from coordinator.effects import Effects
 from coordinator.group.consumer.heartbeat import heartbeat as decide
 from coordinator.group.consumer.heartbeat import new_response, stay

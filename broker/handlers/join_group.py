@@ -11,9 +11,9 @@ import uuid
 
 from broker.apis import Reply, handles
 from broker.authorization.operations import describer
-from broker.coordinators.client_address import java_address
-from broker.coordinators.parked import ParkedJoin
 from broker.dispatch import RequestContext
+from broker.groups.parked import ParkedJoin
+from broker.network.java_address import java_address
 from coordinator.effects import Effects
 from coordinator.group.join import check_join, join_error, join_group, read_join
 from coordinator.group.shard import GroupEffects

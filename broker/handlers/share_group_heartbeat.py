@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.coordinators.client_address import java_address
 from broker.dispatch import RequestContext
+from broker.network.java_address import java_address
 from broker.shares.requests import is_served
 from coordinator.effects import Effects
 from coordinator.group.modern.caller import Caller

@@ -7,9 +7,9 @@ regular expressions for source topics.
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.coordinators.client_address import java_address
 from broker.dispatch import RequestContext
 from broker.groups.streams_topics import told
+from broker.network.java_address import java_address
 from coordinator.effects import Effects
 from coordinator.group.modern.caller import Caller
 from coordinator.group.refused import Refused

@@ -7,8 +7,8 @@ leader's has come.
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.coordinators.parked import ParkedSync
 from broker.dispatch import RequestContext
+from broker.groups.parked import ParkedSync
 from coordinator.effects import Effects
 from coordinator.group.shard import GroupEffects
 from coordinator.group.sync import sync_error, sync_group

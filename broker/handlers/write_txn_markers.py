@@ -6,9 +6,9 @@ Versions: v1 flexible; v2 the transaction.version of each (KIP-1228). This broke
 from __future__ import annotations
 
 from broker.apis import Reply, handles
-from broker.coordinators.markers import Marker, append_marker
 from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
+from broker.transactions.markers import Marker, append_marker
 from broker.waiting.deferred import Deferred, settled
 from coordinator.shard import Producer
 from protocol.errors import ErrorCode

@@ -16,11 +16,11 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from broker.coordinators.ending import Ending
-from broker.coordinators.markers import Marker
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from broker.cores.placement import worker_of
+from broker.transactions.ending import Ending
+from broker.transactions.markers import Marker
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.shard import Producer

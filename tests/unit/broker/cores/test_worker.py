@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.coordinators.markers import Marker
 from broker.cores.messages import Mark, Open, Records, Stop
 from broker.cores.placement import worker_of
+from broker.transactions.markers import Marker
 from broker.waiting.deferred import Deferred
 from coordinator.shard import Producer
 from metadata.framing import encode_record, new_record

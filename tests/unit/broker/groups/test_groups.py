@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.coordinators.client_address import java_address
+from broker.network.java_address import java_address
 from coordinator.group.deadlines import on_deadline
 from coordinator.group.records import GroupRecord
 from coordinator.group.state import GroupState

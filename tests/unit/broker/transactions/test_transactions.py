@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.coordinators.ending import RETRY_MS
+from broker.transactions.ending import RETRY_MS
 from coordinator.placement import partition_for
 from coordinator.transaction.state import TransactionState
 from protocol.errors import ErrorCode

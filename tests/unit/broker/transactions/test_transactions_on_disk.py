@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.coordinators.ending import RETRY_MS
+from broker.transactions.ending import RETRY_MS
 from broker.waiting.deferred import Deferred
 from metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from protocol.errors import ErrorCode

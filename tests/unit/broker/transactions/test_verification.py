@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from broker.coordinators.ending import RETRY_MS
 from broker.cores.messages import Verify
 from broker.cores.verifying import verified
 from broker.partition import OfflineLog
+from broker.transactions.ending import RETRY_MS
 from broker.transactions.verification import FirstBatch
 from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.coordinators.cluster_view import AT_HAND, ClusterView, Kept
+from broker.groups.cluster_view import AT_HAND, ClusterView, Kept
 from coordinator.group.cluster import ConsumerGroupConfig, ShareGroupConfig, StreamsGroupConfig
 from metadata.create_partitions import MorePartitions
 from metadata.create_topics import NewTopic

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from broker.coordinators import expiry
-from broker.coordinators.expiry import Expiry
+from broker.groups import expiry
+from broker.groups.expiry import Expiry
 from coordinator.group.records import CommittedOffset, OffsetRecord
 from protocol.errors import ErrorCode
 from tests.support.fake_loop import FakeLoop

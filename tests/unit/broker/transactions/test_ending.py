@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from broker.coordinators import ending
-from broker.coordinators.ending import LONGEST_RETRY_MS, RETRY_MS
-from broker.coordinators.markers import Marker, append_marker
 from broker.partition import OfflineLog
+from broker.transactions import ending
+from broker.transactions.ending import LONGEST_RETRY_MS, RETRY_MS
+from broker.transactions.markers import Marker, append_marker
 from broker.waiting.deferred import Deferred
 from coordinator.placement import partition_for
 from coordinator.transaction.shard import TransactionShard

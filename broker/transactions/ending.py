@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from broker.coordinators.markers import Marker, append_marker
+from broker.transactions.markers import Marker, append_marker
 from broker.waiting.deferred import Deferred
 from coordinator.transaction.transaction import TopicPartition
 from protocol.errors import ErrorCode
