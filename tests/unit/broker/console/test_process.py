@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig, load
+from broker.console import process as console_module
 from broker.console.hosted import bind_console
 from broker.console.process import Console
-from broker.console import process as console_module
 from broker.network.listener import CannotBind
 from console.settings import Settings, from_line
 
