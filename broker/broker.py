@@ -57,16 +57,16 @@ if TYPE_CHECKING:
     from broker.cluster.metadata_retention import MetadataRetention
     from broker.cluster.quorum import MetadataQuorum
     from broker.cores.crew import Crew
-    from broker.cores.remote import RemoteTransactions
-    from broker.groups.groups import Groups
+    from broker.cores.remote import RemoteTransactionCoordinator
+    from broker.groups.coordinator import GroupCoordinator
     from broker.metrics.endpoint import Endpoint
     from broker.node import Node
+    from broker.shares.coordinator import ShareCoordinator
     from broker.shares.partitions import SharePartitions
-    from broker.shares.state import ShareStates
     from broker.spark.queries import SparkQueries
     from broker.telemetry.subscriptions import ClientMetrics
+    from broker.transactions.coordinator import TransactionCoordinator
     from broker.transactions.producer_ids import ProducerIds
-    from broker.transactions.transactions import Transactions
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class Broker(ABC):
     moves: ReplicaMoves
     controller: Controller
     quorum: MetadataQuorum
-    share_states: ShareStates
+    share_states: ShareCoordinator
     share_partitions: SharePartitions
 
     # Of the owner alone: what workers serve has no need of them.
@@ -113,8 +113,8 @@ class Broker(ABC):
     client_metrics: ClientMetrics
     metadata_retention: MetadataRetention
     producer_ids: ProducerIds
-    groups: Groups
-    transactions: Transactions
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class Broker(ABC):
         self.crew: Crew | None = None
         self.ports: Mapping[str, tuple[int, ...]] = {}
         #: The transaction coordinator, where another process has it: then there are no `transactions` here.
-        self.remote_transactions: RemoteTransactions | None = None
+        self.remote_transactions: RemoteTransactionCoordinator | None = None
         self.guard: Guard | None = None
         self.loop_watch = LoopWatch(loop)
         self.state = BrokerState.STARTING

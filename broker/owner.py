@@ -23,16 +23,16 @@ from broker.cluster.quorum import MetadataQuorum
 from broker.config import BrokerConfig
 from broker.console.hosted import bind_console
 from broker.dispatch import Dispatcher
-from broker.groups.groups import Groups
+from broker.groups.coordinator import GroupCoordinator
 from broker.network.listener import CannotBind, Listener
 from broker.network.settings import bind_listeners, configure
 from broker.node import Node, open_node
 from broker.quotas.enforcement import enforce_quotas
+from broker.shares.coordinator import ShareCoordinator
 from broker.shares.partitions import SharePartitions
-from broker.shares.state import ShareStates
 from broker.telemetry.subscriptions import ClientMetrics
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.producer_ids import ProducerIds
-from broker.transactions.transactions import Transactions
 from broker.waiting.deferred import Deferred, outcome
 from storage.log.directory import LogDirectory
 
@@ -119,10 +119,10 @@ class Owner(Broker):
         self.client_metrics = ClientMetrics(config, self.controller, clock.monotonic_ms)
         self.metadata_retention = MetadataRetention(node.metadata_log, node.image, config, self.offload, clock.now_ms)
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
-        self.share_states = ShareStates(self)
+        self.share_states = ShareCoordinator(self)
         self.share_partitions = SharePartitions(self)
-        self.groups = Groups(self)
-        self.transactions = Transactions(self)
+        self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
 
     def _check_ids(self, node: Node) -> None:
         """Raises CannotStart where another broker has an id under which a worker is to be seen."""

@@ -83,7 +83,7 @@ class RemoteQuorum:
         return features_of(self._controller.image, self._kraft_version, self._controller.last_offset)
 
 
-class RemoteTransactions:
+class RemoteTransactionCoordinator:
     """The transaction coordinator as a worker knows it."""
 
     def __init__(self, link: Link) -> None:

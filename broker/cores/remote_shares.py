@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KEPT_MS = 5_000
 
 
-class RemoteShareStates:
+class RemoteShareCoordinator:
     """The states of share-partitions that this worker leads.
 
     Args:

@@ -28,7 +28,7 @@ class ShareKeeper:
         self._waiting: dict[ShareKey, set[object]] = {}
 
     def read(self, asked: ReadShare) -> ShareState:
-        """The state, for the leader of that epoch. Raises Refused as `ShareStates.read`."""
+        """The state, for the leader of that epoch. Raises Refused as `ShareCoordinator.read`."""
         self._behind.discard(asked.share)
         self._waiting.pop(asked.share, None)
         return self._broker.share_states.read(asked.share, asked.leader_epoch)

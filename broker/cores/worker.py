@@ -27,8 +27,8 @@ from broker.cores.messages import (
     Records,
     Stop,
 )
-from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
-from broker.cores.remote_shares import RemoteShareStates
+from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactionCoordinator
+from broker.cores.remote_shares import RemoteShareCoordinator
 from broker.cores.requests import rows_of_a_worker
 from broker.diagnostics import logs
 from broker.error_map import error_code_of
@@ -36,8 +36,8 @@ from broker.network.listener import CannotBind, Listener
 from broker.network.settings import configure, inherited_listeners
 from broker.node import Node
 from broker.quotas.enforcement import enforce_quotas
+from broker.shares.coordinator import ShareCoordinator
 from broker.shares.partitions import SharePartitions
-from broker.shares.state import ShareStates
 from broker.transactions.markers import append_marker
 from broker.waiting.deferred import Deferred
 from coordinator.group.refused import Refused
@@ -104,9 +104,9 @@ class Worker(Broker):
         )
         self.controller = cast(Controller, self._follower)
         self.quorum = cast(MetadataQuorum, RemoteQuorum(self._follower, self._begin.kraft_version))
-        self.remote_transactions = RemoteTransactions(self.link)
-        self._remote_shares = RemoteShareStates(self.link, self.timers, self._on_share_read)
-        self.share_states = cast(ShareStates, self._remote_shares)
+        self.remote_transactions = RemoteTransactionCoordinator(self.link)
+        self._remote_shares = RemoteShareCoordinator(self.link, self.timers, self._on_share_read)
+        self.share_states = cast(ShareCoordinator, self._remote_shares)
         self.share_partitions = SharePartitions(self)
         self._follower.on_topic_deleted(lambda topic: self._remote_shares.forget(topic.topic_id))
         enforce_quotas(self, node.image)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from broker.groups.groups import has_consumer_groups
+from broker.groups.coordinator import has_consumer_groups
 from broker.network.java_address import java_address
 from coordinator.group.consumer.heartbeat import stay_silently
 from coordinator.group.modern.caller import Caller

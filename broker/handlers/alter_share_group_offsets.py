@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.handlers.describe_share_group_offsets import topic_id_of
-from broker.shares import groups as share_groups
+from broker.shares import group_states
 from broker.shares.requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.share.state import ShareKey
@@ -36,7 +36,7 @@ def alter_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
             return refused(shard)
         offsets = known_offsets(ctx, request)
         try:
-            failed = share_groups.alter_offsets(broker, shard, request.group_id, offsets)
+            failed = group_states.alter_offsets(broker, shard, request.group_id, offsets)
         except Refused as refusal:
             return refused(refusal.code, refusal.message)
         for topic_id, (_, wanted) in offsets.items():
@@ -52,7 +52,7 @@ def alter_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:
-    return ALTER_SHARE_GROUP_OFFSETS.response(error_code=code, error_message=message or share_groups.words(code))
+    return ALTER_SHARE_GROUP_OFFSETS.response(error_code=code, error_message=message or group_states.words(code))
 
 
 def known_offsets(ctx: RequestContext, request: Struct) -> dict[bytes, tuple[str, dict[int, int]]]:
@@ -85,7 +85,7 @@ def answer(
             refusal = failed.get((topic_id, each.partition_index))
             if each.partition_index not in known:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                refusal = Refused(code, share_groups.words(code))
+                refusal = Refused(code, group_states.words(code))
             if refusal is not None:
                 result.error_code, result.error_message = refusal.code, refusal.message
             results.append(result)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
+from broker.groups.coordinator import has_consumer_groups
 from broker.groups.descriptions import described
-from broker.groups.groups import has_consumer_groups
 from coordinator.group.consumer.describe import describe
 from protocol.messages.consumer_group_describe import CONSUMER_GROUP_DESCRIBE, DescribedGroup
 from protocol.schema import Struct

@@ -11,7 +11,7 @@ from uuid import uuid4
 from broker.apis import Reply, handles
 from broker.authorization.operations import describer
 from broker.dispatch import RequestContext
-from broker.groups.groups import has_consumer_groups
+from broker.groups.coordinator import has_consumer_groups
 from broker.groups.steady_heartbeat import steady_heartbeat
 from broker.network.java_address import java_address
 from coordinator.effects import Effects

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.shares import groups as share_groups
+from broker.shares import group_states
 from coordinator.effects import Effects
 from coordinator.group.admin import delete_group
 from coordinator.group.refused import Refused
@@ -45,7 +45,7 @@ def delete(ctx: RequestContext, group_id: str) -> ErrorCode:
     sharing = shard.share(group_id)
     if sharing is not None and sharing.is_empty and (topics := topics_of(sharing)):
         try:
-            failed = share_groups.delete_offsets(ctx.broker, shard, group_id, topics, keep_noted=True)
+            failed = group_states.delete_offsets(ctx.broker, shard, group_id, topics, keep_noted=True)
         except Refused as refusal:
             return refusal.code
         for topic_id in topics:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from broker.shares import groups as share_groups
+from broker.shares import group_states
 from broker.shares.requests import is_served
 from coordinator.group.refused import Refused
 from coordinator.group.share.checks import existing_group
@@ -40,13 +40,13 @@ def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
             topic = broker.controller.image.topic(name)
             if topic is None:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                errors.append(result_of(name, code, share_groups.words(code)))
+                errors.append(result_of(name, code, group_states.words(code)))
             elif topic.topic_id not in names:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 errors.append(result_of(name, code, "There is no offset information to delete."))
             else:
                 known[topic.topic_id] = name
-        failed = share_groups.delete_offsets(broker, shard, group_id, known) if known else {}
+        failed = group_states.delete_offsets(broker, shard, group_id, known) if known else {}
     except Refused as refusal:
         return refused(refusal.code, refusal.message)
     for topic_id, name in known.items():
@@ -64,7 +64,7 @@ def delete_share_group_offsets(ctx: RequestContext, request: Struct) -> Reply:
 
 
 def refused(code: ErrorCode, message: str | None = None) -> Struct:
-    return DELETE_SHARE_GROUP_OFFSETS.response(error_code=code, error_message=message or share_groups.words(code))
+    return DELETE_SHARE_GROUP_OFFSETS.response(error_code=code, error_message=message or group_states.words(code))
 
 
 def result_of(name: str, code: ErrorCode, message: str) -> Struct:

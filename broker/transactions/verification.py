@@ -28,7 +28,7 @@ from protocol.schema import Struct
 
 if TYPE_CHECKING:
     from broker.broker import Broker
-    from broker.cores.remote import RemoteTransactions
+    from broker.cores.remote import RemoteTransactionCoordinator
 
 #: length, magic, attributes (the low byte), producer id, its epoch, first sequence.
 _peek = Layout(">8xi4xb5xB20xqhi").unpack_from
@@ -103,7 +103,7 @@ def _when_verified_elsewhere(
     ctx: RequestContext,
     request: Struct,
     found: Found,
-    remote: RemoteTransactions,
+    remote: RemoteTransactionCoordinator,
     serve: Callable[[Mapping[TopicPartition, Verdict]], Reply],
 ) -> Reply:
     """The same in a worker, which has the partitions only: what has to be waited for, the coordinator's process does.

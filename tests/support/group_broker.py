@@ -8,7 +8,7 @@ from typing import Any
 from broker.apis import Handler, discover
 from broker.config.keys import BROKER_KEYS
 from broker.dispatch import RequestContext
-from broker.groups.groups import OFFSETS_TOPIC, Groups
+from broker.groups.coordinator import OFFSETS_TOPIC, GroupCoordinator
 from broker.waiting.deferred import Deferred
 from broker.waiting.timers import Timers
 from protocol.errors import ErrorCode
@@ -215,7 +215,7 @@ class GroupBroker:
             self.host(partitions)
         self.flushes: list[Deferred[None]] = []
         self.background = SimpleNamespace(flush=self._flush)
-        self.groups = Groups(self)  # type: ignore[arg-type]
+        self.groups = GroupCoordinator(self)  # type: ignore[arg-type]
         if start:
             self.groups.start()
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from broker.dispatch import RequestContext
+from broker.shares.coordinator import ShareCoordinator
 from broker.shares.partitions import SharePartitions
-from broker.shares.state import ShareStates
 from protocol.schema import Api, Struct
 from tests.support.data_client import batch
 from tests.support.share_client import ShareClient
@@ -34,7 +34,7 @@ class ShareBroker(TxnBroker):
     crew = None
 
     def start_coordinators(self) -> None:
-        self.share_states = ShareStates(self)  # type: ignore[arg-type]
+        self.share_states = ShareCoordinator(self)  # type: ignore[arg-type]
         self.share_partitions = SharePartitions(self)  # type: ignore[arg-type]
         super().start_coordinators()
         self.share_states.start()

@@ -8,10 +8,10 @@ from typing import Any
 
 from broker.cluster.controller import Controller
 from broker.config import load
-from broker.groups.groups import Groups
+from broker.groups.coordinator import GroupCoordinator
 from broker.partition import Partition
+from broker.transactions.coordinator import TransactionCoordinator
 from broker.transactions.producer_ids import ProducerIds
-from broker.transactions.transactions import Transactions
 from broker.waiting.deferred import Deferred
 from metadata.create_topics import NewTopic
 from protocol.records.record import Record, iter_records
@@ -62,8 +62,8 @@ class TxnBroker(DataBroker):
 
     def start_coordinators(self) -> None:
         self.producer_ids = ProducerIds(self.controller.allocate_producer_ids)
-        self.groups = Groups(self)  # type: ignore[arg-type]
-        self.transactions = Transactions(self)  # type: ignore[arg-type]
+        self.groups = GroupCoordinator(self)  # type: ignore[arg-type]
+        self.transactions = TransactionCoordinator(self)  # type: ignore[arg-type]
         self.groups.start()
         self.transactions.start()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.coordinators.shard_log import ShardLog
-from broker.groups.groups import OFFSETS_TOPIC
+from broker.groups.coordinator import OFFSETS_TOPIC
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard

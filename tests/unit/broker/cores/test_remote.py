@@ -6,7 +6,7 @@ from typing import Any
 
 from broker.cores.messages import AutoCreate, Placed, Records, Verify
 from broker.cores.placement import worker_of
-from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactions
+from broker.cores.remote import FollowingController, RemoteQuorum, RemoteTransactionCoordinator
 from broker.waiting.deferred import Deferred
 from metadata.create_topics import NewTopic
 from metadata.decision import Refused
@@ -127,7 +127,7 @@ def test_what_a_worker_finds_out_goes_to_the_owner() -> None:
     follower = Follower(two_workers())
     follower.controller.record_placements([(b"id", 1, b"directory")])
     assert not follower.controller.ensure_topic("used").done
-    RemoteTransactions(follower.link).ask("x", [], 12)
+    RemoteTransactionCoordinator(follower.link).ask("x", [], 12)
     assert follower.link.said == [Placed(((b"id", 1, b"directory"),)), AutoCreate(("used",)), Verify("x", (), 12)]
 
 

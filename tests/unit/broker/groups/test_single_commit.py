@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.groups.groups import OFFSETS_TOPIC
+from broker.groups.coordinator import OFFSETS_TOPIC
 from broker.groups.single_commit import commit_single
 from coordinator.group.shard import GroupShard
 from protocol.errors import ErrorCode

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.groups.groups import OFFSETS_TOPIC
+from broker.groups.coordinator import OFFSETS_TOPIC
 from broker.groups.steady_heartbeat import steady_heartbeat
 from coordinator.group.shard import TimerKey
 from metadata.features import GROUP_VERSION

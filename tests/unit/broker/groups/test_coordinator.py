@@ -86,7 +86,7 @@ def test_sessions_end_by_the_timer(broker):
 
 def test_a_deadline_that_cannot_be_met_costs_the_others_nothing(broker, monkeypatch, caplog):
     """Each group's join phase ends, in the same turn, but for that of which the end fails; and timers go on."""
-    monkeypatch.setattr("broker.groups.groups.on_deadline", failing_for("bad", on_deadline))
+    monkeypatch.setattr("broker.groups.coordinator.on_deadline", failing_for("bad", on_deadline))
     joins = {group_id: join(broker, group_id) for group_id in ("bad", "first", "last")}
 
     broker.advance(0)

@@ -41,7 +41,7 @@ def read_settings(config: BrokerConfig) -> ShareCoordinatorSettings:
     )
 
 
-class ShareStates(CoordinatorRuntime[ShareShard, ShareRecord, str]):
+class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
     """The coordinator. Its methods raise Refused: the errors of `decisions`, and NOT_COORDINATOR,
     COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE and what else keeps records from being written.
     """

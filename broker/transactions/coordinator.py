@@ -1,4 +1,4 @@
-"""Transactions: the transaction coordinator of this broker, as its handlers and its timers see it.
+"""The transaction coordinator of this broker, as its handlers and its timers see it.
 
 It runs the pure decisions of `coordinator.transaction` on `__transaction_state` (broker/coordinators/runtime.py). Once
 a decision is written, and answered, its markers are written into the partitions in a later turn of the loop, and then
@@ -54,7 +54,7 @@ def read_settings(config: BrokerConfig) -> TransactionSettings:
     )
 
 
-class Transactions(CoordinatorRuntime[TransactionShard, TransactionRecord, str]):
+class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRecord, str]):
     """The coordinator. `at(transactional_id)` gives the shard to decide on, `run` carries a decision out."""
 
     def __init__(self, broker: Broker) -> None:

@@ -80,7 +80,7 @@ def test_partition_that_cannot_begin_costs_the_others_nothing(broker, monkeypatc
     """They are loaded all the same, and so is it."""
     members = {group_id: stable_member(broker, group_id) for group_id in "abcdefgh"}
     bad = broker.partition_of("a").index
-    monkeypatch.setattr("broker.groups.groups.on_loaded", failing_for(bad, on_loaded))
+    monkeypatch.setattr("broker.groups.coordinator.on_loaded", failing_for(bad, on_loaded))
 
     again = broker.restarted()
 

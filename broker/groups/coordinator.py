@@ -1,4 +1,4 @@
-"""Groups: the group coordinator of this broker, as its handlers and its timers see it.
+"""The group coordinator of this broker, as its handlers and its timers see it.
 
 It runs the pure decisions of `coordinator.group` on `__consumer_offsets` (see broker/coordinators/runtime.py).
 """
@@ -15,7 +15,7 @@ from broker.coordinators.shard_log import ShardLog
 from broker.groups.cluster_view import ClusterView
 from broker.groups.expiry import Expiry
 from broker.groups.streams_topics import StreamsTopics
-from broker.shares import groups as share_groups
+from broker.shares import group_states
 from coordinator.clock import Now
 from coordinator.effects import Effects
 from coordinator.group.admin import topic_deleted_records
@@ -73,7 +73,7 @@ def has_consumer_groups(broker: Broker) -> bool:
     return "consumer" in broker.groups.settings.protocols and broker.controller.image.features.get(GROUP_VERSION, 0) > 0
 
 
-class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
+class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
     """The coordinator. `at(group_id)` gives the shard to decide on, `run` carries a decision out."""
 
     def __init__(self, broker: Broker) -> None:
@@ -103,7 +103,7 @@ class Groups(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
 
     def on_deadline(self, key: TimerKey, now: Now) -> None:
         if key.kind == "initialize":
-            share_groups.initialize(self._broker, key.group_id)
+            group_states.initialize(self._broker, key.group_id)
             return
         shard = self.at(key.group_id)
         if isinstance(shard, GroupShard):
