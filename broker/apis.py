@@ -5,7 +5,7 @@
 
 A module of broker.handlers that has the name of an API key serves that API; its versions are those of the key. So what
 ApiVersions answers, and what is refused, is known without any of them. The module itself is imported when the first
-request asks for it (broker/process/loading.py).
+request asks for it (broker/process/lazy_imports.py).
 """
 
 from __future__ import annotations

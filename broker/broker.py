@@ -22,7 +22,7 @@ from broker.archives.following import follow_archives
 from broker.clock import Clock
 from broker.cluster.cordons import mark_cordoned
 from broker.cluster.metadata_log import MetadataLogDamaged
-from broker.cluster.missing import Missing
+from broker.cluster.missing_partitions import Missing
 from broker.config import BrokerConfig
 from broker.diagnostics.loop_watch import LoopWatch
 from broker.dispatch import Dispatcher
@@ -36,7 +36,7 @@ from broker.network.listener import CannotBind, Listener
 from broker.network.server import Server
 from broker.partitions import Partitions
 from broker.process.descriptors import raise_limit, share_out
-from broker.process.loading import Loading
+from broker.process.lazy_imports import LazyImports
 from broker.process.state import BrokerState
 from broker.produce.appends import Appends
 from broker.spark.following import follow_queries
@@ -133,7 +133,7 @@ class Broker(ABC):
         self.dispatcher = make_dispatcher(self, self._rows())
         self.server = Server(loop, self.clock, self.turn, self.dispatcher)
         self.offload = Offload(loop, config.get_int("num.io.threads"), self.server.queued)
-        self.loading = Loading(self.dispatcher.rows, self.offload, self.timers)
+        self.lazy_imports = LazyImports(self.dispatcher.rows, self.offload, self.timers)
         #: Steps of TLS handshakes: what strangers have computed neither delays the data path nor counts as requests.
         self.handshakes = Offload(loop, _HANDSHAKE_THREADS, name="handshake")
         #: Addresses of hosts that have quotas: a name server that does not answer holds up nothing else.
@@ -233,7 +233,7 @@ class Broker(ABC):
         """Close what a start that failed has opened."""
         for listener in listeners:
             listener.close()
-        self.loading.stop()
+        self.lazy_imports.stop()
         self.server.close()
         self.workers.close()
         if self._node is not None:
@@ -253,7 +253,7 @@ class Broker(ABC):
         self.loop_watch.stop()
         self.server.stop_accepting()
         self.server.stop_receiving()
-        self.loading.stop()
+        self.lazy_imports.stop()
 
     async def _give_last_answers(self) -> None:
         """Answer whoever waits, and let go of all clients."""

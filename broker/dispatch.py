@@ -259,7 +259,7 @@ class Dispatcher:
             if codec is not None:
                 codec.requests += 1
 
-        return Waiting(None, 0, bytes(frame), self._broker.loading.load(row).then(count))
+        return Waiting(None, 0, bytes(frame), self._broker.lazy_imports.load(row).then(count))
 
     def _failed(
         self, codec: Codec, correlation_id: int, request: Struct, error: Exception, charge: Charge | None = None

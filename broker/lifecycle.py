@@ -220,7 +220,7 @@ class _Run:
 def collect_garbage_seldom(broker: Broker) -> None:
     """From now on, when what a start has made is there to stay. So is what is made of each log that is opened later."""
     gc.freeze()
-    broker.opening.on_opened = broker.loading.on_done = gc.freeze
+    broker.opening.on_opened = broker.lazy_imports.on_done = gc.freeze
     gc.set_threshold(*_GC_THRESHOLDS)
     gc.enable()
 

@@ -3,7 +3,7 @@ loaded.
 
 The order, each step needing the one before it: look at meta.properties (nothing is touched if this node may not have
 the data); lock the directories; read the metadata log; format what is empty, unless the metadata misses partitions
-(cluster/missing.py); begin the next leader epoch and register; load the partitions' logs with their topics'
+(cluster/missing_partitions.py); begin the next leader epoch and register; load the partitions' logs with their topics'
 configuration; set aside what no topic has any more. At the end: give up leadership in the metadata, close all logs, and
 mark the directories as clean with the broker epoch by which the next start is known to have missed nothing.
 """
@@ -22,7 +22,7 @@ from broker.cluster.formatting import METADATA_LOG, NodeData, formatted_with, in
 from broker.cluster.metadata_log import TOPIC, TOPIC_ID, MetadataLog
 from broker.cluster.metadata_retention import write_last_snapshot
 from broker.cluster.metadata_snapshot import snapshots_in
-from broker.cluster.missing import Missing, check_unformatted, find_missing, leave_out_unusable, settle
+from broker.cluster.missing_partitions import Missing, check_unformatted, find_missing, leave_out_unusable, settle
 from broker.config import BrokerConfig, Listener
 from broker.cores.placement import OWNER, worker_of
 from broker.ids import random_id
@@ -54,7 +54,7 @@ SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL":
 class Node:
     """What `open_node` opened.
 
-    `directory_ids` are the ids of log directories by path; `missing`: see cluster/missing.py.
+    `directory_ids` are the ids of log directories by path; `missing`: see cluster/missing_partitions.py.
     """
 
     def __init__(

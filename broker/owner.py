@@ -153,7 +153,7 @@ class Owner(Broker):
         authenticate(listeners, self)
         if self.crew is not None:
             self.crew.queue(self.server.backlog)
-        self.loading.start()
+        self.lazy_imports.start()
         self.server.open(listeners)
         self.opening.start()
         if self.crew is not None:

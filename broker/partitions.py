@@ -14,7 +14,7 @@ from typing import cast
 
 from broker.clock import Clock
 from broker.cluster.adoption import adopt, may_be
-from broker.cluster.missing import Missing
+from broker.cluster.missing_partitions import Missing
 from broker.partition import LogOnDemand, OfflineLog, Partition, UnopenedPartition
 from protocol.errors import ErrorCode
 from storage.errors import LogOffline, LogWaits

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from broker.archives.manifests import Archive, Found, Manifests
 from broker.diagnostics.log_limit import LimitedLog
 from broker.diagnostics.log_text import first_names
-from broker.retention.looks import InThread, Looks
+from broker.retention.poller import InThread, Poller
 from storage.checkpoints import TopicPartition
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Archives:
     Args:
         paths: directories of archives.
         log_end: the offset that the next record of a partition gets; None where its log is not here, or not open.
-        in_thread: as of Looks.
+        in_thread: as of Poller.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Archives:
         tells_problems: bool = True,
         in_thread: InThread | None = None,
     ) -> None:
-        self._looks = Looks("archives", Manifests(paths).look, self._take, INTERVAL_MS, loop, timers, in_thread)
+        self._poller = Poller("archives", Manifests(paths).look, self._take, INTERVAL_MS, loop, timers, in_thread)
         self._log_end = log_end
         self._tells_problems = tells_problems
         self._log = LimitedLog(log)
@@ -103,11 +103,11 @@ class Archives:
 
     def start(self) -> None:
         """Look, now and again and again."""
-        self._looks.start()
+        self._poller.start()
 
     def stop(self) -> None:
         """Look no more."""
-        self._looks.stop()
+        self._poller.stop()
 
     def _take(self, found: Found) -> None:
         known, others = _Known(), set[tuple[str, str]]()

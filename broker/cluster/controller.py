@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from broker.cluster.auto_topic_creation import creatable_topic
 from broker.cluster.hosting import Hosting
-from broker.cluster.internal_topics import creatable_topic
 from broker.config import BrokerConfig, ConfigError
 from broker.diagnostics.log_limit import LimitedLog
 from broker.ids import random_id
-from broker.maintenance.group_sync import GroupSync
+from broker.maintenance.coalesced_sync import CoalescedSync
 from broker.waiting.deferred import Deferred, after, gather
 from metadata import configs, create_partitions, create_topics, delete_topics, elections, lifecycle
 from metadata.create_partitions import MorePartitions, MorePartitionsResult
@@ -97,7 +97,7 @@ class Controller(Hosting):
         #: Told of each batch, where there are any.
         self.followers: Followers | None = None
         self._log = metadata_log
-        self._sync = GroupSync(sync)
+        self._sync = CoalescedSync(sync)
         self._now_ms = now_ms
         self._failure: Exception | None = None
 

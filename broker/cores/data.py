@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from broker.cluster.missing import Missing
+from broker.cluster.missing_partitions import Missing
 from broker.config import BrokerConfig
 from broker.cores.messages import Begin
 from broker.cores.placement import worker_of

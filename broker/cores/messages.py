@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from broker.cluster.missing import Missing
+from broker.cluster.missing_partitions import Missing
 from broker.config.listening import Listening
 from broker.config.setting import Setting
 from broker.config.values import ConfigValue

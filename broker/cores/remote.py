@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from broker.cluster.auto_topic_creation import creatable_topic
 from broker.cluster.hosting import Hosting
-from broker.cluster.internal_topics import creatable_topic
 from broker.cluster.quorum import Features, features_of
 from broker.cores.messages import AutoCreate, Placed, Records, Verify
 from broker.waiting.deferred import Deferred

@@ -119,7 +119,7 @@ class Worker(Broker):
         self.partitions.tell_offline()
         self._start_data()
         configure(self.server, self.config, listeners)
-        self.loading.start()
+        self.lazy_imports.start()
         self.link.tell(Ready())
         self.link.listen()
 

@@ -23,8 +23,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from broker.config import BrokerConfig
+from broker.maintenance.coalesced_sync import CoalescedSync
 from broker.maintenance.flush_times import FlushTimes
-from broker.maintenance.group_sync import GroupSync
 from broker.retention.holds import RetentionHolds
 from broker.waiting.deferred import Deferred
 from broker.waiting.offload import Offload
@@ -75,7 +75,7 @@ class Background:
         self.flush_times = FlushTimes()
         self._stopped = False
         self._armed: dict[str, Timer] = {}
-        self._flushes: dict[PartitionLog, GroupSync] = {}
+        self._flushes: dict[PartitionLog, CoalescedSync] = {}
         self._flushed: Deferred[None] | None = None
 
     @property
@@ -182,7 +182,8 @@ class Background:
         """Resolves when all that is in the log now is on the disk; one flush for all that ask meanwhile. LogOffline."""
         sync = self._flushes.get(partition_log)
         if sync is None:
-            sync = self._flushes[partition_log] = GroupSync(lambda: self._flush(partition_log), self._loop.call_soon)
+            sync = CoalescedSync(lambda: self._flush(partition_log), self._loop.call_soon)
+            self._flushes[partition_log] = sync
         return sync.request()
 
     def forced(self, partition_log: PartitionLog) -> Deferred[None] | None:

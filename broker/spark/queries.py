@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from broker.diagnostics.log_limit import LimitedLog
 from broker.diagnostics.log_text import first_names
-from broker.retention.looks import InThread, Looks
+from broker.retention.poller import InThread, Poller
 from broker.spark.checkpoints import Checkpoints, Found
 from storage.checkpoints import TopicPartition
 
@@ -29,7 +29,7 @@ class SparkQueries:
 
     Args:
         paths: checkpoints, or folders of them.
-        in_thread: as of Looks.
+        in_thread: as of Poller.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class SparkQueries:
         in_thread: InThread | None = None,
     ) -> None:
         look = Checkpoints(paths).look
-        self._looks = Looks("Spark checkpoints", look, self._take, interval_ms, loop, timers, in_thread)
+        self._poller = Poller("Spark checkpoints", look, self._take, interval_ms, loop, timers, in_thread)
         self._tells_problems = tells_problems
         self._log = LimitedLog(log)
         self._told: set[str] = set()
@@ -74,11 +74,11 @@ class SparkQueries:
 
     def start(self) -> None:
         """Look, now and again and again."""
-        self._looks.start()
+        self._poller.start()
 
     def stop(self) -> None:
         """Look no more."""
-        self._looks.stop()
+        self._poller.stop()
 
     def _take(self, found: Found) -> None:
         self.found = found

@@ -24,7 +24,7 @@ InThread = Callable[[Callable[[], None] | None], None]
 """Has a thread call what it is given, and waits for nothing; None ends the thread."""
 
 
-class Looks(Generic[T]):
+class Poller(Generic[T]):
     """Its public methods belong to the event loop's thread.
 
     Args:

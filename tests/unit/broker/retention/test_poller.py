@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.retention.looks import Looks
+from broker.retention.poller import Poller
 from broker.waiting.timers import Timers
 from tests.support.fake_loop import FakeLoop
 
@@ -21,8 +21,8 @@ class Stage:
         self.found: list[int | Exception] = []
         self.taken: list[int] = []
         timers = Timers(self.loop, self.loop.clock)
-        self.looks = Looks("things", self.look, self.taken.append, 1_000, self.loop, timers, self.calls.append)  # type: ignore[arg-type]
-        self.looks.start()
+        self.poller = Poller("things", self.look, self.taken.append, 1_000, self.loop, timers, self.calls.append)  # type: ignore[arg-type]
+        self.poller.start()
 
     def look(self) -> int:
         found = self.found.pop(0)
@@ -55,7 +55,7 @@ def test_stopped_looks_find_nothing_more() -> None:
     """Neither the one under way nor one that would be due."""
     stage = Stage()
     stage.run(1)
-    stage.looks.stop()
+    stage.poller.stop()
     stage.run(2)
 
     assert stage.taken == [1]
@@ -77,11 +77,11 @@ def test_look_may_end_after_the_loop() -> None:
 def test_thread_of_its_own_looks_and_ends() -> None:
     """It is called for as long as the looks go on, and waits for nobody."""
     loop, looked = FakeLoop(), threading.Event()
-    looks = Looks("odd things", looked.set, lambda _: None, 1_000, loop, Timers(loop, loop.clock))  # type: ignore[arg-type]
+    poller = Poller("odd things", looked.set, lambda _: None, 1_000, loop, Timers(loop, loop.clock))  # type: ignore[arg-type]
     (thread,) = [each for each in threading.enumerate() if each.name == "odd-things"]
-    looks.start()
+    poller.start()
     assert looked.wait(60)
 
-    looks.stop()
+    poller.stop()
     thread.join(60)
     assert not thread.is_alive()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.maintenance.group_sync import GroupSync
+from broker.maintenance.coalesced_sync import CoalescedSync
 from broker.waiting.deferred import Deferred
 
 
@@ -22,8 +22,8 @@ class Syncs:
 def test_who_comes_while_one_runs_is_served_by_the_next():
     """The one that runs may have begun before their bytes were written."""
     syncs = Syncs()
-    group = GroupSync(syncs)
-    first, second, third = group.request(), group.request(), group.request()
+    sync = CoalescedSync(syncs)
+    first, second, third = sync.request(), sync.request(), sync.request()
     assert len(syncs.running) == 1
 
     syncs.running[0].resolve(None)
@@ -37,8 +37,8 @@ def test_who_comes_while_one_runs_is_served_by_the_next():
 def test_failure_reaches_those_it_concerns():
     """And no others: the next sync may tell them something else."""
     syncs = Syncs()
-    group = GroupSync(syncs)
-    first, second = group.request(), group.request()
+    sync = CoalescedSync(syncs)
+    first, second = sync.request(), sync.request()
     syncs.running[0].fail(OSError("disk"))
     syncs.running[1].resolve(None)
 
@@ -50,23 +50,23 @@ def test_failure_reaches_those_it_concerns():
 def test_who_comes_in_the_same_turn_is_served_by_the_first():
     """Where that is worth a turn's wait; who waits for the next sync waits no longer than it has to."""
     syncs, turn = Syncs(), []
-    group = GroupSync(syncs, turn.append)
-    together = [group.request(), group.request()]
+    sync = CoalescedSync(syncs, turn.append)
+    together = [sync.request(), sync.request()]
     assert (len(syncs.running), len(turn)) == (0, 1)
 
     turn.pop()()
-    late = group.request()
+    late = sync.request()
     syncs.running[0].resolve(None)
     assert [each.done for each in together] == [True, True]
     assert (len(syncs.running), turn, late.done) == (2, [], False)
 
 
-def test_idle_group_syncs_at_once():
+def test_idle_one_syncs_at_once():
     """Nothing waits without need, also after others."""
     syncs = Syncs()
-    group = GroupSync(syncs)
+    sync = CoalescedSync(syncs)
     for number in (1, 2):
-        waiting = group.request()
+        waiting = sync.request()
         assert len(syncs.running) == number
         syncs.running[-1].resolve(None)
         assert waiting.done

@@ -1,4 +1,4 @@
-"""Loading: modules are imported when the first request asks for them, and never on the loop.
+"""Lazy imports: modules are imported when the first request asks for them, and never on the loop.
 
 What clients ask first is at hand when they are let in. All else a thread of the offload pool imports while its request
 waits, and its connection with it; some time after the start what nobody has asked for yet comes, too, piece by piece:
@@ -34,7 +34,7 @@ _REST_AFTER_MS = 10_000
 _PAUSE_MS = 50
 
 
-class Loading:
+class LazyImports:
     """Imports for one broker, which serves these rows. `on_done` is called when nothing is left to be loaded."""
 
     def __init__(self, rows: Mapping[int, Row], offload: Offload, timers: Timers) -> None:

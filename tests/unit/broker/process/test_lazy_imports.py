@@ -6,7 +6,7 @@ import pytest
 
 from broker.apis import Declared, Row
 from broker.dispatch import CloseConnection, Dispatcher, Waiting
-from broker.process.loading import FIRST_STEPS, Loading
+from broker.process.lazy_imports import FIRST_STEPS, LazyImports
 from broker.waiting.deferred import Deferred
 from broker.waiting.timers import Timers
 from protocol.api_keys import ApiKey
@@ -30,9 +30,9 @@ class Stage:
         self.shortcut = None
         self.rows = {key: Row(key, key.versions) for key in KEYS}
         self.done = 0
-        self.loading = Loading(self.rows, self.offload, Timers(self.loop, self.loop.clock))
-        self.loading.on_done = self.count_done
-        self.dispatcher = Dispatcher(SimpleNamespace(loading=self.loading), self.rows)
+        self.lazy_imports = LazyImports(self.rows, self.offload, Timers(self.loop, self.loop.clock))
+        self.lazy_imports.on_done = self.count_done
+        self.dispatcher = Dispatcher(SimpleNamespace(lazy_imports=self.lazy_imports), self.rows)
         monkeypatch.setattr("broker.apis.import_module", self.import_module)
         monkeypatch.setattr("broker.apis._declared", self)
 
@@ -147,7 +147,7 @@ def test_messages_that_are_broken_close_the_connection(stage, monkeypatch):
 
 def test_first_steps_are_loaded_by_the_start_and_the_rest_later(stage):
     """One at a time, also past one that is broken, and what was asked for meanwhile only once."""
-    stage.loading.start()
+    stage.lazy_imports.start()
     first = [key.name.lower() for key in FIRST_STEPS]
     assert stage.imported == first
 
@@ -169,10 +169,10 @@ def test_first_steps_are_loaded_by_the_start_and_the_rest_later(stage):
 
 def test_after_the_stop_nothing_is_loaded(stage):
     """Neither what would have begun nor what was under way goes on."""
-    stage.loading.start()
+    stage.lazy_imports.start()
     stage.loop.advance(11_000)
     assert len(stage.pool) == 1
-    stage.loading.stop()
+    stage.lazy_imports.stop()
     stage.work()
     stage.loop.advance(60_000)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster.internal_topics import creatable_topic
+from broker.cluster.auto_topic_creation import creatable_topic
 from broker.config import load
 
 CONFIGS = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from broker.waiting.deferred import Deferred
 
 
-class GroupSync:
+class CoalescedSync:
     """Syncs off the loop, one at a time; whoever comes while one runs is served by the next.
 
     Args:
