@@ -1,0 +1,50 @@
+"""Records of a share-partition in flight: begun, acquired and acknowledged in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from broker.shares.acknowledgement import Acknowledge, Acknowledged
+from broker.shares.acquisition import Wanted
+from broker.shares.limits import Limits
+from broker.shares.partition import InFlight
+from coordinator.group.refused import Refused
+from coordinator.share.state import ShareState, StateBatch
+from protocol.errors import ErrorCode
+
+TENS = [(first, first + 9) for first in range(0, 60, 10)]
+"""Batches of a log, by their first and last offsets."""
+ACCEPT, RELEASE, REJECT, RENEW, GAP = (Acknowledge[name] for name in ("ACCEPT", "RELEASE", "REJECT", "RENEW", "GAP"))
+
+
+def wanted(member: str = "m", most: int = 500, size: int = 500, *, exact: bool = False) -> Wanted:
+    return Wanted(member, most, size, exact)
+
+
+def begun(start: int = 0) -> InFlight:
+    """Of a share-partition that nobody has read before."""
+    return InFlight(ShareState(1, -1), start)
+
+
+def acknowledge(
+    flight: InFlight,
+    member: str,
+    *batches: tuple[int, int, Sequence[int]],
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> tuple[int, tuple[StateBatch, ...]]:
+    """Plan and apply; what the share coordinator would be told."""
+    changes, renewals = flight.plan(member, [Acknowledged(*batch) for batch in batches], limits)
+    told = flight.stored(changes)
+    flight.apply(changes)
+    flight.renew(renewals, 99_000)
+    return told
+
+
+def refusal(act: Callable[..., object], *args: Any, **fields: Any) -> tuple[ErrorCode, str | None]:
+    """The error code and words by which it is refused."""
+    with pytest.raises(Refused) as caught:
+        act(*args, **fields)
+    return caught.value.code, caught.value.message
