@@ -85,20 +85,12 @@ def load(
         refused.warnings = tuple(warnings)
         raise refused
 
-    if listening.controllers:
-        names = ", ".join(str(listener) for listener in listening.controllers)
-        notices.append(f"the controller listener {names} is not opened: the broker is its own controller")
-    if "log.dirs" not in settings and "log.dir" not in settings:
-        notices.append("log.dirs is not set: data goes to /tmp/kafka-logs, which many systems empty when they start")
     config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
     if "java.security.auth.login.config" in environ.get("KAFKA_OPTS", ""):
         from .jaas import jaas_file  # most have none
 
         config.jaas_file = jaas_file(environ)
-        if config.jaas_file is not None:
-            notices.append(
-                f"login modules that no sasl.jaas.config gives are those of {config.jaas_file.path} (KAFKA_OPTS)"
-            )
+    notices += _notices(config, settings)
     if to_serve:
         warnings += (str(_with_origin(each, settings)) for each in _security_warnings(config))
     config.warnings, config.notices = tuple(warnings), tuple(notices)
@@ -111,6 +103,17 @@ def load(
     except ConfigError as error:
         raise ConfigError(*(_with_origin(problem, settings) for problem in error.problems)) from None
     return config
+
+
+def _notices(config: BrokerConfig, settings: Settings) -> Iterator[str]:
+    """What is in order, and may surprise."""
+    if config.listening.controllers:
+        names = ", ".join(str(listener) for listener in config.listening.controllers)
+        yield f"the controller listener {names} is not opened: the broker is its own controller"
+    if "log.dirs" not in settings and "log.dir" not in settings:
+        yield "log.dirs is not set: data goes to /tmp/kafka-logs, which many systems empty when they start"
+    if config.jaas_file is not None:
+        yield f"login modules that no sasl.jaas.config gives are those of {config.jaas_file.path} (KAFKA_OPTS)"
 
 
 def _security_problems(config: BrokerConfig) -> Iterator[Problem]:
