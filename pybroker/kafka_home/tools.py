@@ -13,20 +13,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
+from pybroker.cli.main import CLIENTS
 from pybroker.kafka_home.translate import TRANSLATIONS, CannotTranslate
-
-_MODULES = {
-    "acls": "pybroker.cli.acls",
-    "client-metrics": "pybroker.cli.client_metrics",
-    "cluster": "pybroker.cli.cluster",
-    "configs": "pybroker.cli.configs",
-    "consume": "pybroker.cli.consume",
-    "groups": "pybroker.cli.groups",
-    "produce": "pybroker.cli.produce",
-    "quotas": "pybroker.cli.quotas",
-    "topics": "pybroker.cli.topics",
-    "users": "pybroker.cli.users",
-}
 
 _STORAGE = {
     "format": "offline.format",
@@ -108,7 +96,7 @@ def _run(tool: str, arguments: Sequence[str]) -> int:
     for command in TRANSLATIONS[tool](arguments):
         if command.stdin is not None:
             sys.stdin = io.StringIO(command.stdin)
-        exit_code: int = import_module(_MODULES[command.name]).main(command.arguments)
+        exit_code: int = import_module(CLIENTS[command.name]).main(command.arguments)
         if exit_code != 0:
             return exit_code
     return 0
