@@ -58,7 +58,7 @@ class LogReader:
         return self._window[at : at + size]
 
     def entries(self, position: int = 0, end: int | None = None) -> Iterator[RawEntry]:
-        """The entries from `position` on that lie before `end`."""
+        """The entries from `position` on that lie before `end`. Raises DumpFailed at what is none."""
         end = self.size_bytes if end is None else min(end, self.size_bytes)
         while position + MAGIC_OFFSET + 1 < end:
             head = self.read(position, HEADER_SIZE)

@@ -65,7 +65,7 @@ class FetchSlice:
         return self.file.handle
 
     def piece(self, start: int, end: int) -> FetchSlice:
-        """Some of the bytes, as a slice of its own."""
+        """The bytes from `start` to before `end`, as a slice of its own. Raises ValueError when this is released."""
         if self.file is None:
             raise ValueError("the slice has been released")
         return FetchSlice(self._fs, self.file, self.position + start, end - start)

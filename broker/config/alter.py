@@ -122,7 +122,7 @@ def plan_replacement(
 
 
 def plan_levels(config: BrokerConfig, name: str, alterations: Collection[Alteration]) -> Changes:
-    """Which levels of loggers would change (KIP-412); they are no part of the metadata."""
+    """Which levels of loggers would change (KIP-412); they are no part of the metadata. Raises Refusal."""
     _check_request(alterations, values_optional=True)
     if not config.is_own_id(_node_id(name)):  # each worker's: one process's levels are those of all
         raise _invalid_request(f"Unexpected node id. Expected {config.node_id}, but received {name}")

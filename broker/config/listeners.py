@@ -39,7 +39,7 @@ class Listener(msgspec.Struct, frozen=True):
 
 
 def parse_protocol_map(entries: Iterable[str]) -> dict[str, str]:
-    """`listener.security.protocol.map` as upper-case listener name -> security protocol."""
+    """`listener.security.protocol.map` as upper-case listener name -> security protocol. Raises ConfigError."""
     key = "listener.security.protocol.map"
     protocols: dict[str, str] = {}
     for entry in entries:

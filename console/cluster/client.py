@@ -169,7 +169,7 @@ class Client:
             return [TopicLine(name, len(found[name].partitions), name in INTERNAL_TOPICS) for name in sorted(found)]
 
     def topic(self, name: str) -> Topic:
-        """A topic with its offsets and settings."""
+        """A topic with its offsets and settings. Raises NotThere."""
         if problem := name_problem(name):
             raise NotThere(problem)
         with self.session() as session:
@@ -194,7 +194,7 @@ class Client:
             return sorted(lines, key=lambda line: line.name)
 
     def group(self, name: str) -> Group:
-        """A group with its members, and how far it is."""
+        """A group with its members, and how far it is. Raises NotThere."""
         if "\0" in name:
             raise NotThere("librdkafka has no names with a zero byte in them")
         with self.session() as session:

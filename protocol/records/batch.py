@@ -182,7 +182,10 @@ def iter_batches(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, Batch
 
 
 def entry_at(buffer: Buffer, position: int) -> tuple[int, int, int] | None:
-    """(base offset, size in bytes, magic) of the entry of any format at `position`; None if not wholly there."""
+    """(base offset, size in bytes, magic) of the entry of any format at `position`; None if not wholly there.
+
+    Raises CorruptBatch for a length that no entry has.
+    """
     if position + MAGIC_OFFSET + 1 > len(buffer):
         return None
     offset, length, magic = _ENTRY_START.unpack_from(buffer, position)

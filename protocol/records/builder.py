@@ -94,7 +94,10 @@ class BatchBuilder:
         *,
         offset: int | None = None,
     ) -> None:
-        """Add a record; `offset` (absolute) where a compacted batch has gaps, else the next one."""
+        """Add a record; `offset` (absolute) where a compacted batch has gaps, else the next one.
+
+        Raises ValueError for an offset that is not above the last one. `timestamp` is in ms.
+        """
         if not self._records:
             self.base_timestamp = timestamp
         delta = self._last_offset_delta + 1 if offset is None else offset - self.base_offset

@@ -49,7 +49,10 @@ class Codec(IntEnum):
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the form a producer would send it; `level` None is Kafka's default for the codec."""
+    """`data` in the form a producer would send it; `level` None is Kafka's default for the codec.
+
+    Raises UnsupportedCodec.
+    """
     if codec == Codec.NONE:
         return bytes(data)
     compressor = _COMPRESSORS.get(codec)

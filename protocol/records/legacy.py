@@ -86,7 +86,7 @@ def iter_entry_records(
     """The record of one whole entry, or the records inside when it is a wrapper, one after the other.
 
     `verify_inner`: WrongChecksum for messages in a wrapper. The entry's own is not looked at. TooLarge: more than
-    `max_size` bytes or `max_records` inside.
+    `max_size` bytes or `max_records` inside. InvalidRecord, CorruptBatch: what is inside is no messages.
     """
     message = parse_message(entry)
     if message.codec == Codec.NONE:

@@ -119,7 +119,7 @@ class StoredLog:
     def read(self, start: int, end: int) -> Iterator[memoryview]:
         """The whole entries with any record in [start, end), in order; each lives until the next step.
 
-        `end` is at most `end_offset`. Checksums are the caller's matter.
+        `end` is at most `end_offset`. Checksums are the caller's matter. Raises DamagedLog.
         """
         while start < end:
             segment = self._segment_of(start)

@@ -62,7 +62,7 @@ class Broker(Controlled):
 
     @property
     def listeners(self) -> Mapping[str, str]:
-        """The address of each listener, by name."""
+        """The address of each listener, by name. Raises BrokerError before it was started."""
         if not self._listeners:
             raise BrokerError("the broker has not been started")
         return self._listeners
@@ -74,14 +74,14 @@ class Broker(Controlled):
 
     @property
     def pid(self) -> int:
-        """The process id of the running broker."""
+        """The process id of the broker. Raises BrokerError unless there is one."""
         if self._process is None:
             raise BrokerError(_NOT_RUNNING)
         return self._process.pid
 
     @property
     def directory(self) -> Path:
-        """Where its data directory and its log are."""
+        """Where its data directory and its log are. Raises BrokerError before the start and after `stop`."""
         if self._directory is None:
             raise BrokerError("the broker has no directory: it has not been started, or was stopped")
         return self._directory
@@ -159,6 +159,8 @@ class Broker(Controlled):
 
         Args:
             config: keys that differ from this one's.
+
+        Raises BrokerError while this one runs, or where it has not ended cleanly.
         """
         if not (self.data_directory / _ENDED_CLEANLY).exists():
             raise BrokerError("the broker is running, or has not ended cleanly: start() and pause() it first")

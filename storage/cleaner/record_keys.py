@@ -49,7 +49,10 @@ def read_keys(data: bytes, header: BatchHeader) -> BatchKeys:
 
 
 def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: BatchHeader) -> None:
-    """The same for records that lie there in `data`, uncompressed; to be added to what was found in other batches."""
+    """The same for records that lie there in `data`, uncompressed; to be added to what was found in other batches.
+
+    Raises InvalidRecord for bytes that are no records, or not as many as the header says.
+    """
     base_offset, last_offset_delta, count = header[0], header[6], header[12]
     deltas: list[int] | None = None
     number, expected = 0, 0

@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 def parse_entry(buffer: bytes | memoryview, at: int, position: int) -> Entry | None:
     """The entry whose bytes begin at `at` of `buffer` and at `position` of its file; None when too few are there.
 
-    Only the header needs to be in the buffer.
+    Only the header needs to be in the buffer. Raises CorruptBatch for a header that nobody writes.
     """
     available = len(buffer) - at
     if available < _START.size:

@@ -1,4 +1,4 @@
-"""What heartbeats of all modern groups must be like. The words are Kafka's, since clients show them to people."""
+"""What heartbeats of all modern groups must be like; what is not is Refused, in Kafka's words, which people see."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a ShareGroupHeartbeat must be like, before its group is looked at and then against its member.
 
-The words are Kafka's, since clients show them to people.
+What is not is Refused. The words are Kafka's, since clients show them to people.
 """
 
 from __future__ import annotations
