@@ -13,7 +13,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 
-from offline import dump_json, dump_text
 from offline.command_line import OfflineParser
 from offline.decoders import (
     CONVERTERS,
@@ -24,12 +23,13 @@ from offline.decoders import (
     share_group_state_decoder,
     transaction_log_decoder,
 )
-from offline.dump_events import Event, FileStart, Note
-from offline.dump_indexes import IndexErrors, IndexOptions, dump_offset_index, dump_time_index
-from offline.dump_segment import Gaps, SegmentOptions, dump_segment
-from offline.dump_small_files import dump_snapshot, dump_transaction_index
+from offline.dump import json_lines, text_lines
+from offline.dump.events import Event, FileStart, Note
+from offline.dump.indexes import IndexErrors, IndexOptions, dump_offset_index, dump_time_index
+from offline.dump.remote_log import remote_log_decoder
+from offline.dump.segment import Gaps, SegmentOptions, dump_segment
+from offline.dump.small_files import dump_snapshot, dump_transaction_index
 from offline.errors import DumpFailed
-from offline.remote_log import remote_log_decoder
 from protocol.records.errors import RecordsError
 
 _MAX_INT = (1 << 31) - 1
@@ -157,7 +157,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Print a dump; returns the exit code."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` is no failure
     arguments = command_line().parse_args(argv)
-    output = _Output(dump_json.line if arguments.json else dump_text.line, in_line=arguments.json)
+    output = _Output(json_lines.line if arguments.json else text_lines.line, in_line=arguments.json)
     try:
         decoder = _decoder(arguments)
         segments = SegmentOptions(

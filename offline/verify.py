@@ -21,11 +21,11 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from broker.config import ConfigError, load
 from broker.diagnostics.progress import Progress
-from offline.check_directory import DataCheck, check_directory
+from offline.checks.directory import DataCheck, check_directory
+from offline.checks.findings import Finding, Kind, Severity
+from offline.checks.repair import Repair
 from offline.command_line import OfflineParser
 from offline.errors import VerifyRefused
-from offline.findings import Finding, Kind, Severity
-from offline.repair import Repair
 from storage.checkpoints import LOCK
 from storage.directory_names import DirectoryKind, parse_name
 from storage.errors import StorageError

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from offline import dump_json, dump_text
 from offline.decoders import CONVERTERS, Decoder, plain_decoder
-from offline.dump_events import AbortedTransactionEntry, Event, FileStart, LoggedRecord, Note, OffsetEntry, TimeEntry
-from offline.dump_indexes import IndexErrors, IndexOptions, dump_offset_index
+from offline.dump import json_lines, text_lines
+from offline.dump.events import AbortedTransactionEntry, Event, FileStart, LoggedRecord, Note, OffsetEntry, TimeEntry
+from offline.dump.indexes import IndexErrors, IndexOptions, dump_offset_index
+from offline.dump.segment import SegmentOptions
 from offline.dump_log import dump
-from offline.dump_segment import SegmentOptions
 from offline.traces.fields import batch_fields
 from offline.traces.steps import Row, Step, rows_of
 from protocol.records.batch import iter_batches
@@ -37,9 +37,9 @@ def dumped(path: Path, decoder: Decoder = _AS_TEXT, *, records_only: bool = Fals
     for event in dump([str(path)], segments, indexes):
         if isinstance(event, FileStart) or (records_only and not isinstance(event, LoggedRecord)):
             continue
-        told = json.loads(dump_json.line(event))
+        told = json.loads(json_lines.line(event))
         size = _ENTRY_BYTES.get(type(event))
-        text = dump_text.line(event)
+        text = text_lines.line(event)
         if size is None or isinstance(event, Note):
             yield Row(told.pop("type"), told, text=text)
         else:

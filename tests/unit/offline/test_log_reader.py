@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from offline import log_reader
-from offline.dump_segment import Gaps, SegmentOptions, dump_segment
+from offline.dump.segment import Gaps, SegmentOptions, dump_segment
 from offline.errors import DumpFailed
 from offline.log_reader import LogReader
 from tests.support.logs import batch, sized

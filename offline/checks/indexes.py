@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from struct import Struct
 
-from offline.findings import Finding, Kind
+from offline.checks.findings import Finding, Kind
 from protocol.records.batch import NO_TIMESTAMP
 from storage.fs import LOCAL
 from storage.log_config import INT_MAX

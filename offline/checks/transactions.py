@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offline.findings import Finding, Kind
+from offline.checks.findings import Finding, Kind
 from protocol.records.batch import BatchHeader
 from storage.errors import CorruptFile
 from storage.index.transaction import AbortedTransaction, TransactionIndex

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from struct import Struct
 
 from offline.decoders import Decoder
-from offline.dump_events import Batch, Control, Event, LoggedRecord, Note
+from offline.dump.events import Batch, Control, Event, LoggedRecord, Note
 from offline.errors import DumpFailed
 from offline.java_text import decode, message_json
 from offline.log_reader import LogReader, RawEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
-from offline.dump_events import AbortedTransactionEntry, Event, Note, Producer
+from offline.dump.events import AbortedTransactionEntry, Event, Note, Producer
 from offline.errors import DumpFailed
 from protocol.records.crc32c import crc32c
 from storage.errors import CorruptFile

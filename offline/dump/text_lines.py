@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from offline.decoders import Shown
-from offline.dump_events import (
+from offline.dump.events import (
     AbortedTransactionEntry,
     Batch,
     Event,

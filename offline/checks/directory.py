@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from broker.cluster.formatting import METADATA_LOG, id_bytes, id_text
 from broker.cluster.metadata_snapshot import BOOTSTRAP_FILE, read_snapshot
 from metadata.image import MetadataImage
-from offline.check_log import LogCheck, LogOptions, Progress
-from offline.check_metadata import MetadataCheck, snapshot_headers
-from offline.findings import Finding, Kind, Severity
+from offline.checks.findings import Finding, Kind, Severity
+from offline.checks.log import LogCheck, LogOptions, Progress
+from offline.checks.metadata import MetadataCheck, snapshot_headers
 from protocol.errors import ProtocolError
 from protocol.records.errors import RecordsError
 from storage.checkpoints import (

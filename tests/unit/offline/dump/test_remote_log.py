@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from offline.remote_log import remote_log_decoder
+from offline.dump.remote_log import remote_log_decoder
 from protocol.records.record import Record
 
 PARTITION = "AAAAAAAAQACAAAAAAAAAAQ:orders-3"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 
-from offline.dump_events import (
+from offline.dump.events import (
     AbortedTransactionEntry,
     Batch,
     Control,

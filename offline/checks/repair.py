@@ -17,8 +17,8 @@ from broker.cluster.metadata_snapshot import build_snapshot, snapshots_in
 from broker.config import BrokerConfig
 from metadata.features import KRAFT_VERSION
 from metadata.lifecycle import feature_records
-from offline.check_directory import CHECKPOINTS, DataCheck, DirectoryCheck
-from offline.findings import Finding, Kind, Severity
+from offline.checks.directory import CHECKPOINTS, DataCheck, DirectoryCheck
+from offline.checks.findings import Finding, Kind, Severity
 from storage.checkpoints import LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition, format_offsets, write_topic_id
 from storage.fs import LOCAL
 from storage.log.directory import LogDirectory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from offline.findings import Finding, Kind
+from offline.checks.findings import Finding, Kind
 from storage.checkpoints import read_lines
 from storage.errors import CorruptFile
 from storage.fs import LOCAL

@@ -1,4 +1,4 @@
-"""What a dump finds in files, one value a line of its output; `dump_text.py` and `dump_json.py` put them into words."""
+"""What a dump finds in files, one value a line of its output; text_lines.py and json_lines.py put them into words."""
 
 from __future__ import annotations
 

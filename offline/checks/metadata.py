@@ -15,8 +15,8 @@ from metadata.framing import decode_record
 from metadata.image import MetadataImage
 from metadata.loading import MetadataLoader
 from metadata.replay import ReplayError
+from offline.checks.findings import Finding, Kind
 from offline.errors import DumpFailed
-from offline.findings import Finding, Kind
 from offline.log_reader import LogReader
 from protocol.errors import ProtocolError
 from protocol.records.batch import parse_header

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 
-from offline.dump_events import Event, Note, OffsetEntry, TimeEntry
+from offline.dump.events import Event, Note, OffsetEntry, TimeEntry
 from offline.errors import DumpFailed
 from offline.log_reader import LogReader, RawEntry
 from protocol.records.batch import NO_TIMESTAMP, parse_header

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from offline.check_epochs import EpochCheck
-from offline.check_indexes import OffsetIndexCheck, TimeIndexCheck
-from offline.check_transactions import TransactionCheck
-from offline.findings import Finding, Kind, Severity
+from offline.checks.epochs import EpochCheck
+from offline.checks.findings import Finding, Kind, Severity
+from offline.checks.indexes import OffsetIndexCheck, TimeIndexCheck
+from offline.checks.transactions import TransactionCheck
 from protocol.records.batch import NO_TIMESTAMP
 from protocol.records.errors import CorruptBatch, RecordsError
 from protocol.records.record import Record, iter_records

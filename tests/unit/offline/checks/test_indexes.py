@@ -7,7 +7,7 @@ from struct import pack
 
 import pytest
 
-from offline.check_log import LogCheck, LogOptions
+from offline.checks.log import LogCheck, LogOptions
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from tests.support.logs import T0, append, close, open_log
