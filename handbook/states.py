@@ -9,11 +9,11 @@ from enum import Enum
 from typing import Any
 
 from broker.shares.runs import RecordState
+from coordinator.group.classic.state import LEGAL_FROM as CLASSIC_FROM
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer.group import ConsumerGroupState
 from coordinator.group.consumer.member import MemberState
 from coordinator.group.share.group import ShareGroupState
-from coordinator.group.state import LEGAL_FROM as CLASSIC_FROM
-from coordinator.group.state import GroupState
 from coordinator.group.streams.group import StreamsGroupState
 from coordinator.transaction.state import LEGAL_FROM as TRANSACTION_FROM
 from handbook.diagrams import states_diagram

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
-from coordinator.group.heartbeat import heartbeat as decide
+from coordinator.group.classic.heartbeat import heartbeat as decide
 from protocol.errors import ErrorCode
 from protocol.messages.heartbeat import HEARTBEAT
 from protocol.schema import Struct

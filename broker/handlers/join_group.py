@@ -15,7 +15,7 @@ from broker.dispatch import RequestContext
 from broker.groups.parked import ParkedJoin
 from broker.network.java_address import java_address
 from coordinator.effects import Effects
-from coordinator.group.join import check_join, join_error, join_group, read_join
+from coordinator.group.classic.join import check_join, join_error, join_group, read_join
 from coordinator.group.shard import GroupEffects
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP

@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from coordinator.effects import Effects
-from coordinator.group.leave import answer_for, leave_group, members_of
+from coordinator.group.classic.leave import answer_for, leave_group, members_of
 from coordinator.group.shard import GroupEffects
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP

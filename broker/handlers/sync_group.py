@@ -10,8 +10,8 @@ from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.groups.parked import ParkedSync
 from coordinator.effects import Effects
+from coordinator.group.classic.sync import sync_error, sync_group
 from coordinator.group.shard import GroupEffects
-from coordinator.group.sync import sync_error, sync_group
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct

@@ -17,7 +17,7 @@ from broker.diagnostics.loop_watch import LAG_BOUNDS_S
 from broker.metrics import table
 from broker.metrics.metric import Buckets, Sample
 from broker.waiting.deferred import Deferred
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.streams.group import StreamsGroup

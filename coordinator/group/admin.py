@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import Member
+from coordinator.group.classic.state import GroupState
 from coordinator.group.expiry import group_tombstones, is_without_members
-from coordinator.group.member import Member
 from coordinator.group.records import OffsetRecord, StoredRecord
 from coordinator.group.shard import Group, GroupEffects, GroupShard
-from coordinator.group.state import GroupState
 from coordinator.group.streams.group import StreamsGroupState
 from protocol.errors import ErrorCode
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember

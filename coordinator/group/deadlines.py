@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator.clock import Now
-from coordinator.group import rebalance
+from coordinator.group.classic import rebalance
 from coordinator.group.consumer import deadlines as consumer
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share import deadlines as share

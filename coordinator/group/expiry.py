@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
+from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from coordinator.group.records import CommittedOffset, GroupRecord, OffsetRecord, StoredRecord
 from coordinator.group.shard import Group, GroupShard
-from coordinator.group.state import GroupState
-from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 
 
 def expired_offsets(shard: GroupShard, now_ms: int) -> Iterator[list[StoredRecord]]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.clock import Now
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.rebalance import extend_session
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import offsets as consumer
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
-from coordinator.group.rebalance import extend_session
 from coordinator.group.records import CommittedOffset, OffsetRecord, StoredRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import Group, GroupEffects, GroupShard
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.state import GroupState
 from coordinator.group.streams import offsets as streams
 from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode

@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from coordinator.clock import Now
 from coordinator.effects import Effects
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
 from coordinator.group.cluster import Cluster, NoTopics
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.records import ConsumerRecord
@@ -28,7 +29,6 @@ from coordinator.group.records import (
 from coordinator.group.settings import GroupSettings
 from coordinator.group.share.group import ShareGroup
 from coordinator.group.skim import CommitSkim
-from coordinator.group.state import GroupState
 from coordinator.group.streams.group import StreamsGroup
 from coordinator.group.streams.records import StreamsRecord
 from coordinator.timers import Timers

@@ -8,16 +8,16 @@ from itertools import count
 
 from coordinator.clock import Now
 from coordinator.effects import Effects, carry_out
+from coordinator.group.classic.heartbeat import heartbeat
+from coordinator.group.classic.join import check_join, join_error, join_group, read_join
+from coordinator.group.classic.leave import leave_group
+from coordinator.group.classic.sync import sync_group
 from coordinator.group.deadlines import on_deadline, on_loaded
 from coordinator.group.expiry import expired_groups, expired_offsets
-from coordinator.group.heartbeat import heartbeat
-from coordinator.group.join import check_join, join_error, join_group, read_join
-from coordinator.group.leave import leave_group
 from coordinator.group.offset_commit import check_commit, commit_offsets
 from coordinator.group.records import StoredRecord, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.sync import sync_group
 from coordinator.shard import Producer
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode

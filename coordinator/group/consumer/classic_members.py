@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.effects import Waiter
+from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from coordinator.group.consumer import checks
 from coordinator.group.consumer.downgrade import can_downgrade_by_replacing, downgrade
 from coordinator.group.consumer.draft import Draft
@@ -27,7 +28,6 @@ from coordinator.group.modern.checks import member_of
 from coordinator.group.refused import Refused
 from coordinator.group.settings import MigrationPolicy
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.leave_group import MemberResponse
@@ -35,7 +35,7 @@ from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct
 
 if TYPE_CHECKING:
-    from coordinator.group.join import Join
+    from coordinator.group.classic.join import Join
 
 FIRST_VERSION_NEEDING_MEMBER_ID = 4
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from coordinator.group import rebalance
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic import rebalance
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import Member
+from coordinator.group.classic.state import GroupState
+from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE
 from coordinator.group.consumer import records as stored
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.embedded import version_of, write_assignment
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import ConsumerMember
-from coordinator.group.member import Member
 from coordinator.group.records import GroupRecord, StoredRecord
 from coordinator.group.settings import MigrationPolicy
 from coordinator.group.shard import GroupEffects, GroupShard
-from coordinator.group.state import GroupState
-from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE
 
 
 def can_downgrade(shard: GroupShard, group: ConsumerGroup, without: Collection[ConsumerMember]) -> bool:

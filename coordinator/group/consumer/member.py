@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import field
 
-from coordinator.group.member_protocol import MemberProtocol
+from coordinator.group.classic.member_protocol import MemberProtocol
 
 #: Topic id -> partition -> the epoch at which the member was given it.
 Owned: TypeAlias = Mapping[bytes, Mapping[int, int]]

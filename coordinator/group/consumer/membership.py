@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from coordinator.clock import Now
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import checks
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.group import ConsumerGroup
@@ -16,7 +17,6 @@ from coordinator.group.modern.checks import member_of
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
 
 

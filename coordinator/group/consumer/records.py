@@ -19,8 +19,8 @@ from typing import TypeAlias
 import msgspec
 
 from coordinator.group.assignors.spec import Target
+from coordinator.group.classic.member_protocol import MemberProtocol
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState, Owned
-from coordinator.group.member_protocol import MemberProtocol
 from coordinator.group.modern.record import (
     GroupEpoch,
     Kind,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from coordinator.clock import Now
 from coordinator.group.assignors.spec import Target
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import NO_ASSIGNMENT, Member
 from coordinator.group.cluster import Cluster
 from coordinator.group.consumer.draft import Draft
 from coordinator.group.consumer.embedded import as_target, read_assignment, read_subscription
@@ -23,7 +24,6 @@ from coordinator.group.consumer.records import (
     target_epoch_record,
     target_record,
 )
-from coordinator.group.member import NO_ASSIGNMENT, Member
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.settings import MigrationPolicy

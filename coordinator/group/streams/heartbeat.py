@@ -15,14 +15,14 @@ from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.group.assignors.java_order import string_rank
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer.metadata_hash import metadata_hash
 from coordinator.group.modern.caller import Caller
 from coordinator.group.modern.checks import member_of
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard
-from coordinator.group.state import GroupState
 from coordinator.group.streams import checks
 from coordinator.group.streams.configured import ConfiguredTopology, Status, configure
 from coordinator.group.streams.draft import Draft

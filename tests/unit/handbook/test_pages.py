@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.group.state import LEGAL_FROM, GroupState
+from coordinator.group.classic.state import LEGAL_FROM, GroupState
 from handbook.commands import parser_of
 from handbook.diagrams import bytes_diagram, states_diagram
 from handbook.layouts import LayoutField

@@ -3,9 +3,9 @@
 import pytest
 
 from broker.network.java_address import java_address
+from coordinator.group.classic.state import GroupState
 from coordinator.group.deadlines import on_deadline
 from coordinator.group.records import GroupRecord
-from coordinator.group.state import GroupState
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from coordinator.group.admin import delete_group
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
 from coordinator.group.records import parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard, TimerKey
-from coordinator.group.state import GroupState
 from coordinator.timers import Timers
 from protocol.errors import ErrorCode
 from tests.support.groups import GroupHarness, ParkedRequest, subscription

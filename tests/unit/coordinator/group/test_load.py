@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer.group import ConsumerGroup, ConsumerGroupState
 from coordinator.group.records import CommittedOffset, GroupMetadata, GroupRecord, OffsetRecord, parse_record
 from coordinator.group.settings import GroupSettings
 from coordinator.group.shard import GroupShard
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.state import GroupState
 from coordinator.load import replay_batches
 from coordinator.timers import Timers
 from protocol.records.batch import iter_batches

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.group.classic.member import MemberProtocol
 from coordinator.group.consumer import records as stored
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.consumer.member import ClassicMetadata, ConsumerMember, MemberState
@@ -18,7 +19,6 @@ from coordinator.group.consumer.records import (
     member_record,
     regex_record,
 )
-from coordinator.group.member import MemberProtocol
 from coordinator.group.records import parse_record
 from coordinator.shard import UnknownRecord
 from protocol.messages.coordinator import consumer_group as messages

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer.embedded import read_assignment, version_of, write_assignment
 from coordinator.group.settings import ConsumerSettings, GroupSettings, MigrationPolicy
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.data import ConsumerProtocolAssignment
 from protocol.messages.data.consumer_protocol import ConsumerProtocolAssignmentTopicPartition

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
 from coordinator.group.cluster import StreamsGroupConfig
 from coordinator.group.settings import GroupSettings, StreamsSettings
 from coordinator.group.streams.group import StreamsGroup

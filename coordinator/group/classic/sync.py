@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from coordinator.clock import Now
 from coordinator.effects import Waiter
-from coordinator.group import rebalance
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic import rebalance
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import classic_members
 from coordinator.group.records import GroupRecord
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.messages.sync_group import SYNC_GROUP
 from protocol.schema import Struct

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from coordinator.clock import Now
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import classic_members
 from coordinator.group.consumer.group import ConsumerGroup
 from coordinator.group.refused import Refused
 from coordinator.group.shard import GroupShard, TimerKey
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
 
 

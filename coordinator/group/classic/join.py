@@ -14,18 +14,18 @@ from msgspec.structs import replace
 
 from coordinator.clock import Now
 from coordinator.effects import Waiter
-from coordinator.group import rebalance
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic import rebalance
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import Member, MemberProtocol
+from coordinator.group.classic.rebalance import UNKNOWN_MEMBER_ID
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import classic_members
 from coordinator.group.consumer.group import ConsumerGroup
-from coordinator.group.member import Member, MemberProtocol
-from coordinator.group.rebalance import UNKNOWN_MEMBER_ID
 from coordinator.group.records import GroupMetadata, GroupRecord, StoredRecord
 from coordinator.group.refused import Refused
 from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from coordinator.group.share.group import ShareGroup
-from coordinator.group.state import GroupState
 from coordinator.group.streams.group import StreamsGroup
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from coordinator.clock import Now
 from coordinator.effects import Waiter
-from coordinator.group.classic import ClassicGroup
-from coordinator.group.member import NO_ASSIGNMENT, Member
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.member import NO_ASSIGNMENT, Member
+from coordinator.group.classic.state import GroupState
 from coordinator.group.records import GroupRecord
 from coordinator.group.settings import LEAST_JOIN_WAIT_MS
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupResponseMember
 from protocol.messages.sync_group import SYNC_GROUP

@@ -1,7 +1,7 @@
 """The phases of a rebalance and their deadlines."""
 
+from coordinator.group.classic.state import GroupState
 from coordinator.group.settings import GroupSettings
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.groups import GroupHarness
 

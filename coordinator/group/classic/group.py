@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from coordinator.effects import Waiter
-from coordinator.group.member import NO_ASSIGNMENT, Member, MemberProtocol
+from coordinator.group.classic.member import NO_ASSIGNMENT, Member, MemberProtocol
+from coordinator.group.classic.state import LEGAL_FROM, GroupState, IllegalTransition
+from coordinator.group.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from coordinator.group.records import GroupMetadata
-from coordinator.group.state import LEGAL_FROM, GroupState, IllegalTransition
-from coordinator.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from protocol.errors import ErrorCode
 from protocol.java_order import hash_order, java_hash
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator.group.join import FIRST_VERSION_NEEDING_MEMBER_ID
+from coordinator.group.classic.join import FIRST_VERSION_NEEDING_MEMBER_ID
+from coordinator.group.classic.state import GroupState
 from coordinator.group.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
 from tests.support.groups import GroupHarness, subscription
 

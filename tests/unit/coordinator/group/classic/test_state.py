@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.group.classic import ClassicGroup
-from coordinator.group.state import LEGAL_FROM, GroupState, IllegalTransition
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.state import LEGAL_FROM, GroupState, IllegalTransition
 
 
 def test_every_state_is_in_the_table_and_has_kafkas_name():

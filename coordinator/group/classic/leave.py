@@ -7,12 +7,12 @@ Since v3 a request names many members, and by their instance ids also static one
 from __future__ import annotations
 
 from coordinator.clock import Now
-from coordinator.group import rebalance
-from coordinator.group.classic import ClassicGroup
+from coordinator.group.classic import rebalance
+from coordinator.group.classic.group import ClassicGroup
+from coordinator.group.classic.rebalance import UNKNOWN_MEMBER_ID
+from coordinator.group.classic.state import GroupState
 from coordinator.group.consumer import classic_members
-from coordinator.group.rebalance import UNKNOWN_MEMBER_ID
 from coordinator.group.shard import GroupEffects, GroupShard
-from coordinator.group.state import GroupState
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import LEAVE_GROUP, MemberIdentity, MemberResponse
 from protocol.schema import Struct

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import field
 
 from coordinator.effects import Waiter
-from coordinator.group.member_protocol import MemberProtocol
+from coordinator.group.classic.member_protocol import MemberProtocol
 from coordinator.group.records import MemberMetadata
 
 __all__ = ["NO_ASSIGNMENT", "Member", "MemberProtocol"]
