@@ -21,8 +21,8 @@ from protocol.messages.fetch import FETCH, FetchableTopicResponse, FetchPartitio
 from protocol.messages.metadata import METADATA, MetadataResponsePartition, MetadataResponseTopic
 from protocol.records.batch import parse_header, verify_crc
 from protocol.schema import Chunk
-from protocol.single_fetch import answer, parse
-from protocol.single_produce import SingleProduces
+from protocol.shortcuts.single_fetch import answer, parse
+from protocol.shortcuts.single_produce import SingleProduces
 from storage.append.rules import AppendOrigin, check_batch
 from storage.fetch_slice import FetchSlice
 from storage.log.partition import PartitionLog

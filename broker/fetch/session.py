@@ -17,7 +17,7 @@ from random import randrange
 from protocol.errors import ErrorCode
 from protocol.fetch_answer import FetchedData
 from protocol.schema import Struct
-from protocol.single_fetch import SingleFetch
+from protocol.shortcuts.single_fetch import SingleFetch
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from broker.fetch.session import FINAL_EPOCH, NO_SESSION
 from broker.waiting.deferred import Deferred
 from protocol.schema import Chunk
-from protocol.single_fetch import FIRST_VERSION, SingleFetch, answer, nothing_new, parse
+from protocol.shortcuts.single_fetch import FIRST_VERSION, SingleFetch, answer, nothing_new, parse
 from security.acl import Operation, ResourceType
 from storage.fetch_slice import EMPTY, FetchSlice
 

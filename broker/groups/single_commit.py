@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from coordinator.group.offset_commit import hear_of, is_current
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from protocol.errors import ErrorCode
-from protocol.single_commit import FIRST_VERSION, SingleCommits
+from protocol.shortcuts.single_commit import FIRST_VERSION, SingleCommits
 from security.acl import Operation, ResourceType
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from broker.network.java_address import java_address
 from coordinator.group.consumer.heartbeat import stay_silently
 from coordinator.group.modern.caller import Caller
 from protocol.errors import ErrorCode
-from protocol.steady_heartbeat import SteadyHeartbeats
+from protocol.shortcuts.steady_heartbeat import SteadyHeartbeats
 
 if TYPE_CHECKING:
     from broker.broker import Broker

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
-from protocol.single_produce import FIRST_VERSION, SingleProduces
+from protocol.shortcuts.single_produce import FIRST_VERSION, SingleProduces
 from security.acl import Operation, ResourceType
 from storage.append.opening import BatchToOpen
 from storage.append.placing import AT_ONCE_BYTES

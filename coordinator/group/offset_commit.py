@@ -31,7 +31,7 @@ from protocol.messages.offset_commit import (
 from protocol.messages.offset_delete import OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
 from protocol.primitives import ZERO_UUID
 from protocol.schema import Struct
-from protocol.single_commit import SingleCommit
+from protocol.shortcuts.single_commit import SingleCommit
 
 #: From this version on a missing group is called so; before, clients knew only ILLEGAL_GENERATION.
 FIRST_VERSION_KNOWING_GROUP_ID_NOT_FOUND = 9

@@ -9,11 +9,11 @@ from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
 from protocol.schema import Message, Struct
-from protocol.single_commit import SingleCommits
-from protocol.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
-from protocol.single_fetch import parse as parse_single_fetch
-from protocol.single_produce import FIRST_VERSION as FIRST_SINGLE_PRODUCE
-from protocol.single_produce import SingleProduces
+from protocol.shortcuts.single_commit import SingleCommits
+from protocol.shortcuts.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
+from protocol.shortcuts.single_fetch import parse as parse_single_fetch
+from protocol.shortcuts.single_produce import FIRST_VERSION as FIRST_SINGLE_PRODUCE
+from protocol.shortcuts.single_produce import SingleProduces
 
 _LIMIT = 1 << 20
 _FETCH_KEY = 1

@@ -25,7 +25,7 @@ from coordinator.group.modern.caller import Caller
 from coordinator.group.shard import GroupEffects, GroupShard, TimerKey
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, Assignment, TopicPartitions
 from protocol.schema import Struct
-from protocol.steady_heartbeat import SteadyHeartbeat
+from protocol.shortcuts.steady_heartbeat import SteadyHeartbeat
 
 new_tuple = tuple.__new__
 new_response = CONSUMER_GROUP_HEARTBEAT.response.new

@@ -16,7 +16,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.schema import Struct
-from protocol.single_commit import SingleCommit, SingleCommits
+from protocol.shortcuts.single_commit import SingleCommit, SingleCommits
 from tests.support.network import answers_in
 from tests.support.slow_disk import SlowDisk
 from tests.support.txn_broker import TxnBroker

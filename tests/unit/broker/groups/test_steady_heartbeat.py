@@ -18,7 +18,7 @@ from protocol.errors import ErrorCode
 from protocol.headers import encode_request_header
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT
 from protocol.schema import Struct
-from protocol.steady_heartbeat import SteadyHeartbeat, SteadyHeartbeats
+from protocol.shortcuts.steady_heartbeat import SteadyHeartbeat, SteadyHeartbeats
 from tests.support.network import answers_in
 from tests.support.txn_broker import TxnBroker
 

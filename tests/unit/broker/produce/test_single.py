@@ -6,7 +6,7 @@ from broker.produce.single import produce_single
 from protocol.errors import ErrorCode
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
-from protocol.single_produce import SingleProduces
+from protocol.shortcuts.single_produce import SingleProduces
 from storage.log_config import LogConfig
 from tests.support.data_broker import TOPIC_ID, DataBroker
 from tests.support.network import answers_in

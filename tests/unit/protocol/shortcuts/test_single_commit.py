@@ -17,7 +17,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.schema import Struct
-from protocol.single_commit import FIRST_VERSION, Offsets, SingleCommit, SingleCommits
+from protocol.shortcuts.single_commit import FIRST_VERSION, Offsets, SingleCommit, SingleCommits
 
 VERSIONS = range(FIRST_VERSION, 11)
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)

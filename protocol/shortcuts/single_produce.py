@@ -15,9 +15,9 @@ from struct import Struct as Layout
 
 from protocol.errors import ProtocolError
 from protocol.framing import encode_response
-from protocol.heads import Head, Heads
 from protocol.messages.produce import PRODUCE, PartitionProduceResponse, TopicProduceResponse
 from protocol.schema import Chunk
+from protocol.shortcuts.heads import Head, Heads
 
 FIRST_VERSION = 9
 _FIRST_WITH_TOPIC_ID = 13

@@ -10,7 +10,7 @@ from protocol.fetch_answer import FetchAnswer, FetchedData, FetchedTopic, as_str
 from protocol.framing import encode_response
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic, ForgottenTopic, ReplicaState
 from protocol.primitives import ZERO_UUID
-from protocol.single_fetch import FIRST_VERSION, answer, nothing_new, parse
+from protocol.shortcuts.single_fetch import FIRST_VERSION, answer, nothing_new, parse
 
 VERSIONS = range(FIRST_VERSION, 19)
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)

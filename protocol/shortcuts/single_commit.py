@@ -14,9 +14,9 @@ from struct import error as LayoutError  # noqa: N812 - it is a class
 from typing import NamedTuple
 
 from protocol.errors import ProtocolError
-from protocol.heads import Head, Heads
 from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.primitives import unsigned_varint
+from protocol.shortcuts.heads import Head, Heads
 
 FIRST_VERSION = 8
 _FIRST_WITH_TOPIC_ID = 10

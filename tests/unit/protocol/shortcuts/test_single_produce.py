@@ -14,7 +14,7 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.primitives import ZERO_UUID
-from protocol.single_produce import SingleProduces
+from protocol.shortcuts.single_produce import SingleProduces
 
 VERSIONS = range(9, 14)
 

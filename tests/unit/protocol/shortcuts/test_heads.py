@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocol.heads import Head, Heads
+from protocol.shortcuts.heads import Head, Heads
 
 
 class Words(Heads[Head]):

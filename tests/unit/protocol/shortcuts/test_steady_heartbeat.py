@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protocol.framing import encode_response
 from protocol.headers import decode_request_header, encode_request_header
 from protocol.messages.consumer_group_heartbeat import CONSUMER_GROUP_HEARTBEAT, TopicPartitions
-from protocol.steady_heartbeat import SteadyHeartbeats
+from protocol.shortcuts.steady_heartbeat import SteadyHeartbeats
 
 VERSIONS = (0, 1)
 REQUEST, RESPONSE = CONSUMER_GROUP_HEARTBEAT.request, CONSUMER_GROUP_HEARTBEAT.response
