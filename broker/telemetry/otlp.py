@@ -12,6 +12,7 @@ Histograms and summaries, which no client of Kafka pushes, are passed over, and 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from broker.telemetry.protobuf import (
@@ -33,6 +34,9 @@ _AS_DOUBLE, _AS_INT, _ATTRIBUTE = tag(4, FIXED64), tag(6, FIXED64), tag(7, LENGT
 _KEY, _VALUE = tag(1, LENGTH), tag(2, LENGTH)
 _STRING, _BOOL, _INT, _DOUBLE = tag(1, LENGTH), tag(2, VARINT), tag(3, VARINT), tag(4, FIXED64)
 _DELTA = 1
+#: Attributes that a point has, with those of what it is of: more than anybody shows. Each of thousands of points has a
+#: row of them, and a report of 1 MiB has room for 170,000 that all would have.
+MOST_ATTRIBUTES = 32
 
 Attributes = tuple[tuple[str, str], ...]
 
@@ -50,12 +54,13 @@ class Point(NamedTuple):
 def read_points(data: memoryview) -> Iterator[Point]:
     """All numbers, with the attributes of what they are of before their own. Raises Malformed, perhaps behind some."""
     for resource_metrics in messages(data, 1):
-        of_resource = tuple(
+        attributes = (
             attribute
             for resource in messages(resource_metrics, 1)
             for each in messages(resource, 1)
             for attribute in _attribute(each)
         )
+        of_resource = tuple(islice(attributes, MOST_ATTRIBUTES))
         for scope_metrics in messages(resource_metrics, 2):
             for metric in messages(scope_metrics, 2):
                 yield from _points_of(metric, of_resource)
@@ -91,7 +96,7 @@ def _points(
                 number = double(value)
             elif found == _AS_INT:
                 number = float(int64(value))
-            elif found == _ATTRIBUTE:
+            elif found == _ATTRIBUTE and len(attributes) < MOST_ATTRIBUTES:
                 attributes += _attribute(value)
         if number is not None:
             yield Point(name, tuple(attributes), number, is_counter, is_delta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from contextlib import suppress
 
-from broker.telemetry.otlp import Point, read_points
+from broker.telemetry.otlp import MOST_ATTRIBUTES, Point, read_points
 from broker.telemetry.protobuf import Malformed
 from tests.support.otlp import CUMULATIVE, attribute, counter, field, gauge, point, report, varint
 
@@ -65,6 +65,17 @@ def test_what_is_no_number_is_passed_over() -> None:
 
     assert points(data) == [Point("one", (), 1, is_counter=False, is_delta=False)]
     assert points(b"") == points(report()) == []
+
+
+def test_attributes_of_a_point_are_bounded() -> None:
+    """Its own, and those of what it is of, which all points have: a small report is not to be gigabytes in memory."""
+    many = {f"n{number}": "" for number in range(10 * MOST_ATTRIBUTES)}
+
+    of_all = points(report(gauge("g", point(1), point(2)), resource=many))
+    of_one = points(report(gauge("g", point(1, **many), point(2)), resource={"r": ""}))
+
+    assert [len(each.attributes) for each in of_all] == [MOST_ATTRIBUTES, MOST_ATTRIBUTES]
+    assert [len(each.attributes) for each in of_one] == [MOST_ATTRIBUTES, 1]
 
 
 def test_report_that_is_cut_off_is_malformed_or_shorter() -> None:
