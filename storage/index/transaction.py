@@ -13,7 +13,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from storage.errors import CorruptFile
-from storage.open_files import OpenFiles
+from storage.open_files import LogFile, OpenFiles
 
 _LAYOUT = Struct(">hqqqq")
 _VERSION = 0
@@ -31,9 +31,10 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """Entries of one segment, read whole when asked for: they are few. Holds no descriptor between calls."""
 
-    __slots__ = ("_entries", "_fs", "path", "trusted")
+    __slots__ = ("_entries", "_files", "_fs", "path", "trusted")
 
     def __init__(self, files: OpenFiles, path: str, *, exists: bool) -> None:
+        self._files = files
         self._fs = files.fs
         self.path = path
         self._entries: list[AbortedTransaction] | None = None if exists else []
@@ -70,12 +71,12 @@ class TransactionIndex:
 
     def append(self, transaction: AbortedTransaction) -> None:
         entries = self.entries()
-        handle = self._fs.open_write(self.path, create=True)
+        file = LogFile(self._files, self.path, writable=True)  # files kept for later make room for it
+        data = _LAYOUT.pack(_VERSION, *transaction)
         try:
-            data = _LAYOUT.pack(_VERSION, *transaction)
-            self._fs.write_at(handle, len(entries) * _LAYOUT.size, (data,))
+            self._fs.write_at(file.open(create=True).handle, len(entries) * _LAYOUT.size, (data,))
         finally:
-            self._fs.close(handle)
+            file.close()
         entries.append(transaction)
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:

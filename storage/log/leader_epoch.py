@@ -41,7 +41,7 @@ class LeaderEpochs:
         self._fs = fs
         self.path = f"{directory}/{FILE_NAME}"
         self._entries: list[EpochEntry] = []
-        #: Whether the file lacks what `announce` noted.
+        #: Whether the file lacks what was noted.
         self._unwritten = False
         self.damaged = not exists
         if exists:
@@ -131,8 +131,9 @@ class LeaderEpochs:
 
     def write(self) -> None:
         """Put the entries into the file, without waiting for the disk."""
-        self._unwritten = False
+        self._unwritten = True
         write_lines(self._fs, self.path, self._lines())
+        self._unwritten = False
 
     def unwritten(self) -> bytes | None:
         """What belongs into the file at a clean stop, where it was not written yet."""

@@ -272,12 +272,14 @@ class PartitionLog(LocalLog):
             note_batch(self.producer_state, aborted, view, header, last_offset)
             if not had_any and aborted.may_have_any:
                 self.mark_unsynced(self.path)  # the index is a new file, which nobody would miss
-        except OSError as error:  # the records are written: recovery makes the transaction index anew
-            raise self.directory.fail(error) from error
+        except OSError as error:
+            # The records are written. Nobody may read them as if nothing had been aborted, also where descriptors are
+            # all that is missing: recovery makes the transaction index anew.
+            raise self.directory.fail(str(error)) from error
 
     def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        self._epoch = leader_epoch
         self._note_epoch(self.leader_epochs.assign, leader_epoch, start_offset)
+        self._epoch = leader_epoch
 
     def _note_epoch(self, note: Callable[[int, int], bool], leader_epoch: int, start_offset: int) -> None:
         if leader_epoch >= 0:

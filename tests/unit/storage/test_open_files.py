@@ -9,9 +9,10 @@ import pytest
 
 from storage.errors import LogOffline
 from storage.fs import LOCAL, FileSystem
+from storage.log.leader_epoch import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.open_files import LogFile, OpenFiles
-from tests.support.logs import append, batch, open_log, read_all
+from tests.support.logs import append, batch, close, crash, end, idempotent, open_log, read_all
 
 
 class Counting(FileSystem):
@@ -104,3 +105,70 @@ def test_process_without_descriptors_gives_up_what_is_kept_for_later(tmp_path: P
     assert log.directory.is_online
     del held
     assert len(read_all(log)) == 10
+
+
+class Short(Counting):
+    """No descriptor is left for files of one kind as long as others are kept open, or `at_all`."""
+
+    def __init__(self, suffix: str) -> None:
+        super().__init__()
+        self.suffix = suffix
+        self.at_all = False
+        self.opened = 0
+
+    def _check(self, path: str) -> None:
+        if path.endswith(self.suffix) and (self.at_all or self.opened > len(self.closed)):
+            raise OSError(errno.EMFILE, "Too many open files")
+
+    def open_write(self, path: str, *, create: bool = False, empty: bool = False) -> int:
+        self._check(path)
+        self.opened += 1
+        return super().open_write(path, create=create, empty=empty)
+
+    def write_file(self, path: str, data: bytes, *, sync: bool = False) -> None:
+        self._check(path)
+        super().write_file(path, data, sync=sync)
+
+
+def test_what_is_kept_for_later_makes_room_for_an_aborted_transaction(tmp_path: Path) -> None:
+    """It has to be noted: its records lie in the log."""
+    log = open_log(tmp_path, fs=Short(".txnindex"))
+    append(log, idempotent(0, transactional=True))
+
+    end(log, commit=False)
+
+    assert log.aborted_transactions(0, 2) == [(7, 0, 1, 2)]
+
+
+def test_log_is_not_read_on_where_an_aborted_transaction_is_not_noted(tmp_path: Path) -> None:
+    """Its marker is in the log: tried again it would end nothing, and its records would pass for committed ones."""
+    fs = Short(".txnindex")
+    log = open_log(tmp_path, fs=fs)
+    append(log, idempotent(0, transactional=True))
+    fs.at_all = True
+
+    with pytest.raises(LogOffline):
+        end(log, commit=False)
+    with pytest.raises(LogOffline):
+        log.read(0, 100, 1)
+
+    crash(log)
+    assert open_log(tmp_path).aborted_transactions(0, 2) == [(7, 0, 1, 2)]
+
+
+def test_epoch_that_could_not_be_noted_is_noted_by_the_next_append(tmp_path: Path) -> None:
+    """The append that needed it has failed, the directory has not."""
+    fs = Short("none of them")
+    log = open_log(tmp_path, fs=fs)
+    append(log, batch(), leader_epoch=1)
+    fs.at_all = True
+    fs.suffix = "leader-epoch-checkpoint.tmp"
+    with pytest.raises(LogOffline):
+        append(log, batch(), leader_epoch=2)
+    fs.at_all = False
+    fs.suffix = "none of them"
+
+    append(log, batch(), leader_epoch=2)
+
+    close(log)
+    assert LeaderEpochs(LOCAL, log.path).entries == ((1, 0), (2, 1))
