@@ -88,17 +88,20 @@ class FetchSlice:
         start, until_ms = file.cached.get(block, _UNKNOWN)
         if start <= self.position and now_ms < until_ms:
             return False
-        cached = self._is_cached(file, end - 1)
-        if cached and self._size > _PAGE_BYTES:
-            cached = self._is_cached(file, self.position)
-        if cached is None:
-            file.tells_cached = False
-        elif cached and self._size < _BLOCK_BYTES:
-            block_end = min((block + 1) * _BLOCK_BYTES, self._fs.size(file.handle))
-            if block_end <= end or self._is_cached(file, block_end - 1):
-                if len(file.cached) >= _MOST_BLOCKS:
-                    file.cached.clear()
-                file.cached[block] = (self.position, now_ms + _CACHED_MS)
+        try:
+            cached = self._is_cached(file, end - 1)
+            if cached and self._size > _PAGE_BYTES:
+                cached = self._is_cached(file, self.position)
+            if cached is None:
+                file.tells_cached = False
+            elif cached and self._size < _BLOCK_BYTES:
+                block_end = min((block + 1) * _BLOCK_BYTES, self._fs.size(file.handle))
+                if block_end <= end or self._is_cached(file, block_end - 1):
+                    if len(file.cached) >= _MOST_BLOCKS:
+                        file.cached.clear()
+                    file.cached[block] = (self.position, now_ms + _CACHED_MS)
+        except OSError:  # the disk is failing, or its mount gone: it is for another thread to find out
+            return True
         return cached is False
 
     def _is_cached(self, file: OpenFile, position: int) -> bool | None:

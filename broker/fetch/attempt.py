@@ -23,7 +23,7 @@ from broker.fetch.down_conversion import (
 )
 from broker.fetch.session import NO_SESSION, FetchContext, FetchedPartition
 from broker.partition import Partition
-from broker.waiting.deferred import Deferred
+from broker.waiting.deferred import Deferred, after
 from protocol.errors import ErrorCode
 from protocol.fetch_answer import (
     NO_RECORDS,
@@ -63,7 +63,6 @@ class FetchAttempt:
         "_committed",
         "_context",
         "_ctx",
-        "_deferred",
         "_found",
         "_incremental",
         "_is_plain",
@@ -76,6 +75,7 @@ class FetchAttempt:
         "_version",
         "_waits_for",
         "_wanted",
+        "_woken",
     )
 
     def __init__(self, ctx: RequestContext, request: Struct, context: FetchContext, replica_id: int) -> None:
@@ -101,7 +101,8 @@ class FetchAttempt:
         guard = self._broker.guard
         self._may_read = None if guard is None else guard.replica_reader(ctx) if replica_id >= 0 else guard.reader(ctx)
         self._answers: list[tuple[FetchedPartition, FetchedData]] = []
-        self._deferred: Deferred[FetchAnswer] | None = None
+        #: Of one that waits: done when what was read last is to be answered.
+        self._woken: Deferred[None] | None = None
         #: While it waits: each partition with the size of its log when it was last found wanting.
         self._waits_for: list[tuple[Partition, int]] = []
 
@@ -244,7 +245,8 @@ class FetchAttempt:
     def park(self, max_wait_ms: int) -> Deferred[FetchAnswer]:
         """Wait for more; the Deferred is resolved with what there is at the deadline."""
         broker = self._broker
-        deferred = self._deferred = Deferred()
+        woken = self._woken = Deferred()
+        answered = after(woken, self.warmed)
         get = broker.partitions.get
         for wanted in self._wanted:
             partition = get(wanted.topic, wanted.index) if wanted.topic is not None else None
@@ -257,8 +259,8 @@ class FetchAttempt:
             broker.clock.monotonic_ms() + max_wait_ms,
             self._on_timeout,
         )
-        deferred.on_cancel(waiter.cancel)
-        return deferred
+        answered.on_cancel(waiter.cancel)
+        return answered
 
     def _try_complete(self) -> bool:
         if self._min_bytes > 1 and not self._has_grown():
@@ -266,8 +268,12 @@ class FetchAttempt:
             return False
         if not self.read():
             return False
-        self._resolve()
+        self._wake()
         return True
+
+    def _wake(self) -> None:
+        assert self._woken is not None
+        self._woken.resolve(None)
 
     def _has_grown(self) -> bool:
         """Whether the logs have grown by what was missing: spares reading them at each append."""
@@ -285,17 +291,7 @@ class FetchAttempt:
         """Whoever changes a partition wakes those that wait for it: what nobody was woken for is as it was read."""
         if self._is_stale or self._may_read is not None:
             self.read()
-        self._resolve()
-
-    def _resolve(self) -> None:
-        deferred = self._deferred
-        assert deferred is not None
-        answer = self.warmed()
-        if isinstance(answer, Deferred):
-            deferred.on_cancel(answer.cancel)
-            answer.add_done_callback(lambda done: deferred.resolve(done.result()))
-        else:
-            deferred.resolve(answer)
+        self._wake()
 
     def warmed(self) -> FetchAnswer | Deferred[FetchAnswer]:
         """The answer, once what it sends is in the page cache: sendfile from a cold page would hold up the loop."""

@@ -1,5 +1,6 @@
 """FetchSlice: a piece of an open file, its bytes, and whether they would have to be waited for."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -173,6 +174,18 @@ def test_a_file_system_that_cannot_tell_is_asked_once(path: Iterator[str]) -> No
 
     assert [FetchSlice(fs, file, at, 5).is_cold(0) for at in (0, 10, 20)] == [False] * 3
     assert fs.asked == [4]
+
+
+def test_a_disk_that_fails_is_waited_for(path: Iterator[str]) -> None:
+    """By whoever waits for disks: the loop has others to answer."""
+
+    class Failing(Telling):
+        def is_cached(self, handle: int, position: int) -> bool | None:
+            raise OSError(errno.EIO, "Input/output error")
+
+    fs = Failing()
+
+    assert FetchSlice(fs, opened(path, fs), 100, 5).is_cold(0)
 
 
 class ReadingWhatIsAsked(Telling):

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.fetch.attempt import FetchAttempt
 from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH
@@ -131,3 +132,21 @@ def test_cold_pages_are_read_elsewhere_first(filled: DataBroker, monkeypatch: py
         assert not reply.done
         held.pop(0).resolve(None)
         assert read_offsets(filled.received(FETCH, 12, reply).responses[0].partitions[0]) == offsets
+
+
+def test_what_cannot_be_answered_after_a_wait_is_an_error(filled: DataBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when there are records nor when its time is over: a client that heard nothing would wait for ever."""
+
+    def fail(*args: object) -> None:
+        raise RuntimeError("unforeseen")
+
+    woken = send(filled, topics=wanted((0, 15)))
+    timed_out = send(filled, max_wait_ms=300, topics=wanted((1, 0)))
+    monkeypatch.setattr(FetchAttempt, "response", fail)
+    append(filled)
+    filled.settle()
+    filled.advance(300)
+
+    for reply in (woken, timed_out):
+        with pytest.raises(RuntimeError, match="unforeseen"):
+            reply.result()
