@@ -2,7 +2,8 @@
 
 A session belongs to a group's member and to the connection that it was opened on. A fetch of epoch 0 opens it, one of
 epoch -1 ends it; in between each request has the next epoch. When it ends, however that comes, what its member had
-acquired is released.
+acquired is released. Other than in Kafka the partitions in all of them are bounded, too: clients may name any, and as
+many as they like.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _LAST_EPOCH = 0x7FFFFFFF
+#: Partitions in all sessions, of some 300 bytes each.
+MOST_PLACES = 1 << 19
 
 
 class SessionKey(NamedTuple):
@@ -101,10 +104,14 @@ class ShareSessions:
             session = self._open(key, connection)
         else:
             session = self.at(key, epoch)
+        count = len(session.places)
         for place in added:
             session.add(place)
         for place in forgotten:
             session.forget(place)
+        if len(session.places) > count and sum(len(each.places) for each in self._sessions.values()) > MOST_PLACES:
+            self.end(session)
+            raise _refused(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         return session
 
     def acknowledge(self, key: SessionKey, epoch: int) -> ShareSession:

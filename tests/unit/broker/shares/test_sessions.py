@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import SHARE_FETCH
 from tests.support.share_broker import ShareBroker, ShareMemberClient
 from tests.support.share_requests import NOTHING, acknowledge, fetch, fetch_of
@@ -55,6 +56,29 @@ def test_sessions_go_on_after_requests_that_ask_for_what_is_not_possible(
     assert fetch(member, 2, {}, max_wait_ms=0) == "NONE ['own-0 NONE NONE []']"  # not yet named
     assert fetch(member, 3, {}, max_wait_ms=0) == "NONE []"
     assert fetch(member, -1, {}, share_acquire_mode=9) == "NONE []"
+
+
+def test_partitions_of_all_sessions_are_bounded(
+    broker: ShareBroker, member: ShareMemberClient, monkeypatch: pytest.MonkeyPatch
+):
+    """Whose session has no room for more begins anew, and what it had is given to others; other sessions go on."""
+    monkeypatch.setattr("broker.shares.sessions.MOST_PLACES", 3)
+    sessions = broker.share_partitions.sessions
+    broker.fill(5)
+    other = broker.member("other")
+    assert fetch(other, 0, {b"nobody's topics!": {0: []}}, max_wait_ms=0).startswith("NONE")
+    assert member.acquire(wait_ms=0)
+    assert fetch(member, 1, {b"nobody's topics!": {0: []}}, max_wait_ms=0).startswith("NONE")
+
+    broker.connection = member.connection
+    refused = broker.send(SHARE_FETCH, 2, **fetch_of(member, 2, {b"nobody's topics!": {1: [], 2: []}}, max_wait_ms=100))
+    assert refused is not None
+    broker.advance(100)
+    assert refused.result().error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert len(sessions) == 1
+    assert fetch(member, 3, {}, max_wait_ms=0) == "SHARE_SESSION_NOT_FOUND []"
+    assert fetch(other, 1, {}, max_wait_ms=0).startswith("NONE")
+    assert fetch(member, 0, {member.topic_id: {0: []}}, max_wait_ms=0).startswith("NONE ['own-0")
 
 
 def test_errors_of_one_partition_do_not_end_the_wait_for_others(broker: ShareBroker, member: ShareMemberClient):
