@@ -78,6 +78,9 @@ def problems(values: Values) -> Iterator[Problem]:
         yield rule("log.retention.ms must be unlimited (-1) or, greater than or equal to 1", "log.retention.ms")
     if roll_ms(values) < 1:
         yield rule("log.roll.ms must be greater than or equal to 1", "log.roll.ms")
+    if number("metadata.log.segment.ms") < 1:  # Kafka finds it when it opens the log
+        key = "metadata.log.segment.ms"
+        yield Problem(key, str(number(key)), "Value must be at least 1", "[1,...]")
     if roll_jitter_ms(values) < 0:
         yield rule("log.roll.jitter.ms must be greater than or equal to 0", "log.roll.jitter.ms")
     if number("log.cleaner.dedupe.buffer.size") <= max(number("log.cleaner.threads"), 1) << 20:

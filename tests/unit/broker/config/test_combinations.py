@@ -15,6 +15,11 @@ from broker.config.combinations import ORDERED
         ({"log.retention.minutes": "0"}, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
         ({"log.retention.hours": "0"}, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
         ({"log.roll.ms": "0"}, "log.roll.ms must be greater than or equal to 1"),
+        (
+            {"metadata.log.segment.ms": "0"},
+            "Invalid value 0 for configuration metadata.log.segment.ms: Value must be at least 1",
+        ),
+        ({"metadata.log.segment.ms": "-5"}, None),
         ({"log.roll.jitter.ms": "-1"}, "log.roll.jitter.ms must be greater than or equal to 0"),
         (
             {"log.cleaner.dedupe.buffer.size": "2097152", "log.cleaner.threads": "2"},
