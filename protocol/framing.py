@@ -18,11 +18,19 @@ _SIZE_AND_CORRELATION_ID = struct.Struct(">ii")
 _WITH_TAGS = struct.Struct(">iix")
 
 
+# What others begin with where a frame has its size: who meets one of these numbers in a log looks for a long time.
+_OTHERS = dict.fromkeys((b"GET ", b"HEAD", b"POST", b"PUT "), "HTTP")
+_TLS_HANDSHAKE = b"\x16\x03"
+
+
 class FrameTooLarge(ProtocolError):
     """A frame's size is beyond the limit."""
 
     def __init__(self, size: int, limit: int) -> None:
-        super().__init__(f"a frame of {size} bytes, where at most {limit} are allowed")
+        front = (size & 0xFFFFFFFF).to_bytes(SIZE_BYTES, "big")
+        other = "TLS" if front.startswith(_TLS_HANDSHAKE) else _OTHERS.get(front)
+        guess = f"; it begins as {other} does" if other else ""
+        super().__init__(f"a frame of {size} bytes, where at most {limit} are allowed{guess}")
         self.size = size
         self.limit = limit
 

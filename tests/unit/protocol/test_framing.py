@@ -36,6 +36,20 @@ def test_frame_sizes_beyond_the_limit_or_below_zero():
         frame_size(b"\xff\xff\xff\xff", 0, 4, 10)
 
 
+@pytest.mark.parametrize(
+    ("front", "guess"),
+    [
+        (b"\x16\x03\x01\x02", "allowed; it begins as TLS does"),
+        (b"GET ", "allowed; it begins as HTTP does"),
+        (b"ABCD", "allowed"),
+    ],
+)
+def test_what_others_begin_with_is_called_by_its_name(front: bytes, guess: str):
+    """A size of 369,295,616 bytes tells nobody that a client speaks TLS where none is spoken."""
+    with pytest.raises(FrameTooLarge, match=f"{guess}$"):
+        frame_size(front, 0, 4, 100)
+
+
 class Slice:
     """Stands for a part of a file."""
 
