@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from broker.config import BrokerConfig
 from broker.config.errors import Problem
 from broker.config.values import ConfigValue, Password
+from broker.retention.foreign_files import UnreadableFile, read_whole
 from security.key_stores import TYPES, Store, StoreRefused
 
 log = logging.getLogger(__name__)
@@ -26,6 +27,8 @@ _TLS_1_3_SUITES = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
 _NO_SUITE = "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"
 _SUITES = "cipher suites by Java's names"
 _LOCATION = "ssl.keystore.location"
+#: No store has more; whoever may change a listener's stores may name any file.
+_MOST_BYTES = 16 << 20
 #: What OpenSSL finds too weak of a key store, by default, and Java does not look at: SHA-1, keys below 2,048 bits.
 _WEAK = frozenset({"CA_MD_TOO_WEAK", "CA_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL"})
 _VERIFY = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -152,9 +155,8 @@ class TlsSettings:
 
     def _read(self, key: str, path: str) -> bytes:
         try:
-            with open(path, "rb") as file:
-                return file.read()
-        except (OSError, ValueError) as error:
+            return read_whole(path, _MOST_BYTES)
+        except (OSError, ValueError, UnreadableFile) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise self._error(key, path, reason, "a file that can be read") from None
 

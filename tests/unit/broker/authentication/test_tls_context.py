@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import sys
 from datetime import UTC, datetime, timedelta
@@ -176,6 +177,10 @@ def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
     old, empty = tmp_path / "old.jks", tmp_path / "empty.pem"
     old.write_bytes(b"\xfe\xed\xfe\xed" + bytes(100))
     empty.write_text("")
+    endless, pipe = tmp_path / "endless", tmp_path / "pipe"
+    os.close(os.open(endless, os.O_CREAT))
+    os.truncate(endless, 1 << 40)
+    os.mkfifo(pipe)
     other = tmp_path / "other.pem"
     key, chain = authority.issue("other").read_text(), server.read_text()
     other.write_text(key[: key.index("-----BEGIN CERTIFICATE")] + chain[chain.index("-----BEGIN CERTIFICATE") :])
@@ -188,6 +193,9 @@ def test_refused(authority: Authority, server: Path, tmp_path: Path) -> None:
         ({}, "ssl.keystore.location", "is not set"),
         ({"keystore_location": tmp_path / "missing"}, "ssl.keystore.location", "No such file"),
         ({"keystore_location": tmp_path}, "ssl.keystore.location", "Is a directory"),
+        ({"keystore_location": "/dev/null"}, "ssl.keystore.location", "/dev/null is no file"),
+        ({"keystore_location": endless}, "ssl.keystore.location", "has more than 16777216 bytes"),
+        (pem | {"truststore_location": pipe}, "ssl.truststore.location", "is no file"),
         ({"keystore_type": "BKS", "keystore_location": store}, "ssl.keystore.type", "no such stores are read"),
         ({"keystore_location": old, "keystore_password": "hidden"}, "ssl.keystore.password", "password is wrong"),
         ({"keystore_location": store, "keystore_password": "hidden"}, "ssl.keystore.password", "password is wrong"),
