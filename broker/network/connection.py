@@ -270,11 +270,8 @@ class Connection(Peer):
             else:
                 if position < end:
                     self._end_turn()
-        except (ProtocolError, CloseConnection) as error:
+        except Exception as error:
             self._close_for(error)
-        except Exception:
-            log.exception("Connection %s is closed: serving it failed", self)
-            self._close()
         if self._hold & _CLOSED:
             return
         if position < end:
@@ -285,9 +282,8 @@ class Connection(Peer):
     def _serve_large(self, large: LargeFrame) -> None:
         """Serve the request that `large` holds, now that it is whole."""
         self._backlog.large = None
-        # The handler may look at its request until the turn is over.
         turn = self._server.turn
-        turn.at_end(partial(self._server.memory.release, large))
+        turn.at_end(partial(self._server.memory.release, large))  # till then the handler may look at its request
         turn.send_now()
         self._serve(large.view, 0, large.size)
 
@@ -305,8 +301,7 @@ class Connection(Peer):
             else:
                 self._out += chunks
                 if len(chunks) > 1 and sum(map(len, self._out)) > _SENT_TOGETHER_BYTES:
-                    # Out at once, as it may be as much as the client is allowed to have queued.
-                    self._send_out()
+                    self._send_out()  # at once, as it may be as much as the client is allowed to have queued
         return self._hold != 0
 
     def _send_out(self) -> None:
@@ -324,7 +319,7 @@ class Connection(Peer):
             return
         try:
             self._waiting.take_ready(self._out, partial(self._server.dispatcher.finish, self), self._on_done)
-        except (ProtocolError, CloseConnection) as error:
+        except Exception as error:  # nobody would come back to what waits behind it
             self._close_for(error)
             return
         if self._out:
@@ -374,7 +369,12 @@ class Connection(Peer):
     # -- closing -----------------------------------------------------------------------------------------------------
 
     def _close_for(self, error: Exception) -> None:
-        self.close(str(error) if isinstance(error, CloseConnection | FrameTooLarge) else f"malformed request: {error}")
+        if not isinstance(error, ProtocolError | CloseConnection):
+            log.error("Connection %s is closed: serving it failed", self, exc_info=error)
+            self._close()
+        else:
+            is_said = isinstance(error, CloseConnection | FrameTooLarge)
+            self.close(str(error) if is_said else f"malformed request: {error}")
 
     def _close(self) -> None:
         if self._hold & _CLOSED:

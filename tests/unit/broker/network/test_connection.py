@@ -344,6 +344,19 @@ def test_an_answer_that_fails_later_closes_or_answers(link, handlers, caplog):
     assert handlers.started[-1:] != [b"3"]
 
 
+def test_an_answer_that_cannot_be_made_after_a_wait_closes_the_connection(link, handlers, caplog):
+    """Whatever it fails with: what is behind it would never be started."""
+    shortcut = Deferred()
+    link.server.dispatcher.rows[WAIT.key].shortcut = lambda broker, version: lambda *_: shortcut
+    link.receive(wait(1) + echo(2))
+    shortcut.fail(ZeroDivisionError())
+    link.loop.settle()
+
+    assert link.transport.closed
+    assert handlers.started == []
+    assert "serving it failed" in caplog.text
+
+
 def test_api_versions_of_the_future_are_answered_in_version_0(link):
     """UNSUPPORTED_VERSION with the range of ApiVersions, as Kafka 4.3.1 answers (KIP-511)."""
     link = Link({API_VERSIONS: lambda ctx, request: API_VERSIONS.response()})
