@@ -53,7 +53,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class MetadataRetention:
-    """Belongs to the event loop's thread. Call `check` whenever something was written."""
+    """Belongs to the event loop's thread. Call `check` whenever something was forced to the disk."""
 
     def __init__(
         self,
@@ -74,9 +74,15 @@ class MetadataRetention:
         self._long_start = metadata_log.bytes_since_snapshot >= LONG_START_BYTES
 
     def check(self) -> None:
-        """Write a snapshot if one is due."""
+        """Write a snapshot if one is due, and all that it would stand for is on the disk.
+
+        What was appended meanwhile may not be: after a power loss a snapshot beyond the end of the log is not used, and
+        those before it may be gone.
+        """
         now_ms = self._now_ms()
-        if self._running or not self._log.partition_log.directory.is_online or not self._is_due(now_ms):
+        partition_log = self._log.partition_log
+        is_on_disk = partition_log.directory.is_online and partition_log.recovery_point == self._log.end_offset
+        if self._running or not is_on_disk or not self._is_due(now_ms):
             return
         self._last_ms = now_ms
         self._long_start = False
@@ -85,8 +91,8 @@ class MetadataRetention:
             return
         self._running = True
         snapshot_id, data = prepared
-        fs, path = self._log.partition_log.directory.fs, self._log.path
-        limits = _limits(self._config, self._log.partition_log)
+        fs, path = partition_log.directory.fs, self._log.path
+        limits = _limits(self._config, partition_log)
         written = self._offload(_write_and_choose, fs, path, snapshot_id, data, limits, now_ms)
         written.add_done_callback(self._finish)
 

@@ -45,14 +45,23 @@ class Harness:
         self._count = 0
 
     def write(self) -> None:
-        """A record, and the look at whether a snapshot is due."""
+        """A record that comes to the disk, and the look at whether a snapshot is due."""
+        self.append()
+        self.sync()
+        self.retention.check()
+
+    def sync(self) -> None:
+        """Have the disk take all that is written."""
+        self.node.metadata_log.sync(inline, self.now_ms, lambda *_: None)  # type: ignore[arg-type]
+
+    def append(self) -> None:
+        """A record, which no sync was told of yet."""
         self._count += 1
         record = new_record(
             30, ConfigRecord, resource_type=2, resource_name="t", name="retention.ms", value=str(self._count)
         )
         self.node.metadata_log.append([record], self.now_ms)
         replay_all(self.node.image, [record])
-        self.retention.check()
 
     def snapshots(self) -> list[str]:
         """Names without the one that came with formatting."""
@@ -83,6 +92,20 @@ def test_snapshot_after_so_many_bytes(make):
 
     size = (harness.directory / "00000000000000000000.log").stat().st_size
     assert size // 2200 <= len(harness.snapshots()) <= size // 2000
+
+
+def test_no_snapshot_of_what_may_not_be_on_the_disk(make):
+    """Records that came while the disk was waited for are in the image already: a snapshot comes with the next sync."""
+    harness = make(metadata_log_max_record_bytes_between_snapshots="1")
+    harness.sync()
+    harness.append()
+
+    harness.retention.check()
+    assert harness.snapshots() == []
+
+    harness.sync()
+    harness.retention.check()
+    assert len(harness.snapshots()) == 1
 
 
 def test_snapshot_after_so_much_time(make):
@@ -164,6 +187,7 @@ def test_snapshot_after_a_start_that_had_to_read_a_lot(make, monkeypatch: pytest
     assert harness.snapshots() == []
     harness.node.close(harness.now_ms)
     again = make()
+    again.sync()
     again.retention.check()
     assert len(again.snapshots()) == 1
     again.write()
