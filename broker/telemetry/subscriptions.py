@@ -7,7 +7,6 @@ client metrics: it is checked and dropped, and ApiVersions does not offer it.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ import msgspec
 from broker.cluster.formatting import id_text
 from broker.config import BrokerConfig
 from broker.config.keys import CLIENT_METRICS_KEYS
-from broker.config.values import trim
+from broker.config.resources import client_pattern
 from metadata.decision import Refused
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
@@ -234,15 +233,14 @@ def _value(settings: Mapping[str, str], key: str) -> object:
 
 
 def _matches(patterns: object, client: Mapping[str, str]) -> bool:
-    """Whether all patterns are of the client; of two for one attribute the later counts."""
+    """Whether all patterns are of the client; of two for one attribute the later counts.
+
+    One that a Kafka has taken, and this broker would not, is nobody's.
+    """
     assert isinstance(patterns, tuple)
-    wanted = dict(_pattern(each) for each in patterns if each)
-    return all(re.fullmatch(pattern, client[attribute]) for attribute, pattern in wanted.items())
-
-
-def _pattern(text: str) -> tuple[str, str]:
-    attribute, _, pattern = text.partition("=")
-    return trim(attribute), trim(pattern)
+    found = [client_pattern(each) for each in patterns if each]
+    wanted = dict(each for each in found if each is not None)
+    return None not in found and all(each.fullmatch(client[attribute]) for attribute, each in wanted.items())
 
 
 def _subscription_id(metrics: Collection[str], interval_ms: int, instance_id: bytes) -> int:

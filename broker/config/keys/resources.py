@@ -63,7 +63,7 @@ CLIENT_METRICS_KEYS = (
     ConfigKey("interval.ms", INT, 300_000, None, MEDIUM, CLUSTER_WIDE,
         doc="Time between two reports of a client that matches."),
     ConfigKey("match", LIST, (), ListOf(), MEDIUM, CLUSTER_WIDE,
-        doc="What a client must be, as attribute=pattern with commas between; every client if empty."),
+        doc="What a client must be, as attribute=pattern (RE2) with commas between; every client if empty."),
     ConfigKey("metrics", LIST, (), ListOf(), MEDIUM, CLUSTER_WIDE,
         doc="Prefixes of the names of the metrics to report; * for all, none if empty."),
 )

@@ -62,7 +62,20 @@ def test_heartbeats_fit_into_sessions() -> None:
         validate_group_config(config, {"consumer.heartbeat.interval.ms": "45000"})
 
 
-@pytest.mark.parametrize("pattern", ["foo=a", "foo", "client_id", "client_id=a=b", "client_id=[", "=a", "client_id="])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "foo=a",
+        "foo",
+        "client_id",
+        "client_id=a=b",
+        "client_id=[",
+        "=a",
+        "client_id=",
+        "client_id=(?=a)",
+        f"client_id={'(' * 5000}",
+    ],
+)
 def test_patterns_that_match_nothing_are_refused(pattern: str) -> None:
     """KIP-714: attribute=regular expression."""
     with pytest.raises(ConfigError, match="Illegal client matching pattern"):

@@ -68,6 +68,20 @@ def test_clients_are_matched(metrics: Metrics, match: str, matches: bool):
     assert metrics.ask() == ((500, ("a.",)) if matches else (300_000, ()))
 
 
+def test_an_expression_takes_no_longer_than_what_a_client_is_called(metrics: Metrics):
+    """Who backtracks would not be done with this one in a lifetime; meanwhile the loop would serve nobody."""
+    metrics.alter("s", metrics="a.", match="client_software_name=(n+)+$", interval_ms="500")
+
+    assert metrics.ask(b"\x02" * 16, client_software_name="n" * 1000 + "!") == (300_000, ())
+    assert metrics.ask(b"\x03" * 16, client_software_name="n" * 1000) == (500, ("a.",))
+
+
+def test_a_pattern_that_only_kafka_takes_matches_nobody(metrics: Metrics):
+    """It may be in metadata that a Kafka has left."""
+    metrics.alter("s", metrics="a.", match="client_id=me,client_software_name=(?=apache).*", interval_ms="500")
+    assert metrics.ask() == (300_000, ())
+
+
 def test_subscriptions_add_up(metrics: Metrics):
     """Their metrics together, at the shortest of their intervals; all metrics are just that."""
     metrics.alter("s1", metrics="a.,b.", interval_ms="7000")
