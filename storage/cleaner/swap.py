@@ -53,7 +53,21 @@ def replace_in_list(log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> 
     return new, old
 
 
-class SwapInTask(DirectoryTask):
+class _NamingTask(DirectoryTask):
+    """A step that is done, or takes the directory offline, also where only a descriptor was missing: with names half
+    changed the next round would take new segments for old ones, and remove them. The next start brings them in order.
+    """
+
+    __slots__ = ()
+
+    def apply(self) -> None:
+        if self.error is not None:
+            self.directory.fail(str(self.error))
+        else:
+            self._apply()
+
+
+class SwapInTask(_NamingTask):
     """Step 1 for one segment, whose log must fit. `following` is step 2 once this is applied; None: the log is gone."""
 
     __slots__ = ("_cleaned", "_log", "_now_ms", "_removed", "following")
@@ -82,12 +96,12 @@ class SwapInTask(DirectoryTask):
         try:
             new, old = replace_in_list(self._log, self._cleaned, self._now_ms)
         except OSError as error:
-            self.directory.fail(error)
+            self.directory.fail(str(error))
         else:
             self.following = PutInPlaceTask(self._log, new, old, self._removed)
 
 
-class PutInPlaceTask(DirectoryTask):
+class PutInPlaceTask(_NamingTask):
     """Step 2."""
 
     __slots__ = ("_log", "_new", "_old_paths", "_removed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from storage.cleaner.job import CleanJob, CleanResult
 from storage.cleaner.round import clean
 from storage.cleaner.swap import SwapInTask, still_fits
 from storage.fetch_slice import FetchSlice
+from storage.fs import FileSystem
 from storage.log.partition import PartitionLog
 from storage.log_config import LogConfig
 from tests.support.cleaning import consume, job_for, swap_in
@@ -99,6 +101,34 @@ def test_log_that_is_closed_on_the_way_is_left_alone(log: PartitionLog) -> None:
     assert task.following is None
     assert log.directory.failure is None
     assert not still_fits(log, job)
+
+
+class WithoutDescriptor(FileSystem):
+    """There is none when names are forced to the disk for the `fail_at`th time."""
+
+    fail_at = 0
+
+    def sync_path(self, path: str) -> None:
+        self.fail_at -= 1
+        if self.fail_at == 0:
+            raise OSError(errno.EMFILE, "Too many open files")
+        super().sync_path(path)
+
+
+@pytest.mark.parametrize("fail_at", [1, 2, 3])
+def test_names_that_are_half_changed_end_all_work_on_them(fail_at: int, log: PartitionLog) -> None:
+    """Though it is no fault of the disk: another round would remove what it has just made. A start has all of it."""
+    fs = log.directory.fs = WithoutDescriptor()
+    _, result = cleaned(log)
+    fs.fail_at = fail_at
+
+    swap_in(log, result, T0)
+
+    assert log.directory.failure is not None
+    crash(log)
+    again = open_log(Path(log.path).parent, CONFIG)
+    kept = {record.key: record.value for record in consume(again) if len(record.key or b"") == 2}
+    assert kept == {b"k0": b"active", b"k1": b"7", b"k2": b"8"}
 
 
 def test_what_was_cleaned_must_be_what_there_is(log: PartitionLog) -> None:
