@@ -90,12 +90,19 @@ class Segment(SegmentFiles):
         segment._largest = TimestampOffset(NO_TIMESTAMP, base_offset)
         segment._preallocated = config.preallocate
         segment.make_active(config)
-        # Files of the same name, left over from a segment that was cut off, are emptied.
-        handle = segment.log.make().handle
-        if config.preallocate:
-            files.fs.truncate(handle, config.segment_bytes)
-        segment.offset_index.make()
-        segment.time_index.make()
+        try:
+            # Files of the same name, left over from a segment that was cut off, are emptied.
+            handle = segment.log.make().handle
+            if config.preallocate:
+                files.fs.truncate(handle, config.segment_bytes)
+            segment.offset_index.make()
+            segment.time_index.make()
+        except OSError:
+            segment.close()
+            with suppress(OSError):  # or they stand for a segment where the log goes on in the one before
+                for path in segment.paths:
+                    files.fs.remove(path)
+            raise
         return segment
 
     def make_active(self, config: LogConfig) -> None:

@@ -12,7 +12,7 @@ from storage.fs import LOCAL, FileSystem
 from storage.log.leader_epoch import LeaderEpochs
 from storage.log_config import LogConfig
 from storage.open_files import LogFile, OpenFiles
-from tests.support.logs import append, batch, close, crash, end, idempotent, open_log, read_all
+from tests.support.logs import append, batch, close, crash, end, idempotent, open_log, read_all, sized
 
 
 class Counting(FileSystem):
@@ -172,3 +172,23 @@ def test_epoch_that_could_not_be_noted_is_noted_by_the_next_append(tmp_path: Pat
 
     close(log)
     assert LeaderEpochs(LOCAL, log.path).entries == ((1, 0), (2, 1))
+
+
+@pytest.mark.parametrize("suffix", ["3.log", "3.index", "3.timeindex"])
+def test_segment_that_could_not_be_begun_is_none(suffix: str, tmp_path: Path) -> None:
+    """What fits is appended to the one before; after a crash the log would be cut off where the other's files begin."""
+    fs = Short(suffix)
+    log = open_log(tmp_path, LogConfig(segment_bytes=500), fs=fs)
+    for _ in range(3):
+        append(log, sized(100))
+    fs.at_all = True
+    with pytest.raises(LogOffline):
+        append(log, sized(400))
+    fs.at_all = False
+    fs.suffix = "none of them"
+
+    for size_bytes in (80, 200, 200):
+        append(log, sized(size_bytes))
+
+    crash(log)
+    assert [record.offset for record in read_all(open_log(tmp_path))] == list(range(6))
