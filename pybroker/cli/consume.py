@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
@@ -37,6 +38,9 @@ examples:
 _TURN_S = 0.2
 _BATCH = 1_000
 _AT_THE_END = -191  # KafkaError._PARTITION_EOF: markers of transactions may stand behind the last record
+
+#: The group has gone on without this member, or somebody else is about to come: it is assigned anew, and asks again.
+_REBALANCED = (22, 25, 27, 113)  # ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, STALE_MEMBER_EPOCH
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -102,7 +106,7 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if options.group is not None:
-            consumer.subscribe([topic])
+            consumer.subscribe([topic], on_assign=partial(_commit_beginnings, session, options))
             _Printer(session, consumer, options, {}).run()
         else:
             starts, ends = _ranges(session, options, topic)
@@ -194,6 +198,30 @@ class _Printer:
         except CommandError as error:
             raise CommandError(f"{message.topic()}-{message.partition()}: offset {message.offset()}: {error}") from None
         return parsed
+
+
+def _commit_beginnings(
+    session: Session, options: argparse.Namespace, consumer: Consumer, assigned: list[TopicPartition]
+) -> None:
+    """Commit where the group begins in partitions that it has no offset of, as Java's consumer does.
+
+    Else what comes into those that gave nothing now would be behind the group's back: its next member would begin at
+    their end.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    found = consumer.committed(assigned, timeout=session.timeout_s)
+    fresh = [(each.topic, each.partition) for each in found if each.offset < 0]
+    if options.from_beginning:
+        begin = session.starts(fresh)
+    else:
+        begin = session.ends(fresh, committed=options.isolation_level == "read_committed")
+    if begin:
+        try:
+            consumer.commit(offsets=[TopicPartition(*place, at) for place, at in begin.items()], asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in _REBALANCED:
+                raise
 
 
 def _ranges(session: Session, options: argparse.Namespace, topic: str) -> tuple[list[TopicPartition], dict[int, int]]:

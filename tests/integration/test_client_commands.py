@@ -168,6 +168,26 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     assert sh("groups", "describe", "shop") == Done(1, "", "pybroker groups: shop: there is no such group\n")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "options"),
+    [("classic", ["--from-beginning"]), ("consumer", ["--isolation-level", "read_committed"])],
+)
+def test_group_hears_of_partitions_that_gave_nothing_yet(
+    sh: Shell, broker: Broker, protocol: str, options: list[str]
+) -> None:
+    """What is written to them until its next member comes is no secret to that."""
+    name = f"quiet-{protocol}"
+    broker.create_topic(name, partitions=2)
+    joined = ("consume", name, "--group", name, "-X", f"group.protocol={protocol}")
+    if options[0] == "--from-beginning":
+        write(broker, name, (0, "first", 1_700_000_000_000))
+        assert sh.good(*joined, "--max-messages", "1", *options).out == "first\n"
+    else:
+        sh.good(*joined, "--idle", "1", *options)
+    write(broker, name, (1, "second", 1_700_000_000_000))
+    assert sh.good(*joined, "--max-messages", "1", "--idle", "15").out == "second\n"
+
+
 def test_group_whose_topic_is_gone(sh: Shell, broker: Broker) -> None:
     """Nobody knows its end; a member may still hold it."""
     for topic in ("going", "staying"):
