@@ -118,7 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a broker until a signal ends it; returns the exit code."""
     argv = sys.argv[1:] if argv is None else argv
     if "-h" in argv or "--help" in argv:
-        print(USAGE)
+        with suppress(BrokenPipeError):  # `| head` has seen enough
+            print(USAGE)
         return 0
     try:
         arguments = parse_arguments(argv)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from offline.command_line import OfflineParser
 from offline.command_lines import CommandLine, Option, command_lines
+from pybroker.cli.ending import end
 
 _EPILOG = """\
 bash: pybroker completion bash > ~/.local/share/bash-completion/completions/pybroker
@@ -192,4 +193,4 @@ def _fish(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

@@ -20,6 +20,7 @@ from broker.config.environ import variable_name
 from broker.config.key import ConfigKey, UpdateMode
 from broker.config.keys import BROKER_KEYS, CLIENT_METRICS_KEYS, DYNAMIC_ONLY_KEYS, GROUP_KEYS, QUOTA_KEYS, TOPIC_KEYS
 from offline.command_line import OfflineParser
+from pybroker.cli.ending import end
 
 _HIDDEN = "[hidden]"
 
@@ -186,4 +187,4 @@ def _facts(whose: str, row: ConfigKey) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

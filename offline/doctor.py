@@ -25,6 +25,7 @@ from offline.command_line import OfflineParser
 from offline.health_checks import Check, Disk, Level
 from offline.log_times import newest_times
 from protocol.records import fields_twin as arrow
+from pybroker.cli.ending import end
 from storage.cleaner import twin as compaction
 
 _KERNEL = (
@@ -164,4 +165,4 @@ def _file_system(path: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

@@ -27,6 +27,7 @@ from metadata.releases import DYNAMIC_QUORUM_LEVEL, RELEASES, first_features, le
 from offline.command_line import OfflineParser
 from offline.errors import FormatRefused
 from offline.scram_option import scram_records
+from pybroker.cli.ending import end
 from storage.errors import DirectoryRefused
 from storage.fs import LOCAL
 
@@ -202,4 +203,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from offline.command_line import OfflineParser
 from offline.command_lines import CommandLine, Option, command_lines
+from pybroker.cli.ending import end
 
 _EPILOG = """\
 to read it: pybroker man | man -l -
@@ -100,4 +101,4 @@ def _text(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

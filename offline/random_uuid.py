@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from broker.cluster.formatting import id_text
 from broker.ids import random_id
 from offline.command_line import OfflineParser
+from pybroker.cli.ending import end
 
 
 def command_line() -> OfflineParser:
@@ -23,4 +23,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

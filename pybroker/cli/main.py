@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import NoReturn
+
+from pybroker.cli.ending import end
 
 USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
                                                            start the broker with a server.properties
@@ -50,6 +53,7 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker completion bash|zsh|fish                   what completes command lines in a shell
        pybroker man                                        the manual page
        pybroker random-uuid                                print an id for a cluster
+       pybroker help COMMAND                               the options of a command
        pybroker --version
 """
 
@@ -97,17 +101,22 @@ CLIENTS = {
 PLAIN = {"stop": "pybroker.cli.daemon"}
 
 
+#: What others call a command of ours.
+OTHER_WORDS = {"broker": "serve", "run": "serve", "server": "serve", "start": "serve"}
+
+
 def main() -> NoReturn:
     """Run the command line."""
     match sys.argv[1:]:
-        case [] | ["-h" | "--help" | "help", *_]:
-            sys.stdout.write(USAGE)
-            sys.exit(0 if sys.argv[1:] else 2)
-        case ["--version"]:
+        case [] | ["-h" | "--help" | "help"] | ["-h" | "--help", *_]:
+            end(partial(_tell, USAGE, 0 if sys.argv[1:] else 2))
+        case ["help", *words]:
+            sys.argv[1:] = [*words, "--help"]
+            main()
+        case ["--version" | "-V" | "version"]:
             from importlib.metadata import version
 
-            print(f"pybroker {version('pybroker')}")
-            sys.exit(0)
+            end(partial(_tell, f"pybroker {version('pybroker')}\n"))
         case ["--help-broker"]:
             _serve(["--help"])
         case ["serve", *arguments] if "--daemon" in arguments:
@@ -119,15 +128,15 @@ def main() -> NoReturn:
         case ["pipeline", *arguments]:
             from pybroker.pipeline.main import main as pipeline
 
-            sys.exit(pipeline(arguments))
+            end(partial(pipeline, arguments))
         case ["kafka-home", *arguments]:
             from pybroker.kafka_home.home import main as kafka_home
 
-            sys.exit(kafka_home(arguments))
+            end(partial(kafka_home, arguments))
         case [command, *arguments] if (module := {**CLIENTS, **PLAIN}.get(command)) is not None:
             from importlib import import_module
 
-            sys.exit(import_module(module).main(arguments))
+            end(partial(import_module(module).main, arguments))
         case [command, *arguments] if command in OFFLINE:
             _become(OFFLINE[command], arguments)
         case [word, *_] if _is_no_file(word):
@@ -135,6 +144,11 @@ def main() -> NoReturn:
             sys.exit(2)
         case arguments:
             _serve(arguments)
+
+
+def _tell(text: str, code: int = 0) -> int:
+    sys.stdout.write(text)
+    return code
 
 
 def _is_no_file(word: str) -> bool:
@@ -146,7 +160,7 @@ def _hint(word: str) -> str:
     from difflib import get_close_matches
 
     commands = sorted([*OFFLINE, *CLIENTS, *PLAIN, "kafka-home", "pipeline", "serve"])
-    near = get_close_matches(word, commands, n=1)
+    near = [OTHER_WORDS[word]] if word in OTHER_WORDS else get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
 
 

@@ -84,6 +84,26 @@ def test_help_names_the_commands(
     assert "pybroker pipeline run|check|...|package FILE" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [["help", "topics"], ["help", "topics", "create"]])
+def test_help_of_a_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    """As its own --help."""
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, *words)
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: pybroker {' '.join(words[1:])} [-h]")
+
+
+@pytest.mark.parametrize("word", ["--version", "-V", "version"])
+def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str) -> None:
+    """However one asks for it."""
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, word)
+    assert ended.value.code == 0
+    assert re.fullmatch(r"pybroker \d+\.\d+.*\n", capsys.readouterr().out)
+
+
 def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
     """All of them, so that nobody has to guess that there are more."""
     assert [option for option in re.findall(r"--[a-z-]+", BROKER_USAGE) if option not in USAGE] == []
@@ -94,6 +114,7 @@ def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]
     [
         ("verfy", "did you mean verify?"),
         ("dumplog", "did you mean dump-log?"),
+        ("start", "did you mean serve?"),
         ("begin", f"there are {', '.join(sorted([*OFFLINE, *CLIENTS, *PLAIN, 'kafka-home', 'pipeline', 'serve']))}"),
     ],
 )
