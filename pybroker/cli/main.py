@@ -23,7 +23,7 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker stop [--pid-file FILE] [--timeout SECONDS] end that
        pybroker --help-broker                              what the options of the broker do
        pybroker pipeline run|check|...|package FILE        a data pipeline on Spark
-       pybroker produce --topic T [--follow] [FILE...]     send lines of files, or of standard input, into a topic
+       pybroker produce TOPIC [--follow] [FILE...]         send lines of files, or of standard input, into a topic
        pybroker archive DIR --topics T,... [...]           topics into Parquet files, each record once
        pybroker restore DIR TOPIC [...]                    an archived topic into a topic, each record once
        pybroker topics list|describe|create|alter|delete [...]

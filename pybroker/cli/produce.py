@@ -1,4 +1,4 @@
-"""`pybroker produce --topic T [FILE...]`: the lines of files or of standard input into a topic, once or for ever.
+"""`pybroker produce TOPIC [FILE...]`: the lines of files or of standard input into a topic, once or for ever.
 
 Exit codes: 0 all is acknowledged, or told to stop while following; 1 a file, the position file, the client library or
 the broker are not to be had; 2 a bad command line.
@@ -38,7 +38,9 @@ def main(arguments: Sequence[str]) -> int:
 
     try:
         server, properties = _cluster(options)
-        target = Target(server, options.topic, options.max_line_bytes, options.key_regex, properties)
+        target = Target(
+            server, options.topic, options.max_line_bytes, options.key_regex, properties, options.key_separator
+        )
         if options.follow:
             _follow(options, target)
         else:
@@ -92,7 +94,7 @@ def _send_once(options: argparse.Namespace, target: Target) -> None:
     if options.json:
         print(json.dumps({"topic": target.topic, "lines": count}))
     else:
-        _tell(f"{count} lines are in {target.topic}")
+        _tell(f"{count} line{' is' if count == 1 else 's are'} in {target.topic}")
 
 
 def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> Path:
@@ -105,7 +107,7 @@ def command_line() -> OneLineParser:
     """The command line, whose help is also a page of the site."""
     parser = OneLineParser(prog="pybroker produce", description="Send the lines of files into a topic.")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="- or none: standard input")
-    parser.add_argument("--topic", required=True, type=_topic)
+    parser.add_argument("--topic", type=_topic, help="unless given, the first word is the topic, and files follow")
     parser.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
     parser.add_argument("--profile", metavar="NAME", help="address and properties of that name in profiles.toml")
     parser.add_argument(
@@ -114,7 +116,9 @@ def command_line() -> OneLineParser:
     parser.add_argument("--follow", action="store_true", help="go on as the files grow and are rotated, until SIGTERM")
     parser.add_argument("--from-beginning", action="store_true", help="of files that have no position yet")
     parser.add_argument("--position", type=Path, metavar="FILE", help="where --follow keeps how far it has come")
-    parser.add_argument("--key-regex", type=_regex, metavar="REGEX", help="its first group, or all of it, is the key")
+    keys = parser.add_mutually_exclusive_group()
+    keys.add_argument("--key-regex", type=_regex, metavar="REGEX", help="its first group, or all of it, is the key")
+    keys.add_argument("--key-separator", type=_separator, metavar="TEXT", help="the key stands before it, not a value")
     parser.add_argument("--max-line-bytes", type=_line_bytes, default=1_000_000, help="longer lines are cut")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="without --follow: for a line (30)")
     parser.add_argument(
@@ -133,6 +137,8 @@ def command_line() -> OneLineParser:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = command_line()
     options = parser.parse_args(arguments)
+    if options.topic is None:
+        options.topic = _first_word(parser, options.files)
     if options.follow and (not options.files or _STANDARD_INPUT in options.files):
         parser.error("--follow needs files")
     if options.follow and options.timeout is not None:
@@ -142,6 +148,19 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
             parser.error(f"{name} is for --follow")
     options.timeout = options.timeout or 30.0
     return options
+
+
+def _first_word(parser: OneLineParser, files: list[Path]) -> str:
+    """Take the topic from the words that would be files. One that is a file was meant so: the topic is missing."""
+    if not files or files[0] == _STANDARD_INPUT:
+        parser.error("which topic?")
+    word = files.pop(0)
+    if word.exists():
+        parser.error(f"which topic? {word} is a file: name the topic first, or with --topic")
+    try:
+        return _topic(str(word))
+    except argparse.ArgumentTypeError as error:
+        parser.error(str(error))
 
 
 def _topic(text: str) -> str:
@@ -155,6 +174,12 @@ def _regex(text: str) -> re.Pattern[bytes]:
         return re.compile(os.fsencode(text))
     except re.error as error:
         raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+
+
+def _separator(text: str) -> bytes:
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty")
+    return os.fsencode(text)
 
 
 def _line_bytes(text: str) -> int:

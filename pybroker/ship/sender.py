@@ -40,11 +40,19 @@ class Target:
     max_line_bytes: int
     key_regex: re.Pattern[bytes] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    key_separator: bytes | None = None
 
-    def key(self, value: bytes) -> bytes | None:
-        """Return the first group of the regular expression, or all that it matches; None where it does not."""
-        found = self.key_regex and self.key_regex.search(value)
-        return found[found.re.groups and 1] if found else None
+    def key_and_value(self, line: bytes) -> tuple[bytes | None, bytes]:
+        """Return what the line's record has as key and value.
+
+        These stand around the first separator; or the key is what the regular expression matches, its first group if it
+        has one, and the value all of the line. None is the key of a line with neither.
+        """
+        if self.key_separator is not None:
+            before, separator, behind = line.partition(self.key_separator)
+            return (before, behind) if separator else (None, line)
+        found = self.key_regex and self.key_regex.search(line)
+        return found[found.re.groups and 1] if found else None, line
 
 
 class Sender:
@@ -94,8 +102,8 @@ class Sender:
         """
         on_delivery = partial(self._on_delivery, path, line.start, len(line.value), on_settled)
         try:
-            key = self._target.key(line.value)
-            self._producer.produce(self._target.topic, line.value, key, on_delivery=on_delivery)
+            key, value = self._target.key_and_value(line.value)
+            self._producer.produce(self._target.topic, value, key, on_delivery=on_delivery)
         except BufferError:
             return False
         except KafkaException as error:

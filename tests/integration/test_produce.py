@@ -54,6 +54,16 @@ def test_files_are_sent_with_keys(broker: OurBroker, tmp_path: Path) -> None:
     assert found == [(b"7", b"user=7 a"), (None, b"nobody"), (b"8", b"user=8 b")]
 
 
+def test_keys_stand_before_a_separator(broker: OurBroker) -> None:
+    """The first of them counts; where there is none the line is a value without a key."""
+    done = produce(broker, "parted", "--key-separator", "::", stdin=b"7::two::apples\nnobody\n::no key\n8::\n")
+
+    assert done.returncode == 0
+    with DataClient(HOST, broker.port) as client:
+        found = [(record.key, record.value) for record in client.read_all("parted")]
+    assert found == [(b"7", b"two::apples"), (None, b"nobody"), (b"", b"no key"), (b"8", b"")]
+
+
 def test_line_that_is_too_long_is_cut_and_named(broker: OurBroker, tmp_path: Path) -> None:
     path = tmp_path / "long"
     path.write_bytes(b"short\n" + b"y" * 3_000_000 + b"\nend\n")

@@ -28,7 +28,13 @@ def run(*arguments: object) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "the following arguments are required: --topic"),
+        ([], "which topic?"),
+        (["-"], "which topic?"),
+        (["no/topic"], "'no/topic' is no topic's name"),
+        ([__file__], f"which topic? {__file__} is a file: name the topic first, or with --topic"),
+        (["t", "--follow"], "--follow needs files"),
+        (["t", "--key-separator", ""], "argument --key-separator: it is empty"),
+        (["t", "--key-separator", ":", "--key-regex", "a"], "argument --key-regex: not allowed with"),
         (["--topic", "a b"], "argument --topic: 'a b' is no topic's name"),
         (["--topic", "t", "--follow"], "--follow needs files"),
         (["--topic", "t", "--follow", "-"], "--follow needs files"),
@@ -49,6 +55,15 @@ def test_bad_command_line_is_one_line(capsys: pytest.CaptureFixture[str], argume
     told = capsys.readouterr().err
     assert told.startswith(f"pybroker produce: {problem}")
     assert told.count("\n") == 1
+
+
+def test_topic_is_the_first_word_or_an_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the option all words are files, as of old."""
+    sent: list[tuple[str, list[Path]]] = []
+    monkeypatch.setattr(produce, "_send_once", lambda options, target: sent.append((target.topic, options.files)))
+    for words in (["orders"], ["orders", "a", "b"], ["--topic", "orders", "a", "b"]):
+        assert produce.main(words) == 0
+    assert sent == [("orders", []), ("orders", [Path("a"), Path("b")]), ("orders", [Path("a"), Path("b")])]
 
 
 def test_property_that_librdkafka_does_not_know(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
