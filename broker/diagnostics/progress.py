@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -42,7 +43,8 @@ class Progress:
         if self._on_terminal:
             share = done_bytes / self._total_bytes if self._total_bytes else 1.0
             bar = ("#" * round(share * _BAR_WIDTH)).ljust(_BAR_WIDTH, ".")
-            self._stream.write(f"{_CLEAR}{self._name} [{bar}] {self._text(parts, done_bytes)}")
+            line = f"{self._name} [{bar}] {self._text(parts, done_bytes)}"
+            self._stream.write(_CLEAR + line[: self._columns()])
             self._stream.flush()
         elif self._now() - self._told >= LINE_S:
             self._told = self._now()
@@ -53,6 +55,14 @@ class Progress:
         if self._on_terminal:
             self._stream.write(_CLEAR)
             self._stream.flush()
+
+    def _columns(self) -> int | None:
+        """How long a line may be: of one that goes on in the next row, only the last row would be cleared."""
+        try:
+            width = os.get_terminal_size(self._stream.fileno()).columns
+        except OSError:
+            return None
+        return max(1, width - 1) if width else None
 
     def _text(self, parts: int, done_bytes: int) -> str:
         text = f"{parts} of {self._parts} partitions, {done_bytes >> 20} of {self._total_bytes >> 20} MB"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -31,8 +32,16 @@ class ProgressBar:
         self._drawn = now
         share = min(1.0, done / total) if total else 1.0
         bar = ("#" * round(share * _WIDTH)).ljust(_WIDTH, ".")
-        self._stream.write(f"{_CLEAR}{self._name} [{bar}] {text}")
+        self._stream.write(_CLEAR + f"{self._name} [{bar}] {text}"[: self._columns()])
         self._stream.flush()
+
+    def _columns(self) -> int | None:
+        """How long a line may be: of one that goes on in the next row, only the last row would be cleared."""
+        try:
+            width = os.get_terminal_size(self._stream.fileno()).columns
+        except OSError:
+            return None
+        return max(1, width - 1) if width else None
 
     def __enter__(self) -> ProgressBar:
         return self
