@@ -1,0 +1,133 @@
+"""What `pybroker mirror` makes of a source that gives nothing of a topic any more: is it gone, or is something wrong?
+
+Brokers of a cluster hear of a deletion one after the other: the one that is asked may list what another has dropped.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from confluent_kafka import KafkaError
+
+from pybroker.cli import mirror
+from pybroker.cli.client.errors import CommandError
+from pybroker.cli.client.session import Session
+from pybroker.mirror.topics import GONE, MirroredTopic
+
+ORDERS = MirroredTopic("orders", 2, {}, "id-1")
+AUDIT = MirroredTopic("audit", 1, {}, "id-2")
+ANEW = ORDERS._replace(id="id-3")
+TIMEOUT_S = 5.0
+
+
+class Source:
+    """Lists topics: what stands first in `looks`, and the last of them ever after. Its time goes on as one waits."""
+
+    def __init__(self, *looks: list[MirroredTopic]) -> None:
+        self.looks = list(looks)
+        self.now = 100.0
+        self.dropped: list[object] = []
+        self.troubles: dict[str, CommandError] = {}
+
+    def listed(self, *_: object) -> list[MirroredTopic]:
+        return self.looks.pop(0) if len(self.looks) > 1 else self.looks[0]
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class Runs:
+    """Makes runs whose copier has trouble with topics of a source."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+
+    def __call__(self, source: Source, *, named: tuple[str, ...] = ()) -> mirror._Run:
+        copier = SimpleNamespace(troubles=source.troubles, drop=source.dropped.append)
+        self._patch.setattr("pybroker.mirror.copying.Copier", lambda *_, **__: copier)
+        self._patch.setattr("pybroker.mirror.topics.chosen_topics", source.listed)
+        clock = SimpleNamespace(monotonic=lambda: source.now, sleep=source.sleep)
+        self._patch.setattr(mirror, "time", clock)
+        options = SimpleNamespace(gaps="markers", topic=list(named), topics=None, json=False)
+        session = cast("Session", SimpleNamespace(timeout_s=TIMEOUT_S))
+        run = mirror._Run(session, session, options, None, lambda: pytest.fail("nothing is to be marked"))
+        run._topics = [AUDIT, ORDERS]
+        return run
+
+
+@pytest.fixture
+def make_run(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    return Runs(monkeypatch)
+
+
+def trouble(code: int) -> CommandError:
+    return CommandError("orders-0: what the source has against it", code)
+
+
+@pytest.mark.parametrize("code", sorted(GONE))
+def test_topic_that_the_source_still_lists_for_a_while(
+    make_run: Runs, capsys: pytest.CaptureFixture[str], code: int
+) -> None:
+    """It is waited for the word of all brokers; then it is left, told of once, and the other topic is copied on."""
+    source = Source([AUDIT, ORDERS], [AUDIT, ORDERS], [AUDIT])
+    source.troubles["orders"] = trouble(code)
+    run = make_run(source)
+    run._settle()
+    assert source.dropped == [ORDERS.places]
+    assert run._topics == [AUDIT]
+    assert source.troubles == {}
+    assert 100.0 < source.now < 100.0 + TIMEOUT_S
+    told = "orders: it was deleted at the source: its copy stays as it is, and others go on"
+    assert capsys.readouterr().err.splitlines() == [f"pybroker mirror: {told}"]
+
+
+def test_topic_that_was_made_anew(make_run: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of its name there is one, but it is another: no copy of that one."""
+    source = Source([AUDIT, ANEW])
+    source.troubles["orders"] = trouble(KafkaError.UNKNOWN_TOPIC_ID)
+    run = make_run(source)
+    run._settle()
+    assert source.dropped == [ORDERS.places]
+    assert run._topics == [AUDIT]
+    assert "made anew" in capsys.readouterr().err
+
+
+def test_topic_that_never_goes_is_a_failure(make_run: Runs) -> None:
+    """After the time for an answer, with what the source has said."""
+    source = Source([AUDIT, ORDERS])
+    source.troubles["orders"] = expected = trouble(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    with pytest.raises(CommandError) as raised:
+        make_run(source)._settle()
+    assert raised.value is expected
+    assert TIMEOUT_S < source.now - 100.0 < TIMEOUT_S + 1
+    assert source.dropped == []
+
+
+def test_other_trouble_is_a_failure_at_once(make_run: Runs) -> None:
+    """A topic that may not be read any more, say, is not gone."""
+    source = Source([AUDIT, ORDERS])
+    source.troubles["orders"] = expected = trouble(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(CommandError) as raised:
+        make_run(source)._settle()
+    assert raised.value is expected
+    assert source.now == 100.0
+
+
+def test_other_trouble_with_a_topic_that_is_gone(make_run: Runs) -> None:
+    """Whatever was said of it: it needs no copy."""
+    source = Source([AUDIT])
+    source.troubles["orders"] = trouble(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    run = make_run(source)
+    run._settle()
+    assert run._topics == [AUDIT]
+
+
+def test_all_that_were_named_are_gone(make_run: Runs) -> None:
+    """There is nothing left to copy: that ends it."""
+    source = Source([])
+    source.troubles.update(orders=trouble(KafkaError.UNKNOWN_TOPIC_ID), audit=trouble(KafkaError.UNKNOWN_TOPIC_ID))
+    with pytest.raises(CommandError, match="the source has none of these topics any more"):
+        make_run(source, named=("orders", "audit"))._settle()
+    assert source.dropped == [AUDIT.places, ORDERS.places]
