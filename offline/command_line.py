@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import NoReturn
 
+from pybroker.cli.parser import told
+
 
 class OfflineParser(ArgumentParser):
     """A bad command line is told in one line, and ends with `usage_exit_code`: 1 where Apache Kafka's tool does so."""
@@ -12,4 +14,4 @@ class OfflineParser(ArgumentParser):
     usage_exit_code = 1
 
     def error(self, message: str) -> NoReturn:
-        self.exit(self.usage_exit_code, f"{self.prog}: {message} (--help shows the options)\n")
+        self.exit(self.usage_exit_code, f"{self.prog}: {told(self, message)} (--help shows the options)\n")

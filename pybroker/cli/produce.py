@@ -108,7 +108,7 @@ def command_line() -> OneLineParser:
     parser = OneLineParser(prog="pybroker produce", description="Send the lines of files into a topic.")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="- or none: standard input")
     parser.add_argument("--topic", type=_topic, help="unless given, the first word is the topic, and files follow")
-    parser.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
+    parser.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
     parser.add_argument("--profile", metavar="NAME", help="address and properties of that name in profiles.toml")
     parser.add_argument(
         "--command-config", type=Path, metavar="FILE", help="properties of the client, such as security.protocol"

@@ -16,6 +16,9 @@ _NEAR = "localhost:9092"
 #: librdkafka has two names for it.
 _ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
+#: What librdkafka takes before an address.
+_PROTOCOLS = {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl"}
+
 
 class Connection(Struct, frozen=True):
     """What a session is made of."""
@@ -53,6 +56,10 @@ def connection(
         server = addresses[0] if addresses else _NEAR
     if not server:
         raise UsageError("which broker? --bootstrap-server is empty")
+    for address in server.split(","):
+        scheme, _, place = address.strip().rpartition("://")
+        if scheme and scheme.lower() not in _PROTOCOLS:
+            raise UsageError(f"{address}: a broker does not speak {scheme}: HOST:PORT, as in {place.rstrip('/')}")
     return Connection(server, timeout_s, found)
 
 

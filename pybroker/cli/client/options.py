@@ -50,7 +50,7 @@ class ClientParser(OneLineParser):
     def add_client_options(self) -> None:
         """Which broker, and how to talk to it and to the user."""
         group = self.add_argument_group("connection and output")
-        group.add_argument("--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
+        group.add_argument("-b", "--bootstrap-server", metavar="HOST:PORT,...", help="(localhost:9092)")
         group.add_argument("--profile", metavar="NAME", help="address and properties of that name in profiles.toml")
         group.add_argument(
             "--command-config", type=Path, metavar="FILE", help="properties of the client, such as security.protocol"

@@ -100,7 +100,7 @@ def test_keys_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("", "pybroker config: the following arguments are required: ACTION (--help shows the options)\n"),
+        ("", "pybroker config: what is to be done? print, validate, explain (--help shows the options)\n"),
         ("validate /nowhere", "pybroker config: /nowhere: No such file or directory\n"),
         (
             "explain num.partitons",

@@ -44,6 +44,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("--profile far --command-config file -X bootstrap.servers=x:1", "x:1"),
         ("--command-config file -X metadata.broker.list=x:1", "x:1"),
         ("--profile far --bootstrap-server here:1", "here:1"),
+        ("-b here:1", "here:1"),
+        ("-b PLAINTEXT://here:1,there:2", "PLAINTEXT://here:1,there:2"),
         ("--profile old --bootstrap-server here:1", "here:1"),
         ("--command-config list --bootstrap-server here:1", "here:1"),
         ("--command-config file -X bootstrap.servers=x:1 --bootstrap-server here:1", "here:1"),
@@ -73,3 +75,9 @@ def test_address_that_is_none() -> None:
         connection("", 1)
     with pytest.raises(UsageError, match="which broker"):
         connection(None, 1, properties=[("bootstrap.servers", "")])
+
+
+def test_address_of_a_browser() -> None:
+    """librdkafka says that there are no brokers."""
+    with pytest.raises(UsageError, match=r"^http://here:1/: a broker does not speak http: HOST:PORT, as in here:1$"):
+        connection("there:1,http://here:1/", 1.0)

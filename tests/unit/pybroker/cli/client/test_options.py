@@ -46,3 +46,10 @@ def test_mistake_is_one_line(line: str, capsys: pytest.CaptureFixture[str]) -> N
         parser().parse(line.split())
     assert ended.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_action_that_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Which there are is told at once."""
+    with pytest.raises(SystemExit):
+        parser().parse([])
+    assert capsys.readouterr().err == f"{parser().prog}: what is to be done? list, create (--help shows the options)\n"
