@@ -1,7 +1,7 @@
 """`pybroker produce TOPIC [FILE...]`: the lines of files or of standard input into a topic, once or for ever.
 
 Exit codes: 0 all is acknowledged, or told to stop while following; 1 a file, the position file, the client library or
-the broker are not to be had; 2 a bad command line.
+the broker are not to be had; 2 a bad command line; 130 Ctrl-C while sending once.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def main(arguments: Sequence[str]) -> int:
         return _refuse(str(error), 1)
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}", 1)
-    except KeyboardInterrupt:
-        return _refuse("interrupted: not all is acknowledged", 1)
+    except KeyboardInterrupt as interrupt:
+        return _refuse(f"interrupted: {interrupt or 'nothing is sent'}", 130)
     return 0
 
 

@@ -16,6 +16,8 @@ from pybroker.ship.progress import Progress
 from pybroker.ship.sender import DeliveryError, Sender, Target, Tell
 
 _POLL_S = 0.2
+#: How long what is on its way when one is interrupted is waited for.
+_LAST_S = 2.0
 _POSITION_EVERY_S = 1.0
 _FLUSH_S = 10.0
 _LONGEST_PAUSE_S = 30
@@ -148,7 +150,7 @@ class _Shipment:
 def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell: Tell) -> int:
     """Send all lines of open files or pipes; return how many, once all are acknowledged.
 
-    Errors: DeliveryError, after which some may be in the topic; OSError.
+    Errors: DeliveryError, after which some may be in the topic; OSError; KeyboardInterrupt, which says how many are.
     """
     sender = Sender(target, tell, timeout_ms=max(1, round(timeout_s * 1000)))
     count = acknowledged = 0
@@ -169,17 +171,22 @@ def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell
             sender.abandon()
             raise DeliveryError(f"{sender.failure}: {_lines(acknowledged)} acknowledged, not the others")
 
-    for path, fd in inputs.items():
-        lines = LineSplitter(target.max_line_bytes)
-        while data := os.read(fd, _CHUNK_BYTES):
-            for line in lines.feed(data):
-                send(path, line)
-            sender.wait(0)
+    try:
+        for path, fd in inputs.items():
+            lines = LineSplitter(target.max_line_bytes)
+            while data := os.read(fd, _CHUNK_BYTES):
+                for line in lines.feed(data):
+                    send(path, line)
+                sender.wait(0)
+                check()
+            if (rest := lines.rest()) is not None:
+                send(path, rest)
+        while sender.flush(_POLL_S):
             check()
-        if (rest := lines.rest()) is not None:
-            send(path, rest)
-    while sender.flush(_POLL_S):
-        check()
+    except KeyboardInterrupt:
+        sender.flush(_LAST_S)
+        others = "" if acknowledged == count else ", not the others"
+        raise KeyboardInterrupt(f"{_lines(acknowledged)} acknowledged{others}") from None
     check()
     if sender.left_out:
         raise DeliveryError(f"{target.topic}: {_lines(sender.left_out)} left out")

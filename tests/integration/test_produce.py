@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -99,6 +100,23 @@ def test_follower_leaves_out_only_the_lines_that_the_topic_does_not_take(broker:
     start = sum(len(line) + 1 for line in lines[:150])
     told = (tmp_path / "output").read_text()
     assert f"{path}: the line at byte {start} is left out: 5000 bytes are too many for small\n" in told
+
+
+def test_interrupted_it_says_how_much_is_there(broker: OurBroker) -> None:
+    """As somebody ends who has typed lines, and hears nothing of lines that are lost."""
+    line = [*command(broker, "typed"), "-"]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1) as process:
+        assert process.stdin is not None
+        process.stdin.write("one\ntwo\n")
+        with DataClient(HOST, broker.port) as client:
+            client.create_topic("typed")
+            deadline = time.monotonic() + 60
+            while client.values("typed") != [b"one", b"two"]:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+    assert (process.returncode, told) == (130, "pybroker produce: interrupted: 2 lines are acknowledged\n")
 
 
 def test_sent_once_a_topic_that_does_not_take_it_is_a_failure(broker: OurBroker) -> None:
