@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser
+from pybroker.cli.client.options import ClientParser, natural
 from pybroker.cli.client.output import show
 from pybroker.cli.client.queries import Query, read_queries
 from pybroker.cli.client.times import time_ms
@@ -40,21 +41,40 @@ def command_line() -> ClientParser:
     _add_queries(listed)
     described = parser.add_action("describe", _describe, "offsets and lag of groups, partition by partition")
     _add_names(described)
+    described.add_argument("--all-groups", action="store_true", help="all that there are")
     _add_queries(described)
     described.add_argument("--members", action="store_true", help="who is in them, instead")
     moved = parser.add_action("reset-offsets", _reset, "let a group go on elsewhere; it must have no members")
     _add_names(moved)
-    moved.add_argument("--topic", action="append", help="of these topics; unless given, of all that it has offsets of")
-    moved.add_argument(
-        "--to",
-        required=True,
-        metavar="WHERE",
-        help="earliest, latest, an offset, +N or -N, or a time: @MS, -5m, ISO 8601",
+    of_topics = moved.add_mutually_exclusive_group()
+    of_topics.add_argument("--topic", action="append", help="of this one; may be given again")
+    of_topics.add_argument("--all-topics", action="store_true", help="of all that it has offsets of: so unless given")
+    where = moved.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--to", metavar="WHERE", help="earliest, latest, an offset, +N or -N, or a time: @MS, -5m, ISO 8601"
     )
-    moved.add_argument("--execute", action="store_true", help="do it: without, it is only shown")
+    for place in ("earliest", "latest"):
+        option = f"--to-{place}"
+        where.add_argument(option, action="store_const", dest="to", const=place, help=f"the same as --to {place}")
+    where.add_argument("--to-offset", type=_offset, dest="to", metavar="N", help="the same as --to N")
+    where.add_argument("--to-current", action="store_const", dest="to", const="+0", help="the same as --to +0")
+    where.add_argument("--shift-by", type=_shift, dest="to", metavar="N", help="the same as --to +N, or -N")
+    how = moved.add_mutually_exclusive_group()
+    how.add_argument("--execute", action="store_true", help="do it: without, it is only shown")
+    how.add_argument("--dry-run", action="store_true", help="only show it: so unless given")
     deleted = parser.add_action("delete", _delete, "forget groups and their offsets")
     _add_names(deleted)
     return parser
+
+
+def _offset(text: str) -> str:
+    return str(natural(text))
+
+
+def _shift(text: str) -> str:
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return f"{int(text):+d}"
 
 
 def _add_names(parser: ClientParser) -> None:
@@ -90,6 +110,12 @@ def _queries(session: Session, options: argparse.Namespace) -> list[Query]:
 
 
 def _describe(session: Session, options: argparse.Namespace) -> None:
+    if options.all_groups:
+        found = session.wait(session.admin.list_consumer_groups(request_timeout=session.timeout_s))
+        options.group += sorted(each.group_id for each in found.valid)
+        options.group += [each.name for each in _queries(session, options)]
+        if not options.group:
+            return
     names = _names(options)
     queries = [each for each in _queries(session, options) if each.name in names]
     groups = [name for name in names if name not in {each.name for each in queries}]

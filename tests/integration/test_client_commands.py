@@ -162,6 +162,9 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     assert moved("--to", "-1") == [2]
     assert moved("--to", "+9") == [4]
     assert moved("--to", "@1700000002000") == [2]
+    words = ("--to-earliest", "--to-latest", "--to-offset=2", "--to-current", "--shift-by=-2", "--shift-by=1")
+    assert [moved("--all-topics", "--dry-run", word) for word in words] == [[0], [4], [2], [3], [1], [4]]
+    assert "shop" in {row["group"] for row in sh.good("groups", "--describe", "--all-groups", "--json").rows}
     assert moved("--topic", "grouped", "--to", "1", "--execute") == [1]
     assert sh.good(*joined, "1").out == "v1\n"
     assert sh.good("groups", "--delete", "--group", "shop").out == "deleted shop\n"
@@ -295,7 +298,9 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
         ("consume orders --from yesterday", "consume: argument --from: 'yesterday' is no time"),
         ("consume orders --format %x", "consume: argument --format: '%x': there is no %x"),
         ("consume orders --group shop --offset 3", "consume: --group goes on where the group is"),
-        ("groups reset-offsets shop", "groups reset-offsets: the following arguments are required: --to"),
+        ("groups reset-offsets shop", "groups reset-offsets: one of the arguments --to --to-earliest "),
+        ("groups reset-offsets shop --shift-by one", "groups reset-offsets: argument --shift-by: 'one' is no whole"),
+        ("groups reset-offsets shop --to-latest --to 3", "groups reset-offsets: argument --to: not allowed with"),
         ("configs alter --topic orders", "configs: nothing to change"),
         ("configs describe --broker one", "configs: 'one' is no broker's id"),
         ("acls add --topic orders", "acls: an entry has a resource, a principal and operations"),
