@@ -19,7 +19,7 @@ _HEAD = """\
 
 Written by `python -m broker.metrics.docs` from the table in `broker/metrics/table.py`; edit that.
 
-`metrics.listeners=http://127.0.0.1:9404` serves them at `/metrics` (`pip install 'pybroker[metrics]'`). Where Apache
+`metrics.listeners=http://127.0.0.1:9404` serves them at `/metrics` (`pip install '.[metrics]'`). Where Apache
 Kafka has the same, its MBean stands beside it: the name is what Prometheus' JMX exporter makes of that by the rules of
 its example for Kafka. `kafka_consumergroup_*` are named as by kafka_exporter. Counters begin at 0 with the process. In
 the sum of all topics the label of the topic is left out. Besides there are `process_cpu_seconds_total`,

@@ -102,3 +102,10 @@ def test_the_list_of_decisions_has_each() -> None:
     listed = re.findall(r"^\| \[([\w-]+\.md)\]", (ROOT / "docs/decisions/README.md").read_text(), re.MULTILINE)
 
     assert sorted(path.name for path in (ROOT / "docs/decisions").glob("*.md")) == sorted([*listed, "README.md"])
+
+
+def test_pybroker_is_installed_from_its_sources() -> None:
+    """An index may have another package of that name, or none."""
+    told = r"pip install (?:--?\S+ )*['\"]?pybroker\b"
+
+    assert [str(page) for page in PAGES if page.name != "CHANGELOG.md" and re.search(told, page.read_text())] == []
