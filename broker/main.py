@@ -21,6 +21,7 @@ from msgspec import field
 
 USAGE = """\
 usage: pybroker [serve] [FILE] [--override KEY=VALUE]... [--strict] [--log-level LEVEL] [--log-format text|json]
+                [--daemon] [--pid-file FILE] [--log-file FILE]
                 [--ephemeral] [--print-json] [--until-stdin-ends] [--control]
 
 Start the broker with the properties of FILE. Without FILE, but with `serve` or at least one option, all that is not
@@ -30,6 +31,12 @@ overridden has its default.
   --strict              an unknown key is an error, not a warning
   --log-level LEVEL     debug, info (the default), warning, error; SIGUSR1 shows more, SIGUSR2 less
   --log-format FORMAT   text (the default) or json, one object a line
+
+In the background, until `pybroker stop`:
+
+  --daemon              return when clients are served, or with what stood in the way
+  --pid-file FILE       with --daemon: keeps the process id (pybroker.pid)
+  --log-file FILE       with --daemon: takes the log (pybroker.log)
 
 For programs that start a broker, such as tests:
 

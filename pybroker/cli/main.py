@@ -119,10 +119,6 @@ def main() -> NoReturn:
             end(partial(_tell, f"pybroker {version('pybroker')}\n"))
         case ["--help-broker"]:
             _serve(["--help"])
-        case ["serve", *arguments] if "--daemon" in arguments:
-            from pybroker.cli.daemon import start
-
-            sys.exit(start(arguments))
         case ["serve", *arguments]:
             _serve(arguments)
         case ["pipeline", *arguments]:
@@ -165,6 +161,10 @@ def _hint(word: str) -> str:
 
 
 def _serve(arguments: list[str]) -> NoReturn:
+    if "--daemon" in arguments and not {"-h", "--help"} & set(arguments):
+        from pybroker.cli.daemon import start
+
+        sys.exit(start(arguments))
     from pybroker.cli.isolation import isolate
 
     if not isolate():

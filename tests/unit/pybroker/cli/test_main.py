@@ -104,6 +104,17 @@ def test_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert re.fullmatch(r"pybroker \d+\.\d+.*\n", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("words", [["serve", "a.properties"], ["a.properties"], []])
+def test_background_with_and_without_serve(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    """Whoever names the file alone may have the broker in the background, too."""
+    started: list[list[str]] = []
+    monkeypatch.setattr("pybroker.cli.daemon.start", lambda arguments: started.append(arguments) or 0)
+    with pytest.raises(SystemExit) as ended:
+        run(monkeypatch, *words, "--daemon")
+    assert ended.value.code == 0
+    assert started == [[*words[-1:], "--daemon"]]
+
+
 def test_help_names_the_options_of_the_broker(capsys: pytest.CaptureFixture[str]) -> None:
     """All of them, so that nobody has to guess that there are more."""
     assert [option for option in re.findall(r"--[a-z-]+", BROKER_USAGE) if option not in USAGE] == []
