@@ -16,6 +16,12 @@ _NEAR = "localhost:9092"
 #: librdkafka has two names for it.
 _ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
+#: Properties of the formatter and the reader of Kafka's console tools, by how they begin, and what there is here.
+_OF_CONSOLES = {
+    "print.": "what is printed says --format of consume, as in --format '%k %v'",
+    "parse.": "keys are taken by --key-separator of produce",
+    "key.separator": "keys are taken by --key-separator of produce, and printed by --format of consume",
+}
 #: What librdkafka takes before an address.
 _PROTOCOLS = {"plaintext", "ssl", "sasl_plaintext", "sasl_ssl"}
 
@@ -50,6 +56,10 @@ def connection(
         if not more.keys().isdisjoint(_ADDRESSES):
             known = {key: value for key, value in known.items() if key not in _ADDRESSES}
         known |= more
+    for key in known:
+        for beginning, instead in _OF_CONSOLES.items():
+            if key.startswith(beginning):
+                raise UsageError(f"{key} is no property of the client: {instead}")
     found = for_librdkafka(known)
     addresses = [found.pop(name) for name in _ADDRESSES if name in found]
     if server is None:

@@ -77,6 +77,13 @@ def test_address_that_is_none() -> None:
         connection(None, 1, properties=[("bootstrap.servers", "")])
 
 
+@pytest.mark.parametrize("key", ["print.key", "parse.key", "key.separator"])
+def test_properties_of_console_tools(key: str) -> None:
+    """The client library has never heard of them; here options do that."""
+    with pytest.raises(UsageError, match=rf"^{key} is no property of the client: .* --(format|key-separator) of "):
+        connection(None, 1.0, properties=[(key, "true")])
+
+
 def test_address_of_a_browser() -> None:
     """librdkafka says that there are no brokers."""
     with pytest.raises(UsageError, match=r"^http://here:1/: a broker does not speak http: HOST:PORT, as in here:1$"):
