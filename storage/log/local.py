@@ -260,7 +260,8 @@ class LocalLog:
         self.unsynced.add(path)
         self.directory.needs_flush[self] = None
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """LogOffline: its directory has failed, or it is closed."""
         if self.directory.failure is not None or self.closed:
             raise LogOffline(self.path, self.directory.failure or "the log is closed")
 
@@ -274,7 +275,7 @@ class LocalLog:
         next batch on. `b""` when there is nothing. OffsetOutOfRange: not within [log start offset, log end offset].
         """
         if self.directory.failure is not None or self.closed:
-            self._check_usable()
+            self.check_usable()
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(offset, self.log_start_offset, self.log_end_offset)
         if offset >= end_offset:

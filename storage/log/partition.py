@@ -36,7 +36,7 @@ from storage.log.aborted_transactions import aborted_transactions
 from storage.log.directory import LogDirectory
 from storage.log.leader_epoch import EpochEntry, LeaderEpochs
 from storage.log.local import LocalLog
-from storage.log.timestamps import TimestampAndOffset, find_max_timestamp, find_timestamp
+from storage.log.timestamps import Allowance, TimestampAndOffset, at_once, find_max_timestamp, find_timestamp
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.producers.loading import recall_batches
 from storage.producers.markers import note_batch, read_marker
@@ -141,7 +141,7 @@ class PartitionLog(LocalLog):
         opened, `placed` the batch where it lies in its place: NotInPlace where that is another one by now.
         """
         if self.directory.failure is not None or self.closed:
-            self._check_usable()
+            self.check_usable()
         config = self._config
         if placed is None:
             view = records if type(records) is memoryview else memoryview(records)
@@ -215,7 +215,7 @@ class PartitionLog(LocalLog):
 
     def place(self, records: memoryview, now_ms: int, origin: AppendOrigin = _CLIENT) -> PlacedBatch:
         """Check a batch, and give it the place at the end, of a new segment where it takes one; raises as `append`."""
-        self._check_usable()
+        self.check_usable()
         header = check_batch(records, self._config, origin, now_ms)
         if header.attributes & TIMESTAMP_TYPE_BIT:
             records, header = prepared(records, header, self._config, origin, now_ms, None)
@@ -233,7 +233,7 @@ class PartitionLog(LocalLog):
 
         UnexpectedAppendOffset: it lies below the end of this log. CorruptRecords: wrong bytes.
         """
-        self._check_usable()
+        self.check_usable()
         header = check_batch(batch, _AS_IT_IS, AppendOrigin.REPLICATION, now_ms)
         if header.base_offset < self.log_end_offset or header.last_offset_delta < 0:
             raise UnexpectedAppendOffset(header.base_offset, self.log_end_offset)
@@ -336,7 +336,7 @@ class PartitionLog(LocalLog):
         """
         if before_offset > self.high_watermark or before_offset < 0:
             raise OffsetOutOfRange(before_offset, self.log_start_offset, self.high_watermark)
-        self._check_usable()
+        self.check_usable()
         try:
             self.raise_log_start(before_offset)
         except OSError as error:
@@ -364,20 +364,15 @@ class PartitionLog(LocalLog):
     # -- look-ups ----------------------------------------------------------------------------------------------------
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampAndOffset | None:
-        """The first record from the log start offset on that is not earlier than `timestamp` (ms), None without."""
-        self._check_usable()
-        try:
-            return find_timestamp(self, timestamp)
-        except OSError as error:
-            raise self.directory.fail(error) from error
+        """The first record from the log start offset on that is not earlier than `timestamp` (ms), None without.
+
+        However long it takes; on the way of requests `find_timestamp` is used.
+        """
+        return at_once(find_timestamp(lambda: self, timestamp, Allowance()), self.directory.fs)
 
     def max_timestamp(self) -> TimestampAndOffset | None:
-        """The first record with the largest timestamp (KIP-734); None where no record has one."""
-        self._check_usable()
-        try:
-            return find_max_timestamp(self)
-        except OSError as error:
-            raise self.directory.fail(error) from error
+        """The first record with the largest timestamp (KIP-734); None where no record has one. The same applies."""
+        return at_once(find_max_timestamp(lambda: self, Allowance()), self.directory.fs)
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEntry:
         """The largest epoch not above `leader_epoch`, and where it ended; (-1, -1) where not known (KIP-279)."""

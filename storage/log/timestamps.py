@@ -3,29 +3,51 @@
 As the time index is sparse and says only what came before an offset: the segment by its largest timestamp, an offset by
 its time index, a position by its offset index, then batch by batch and record by record.
 
-All of it is work on the loop, and clients have written the batches. One whose header is true is the last that is looked
-into; of others so many are, and so many records, and then a look-up is answered with where the next batch begins. Who
-reads from there reads too much, and misses nothing.
+A look-up goes in steps, since clients have written the batches, and ask for as many partitions as they like. It gives
+its caller what is to be done elsewhere, and ends its turn where an allowance is used up. Between two steps anything may
+happen to the log: a look-up holds no file open, asks anew which log it is, and goes on in what that has then. What it
+says was so at some moment between question and answer.
+
+One whose header is true is the last batch that is looked into; of others so many are, and so many records, and then a
+look-up is answered with where the next batch begins. Who reads from there reads too much, and misses nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-from protocol.records.compression import DEFAULT_MAX_SIZE
-from protocol.records.errors import RecordsError, TooLarge
-from protocol.records.record import Record, iter_records
+from storage.fs import FileSystem
+from storage.index.time import TimestampOffset
+from storage.log.batch_search import BatchGone, BatchSearch, Searched, search_file
 from storage.segment.scan import Entry
 from storage.segment.segment import Segment
 
 if TYPE_CHECKING:
     from storage.log.partition import PartitionLog
 
-#: What one look-up looks at: a fifth of a second, where all of it is small records.
+T = TypeVar("T")
+
+#: What comes to a T in steps: gives a batch to be searched by `search_file`, and is sent what came of that, None where
+#: it ended its process, or is thrown its error; or gives None, to be gone on with when there is an allowance again.
+Steps: TypeAlias = Generator[BatchSearch | None, Searched | None, T]
+
+#: What one look-up looks at. To make this of small records takes a worker a fifth of a second.
 _MOST_BATCHES, _MOST_RECORDS = 16, 1 << 17
-#: A compressed batch with more bytes of records is not looked into: a few bytes of a client would fill the memory.
-_MOST_BYTES = 64 << 20
+#: What is taken off an allowance: for a segment whose largest timestamp is not known yet, and for a batch searched here
+#: besides its records.
+_NEW_SEGMENT, _BATCH = 100, 20
+
+
+class Allowance:
+    """How much may be done in this turn: `left` records or headers may still be looked at, 2.5 us each at most."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: float = math.inf) -> None:
+        self.left = left
 
 
 class TimestampAndOffset(NamedTuple):
@@ -36,35 +58,75 @@ class TimestampAndOffset(NamedTuple):
     leader_epoch: int
 
 
-def find_timestamp(log: PartitionLog, timestamp: int) -> TimestampAndOffset | None:
-    """The first record from the log start offset on that is not earlier than `timestamp`."""
-    look_up = _LookUp(log)
-    for segment in log.segments:
-        if segment.largest_timestamp < timestamp:
-            continue
-        for entry in segment.find_timestamp(timestamp):
-            if entry.last_offset < log.log_start_offset:
-                continue
-            found = look_up.first(
-                segment, entry, lambda record: record.timestamp >= timestamp and record.offset >= log.log_start_offset
-            )
-            if found is not None:
-                return found
-    return None
+def find_timestamp(
+    log_now: Callable[[], PartitionLog], timestamp: int, allowance: Allowance
+) -> Steps[TimestampAndOffset | None]:
+    """The first record from the log start offset on that is not earlier than `timestamp`.
+
+    `log_now` gives the log whenever it is looked at, or raises what keeps it from being read. LogOffline.
+    """
+    look_up = _LookUp(allowance)
+    found: TimestampAndOffset | None = None
+    while True:
+        log = log_now()
+        log.check_usable()
+        look_up.offset = max(look_up.offset, log.log_start_offset)
+        if found is not None and found.offset >= look_up.offset:
+            return found
+        try:
+            place = look_up.next(log.segments.from_offset(look_up.offset), timestamp)
+            if place is None:
+                return None
+            found = yield from look_up.search(log, *place, timestamp, first_offset=look_up.offset)
+        except _TurnOver:
+            yield None
+        except OSError as error:
+            raise log.directory.fail(error) from error
 
 
-def find_max_timestamp(log: PartitionLog) -> TimestampAndOffset | None:
-    """The first record with the largest timestamp, which is -1 where no record has one; None without a record."""
-    segment = max(log.segments, key=lambda each: each.largest.timestamp)
-    largest = segment.largest
-    look_up = _LookUp(log)
-    for entry in segment.find_timestamp(largest.timestamp):
-        found = look_up.first(segment, entry, lambda record: record.timestamp == largest.timestamp)
+def find_max_timestamp(log_now: Callable[[], PartitionLog], allowance: Allowance) -> Steps[TimestampAndOffset | None]:
+    """The first record with the largest timestamp, which is -1 where no record has one; None without a record.
+
+    `log_now`, errors: as `find_timestamp`.
+    """
+    look_up = _LookUp(allowance)
+    largest: TimestampOffset | None = None
+    found: TimestampAndOffset | None = None
+    while True:
+        log = log_now()
+        log.check_usable()
         if found is not None:
             return found
-    if largest.timestamp < 0:
-        return None
-    return TimestampAndOffset(*largest, -1)  # the header of the batch says so, its records do not
+        try:
+            for each in log.segments:
+                look_up.note(each)
+            segment = max(log.segments, key=lambda each: each.largest.timestamp)
+            if segment.largest != largest:
+                largest = segment.largest
+                look_up.begin_anew()
+            place = look_up.next([segment], largest.timestamp)
+            if place is None:  # the header of the batch says so, its records do not
+                return TimestampAndOffset(*largest, -1) if largest.timestamp >= 0 else None
+            found = yield from look_up.search(log, *place, largest.timestamp, exact=True)
+        except _TurnOver:
+            yield None
+        except OSError as error:
+            raise log.directory.fail(error) from error
+
+
+def at_once(steps: Steps[T], fs: FileSystem) -> T:
+    """What comes of it, however long it takes."""
+    go_on = partial(steps.send, None)
+    try:
+        while True:
+            wanted = go_on()
+            try:
+                go_on = partial(steps.send, None if wanted is None else search_file(wanted, fs))
+            except (OSError, BatchGone) as error:
+                go_on = partial(steps.throw, error)
+    except StopIteration as end:
+        found: T = end.value
+        return found
 
 
 def segment_times(log: PartitionLog) -> list[tuple[int, int]]:
@@ -73,39 +135,105 @@ def segment_times(log: PartitionLog) -> list[tuple[int, int]]:
     return [(each.base_offset, modified_ms(each.log.open().handle)) for each in log.segments]
 
 
+class _TurnOver(Exception):
+    """The allowance is used up."""
+
+
 class _LookUp:
-    """One look-up: what it may still look at."""
+    """One look-up: how far it has come, and what it may still look at.
 
-    def __init__(self, log: PartitionLog) -> None:
-        self._log = log
+    `offset`: no record below it is what is looked for. Nor is any before `_position` in `_segment`, for as long as that
+    is part of the log.
+    """
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
         self._batches, self._records = _MOST_BATCHES, _MOST_RECORDS
+        self.begin_anew()
 
-    def first(self, segment: Segment, entry: Entry, fits: Callable[[Record], bool]) -> TimestampAndOffset | None:
-        """The first record of a batch that fits; None without, and where they are not what their header promises.
+    def begin_anew(self) -> None:
+        """From the first batch on."""
+        self.offset = 0
+        self._segment: Segment | None = None
+        self._position = 0
 
-        Where the batch begins, with its largest timestamp, if it is too much to look at. Not of the formats before
-        batches: their entries say where they end only, and no client writes them here.
+    def next(self, segments: Sequence[Segment], timestamp: int) -> tuple[Segment, Entry] | None:
+        """The next batch whose largest timestamp is not below `timestamp`, and where it lies; None where there is none.
+
+        Raises _TurnOver.
         """
-        limited = entry.header is not None
-        if limited and not self._batches:
-            return self._start_of(entry)
-        self._batches -= limited
-        data = self._log.directory.fs.pread(segment.log.open().handle, entry.size_bytes, entry.position)
-        try:
-            for record in iter_records(data, _MOST_BYTES if limited else DEFAULT_MAX_SIZE):
-                if fits(record):
-                    return TimestampAndOffset(record.timestamp, record.offset, _leader_epoch(entry))
-                self._records -= limited
-                if limited and self._records <= 0:
-                    return self._start_of(entry)
-        except TooLarge:
-            return self._start_of(entry) if limited else None
-        except RecordsError:
-            pass
+        allowance, offset = self._allowance, self.offset
+        if self._segment in segments:
+            segments = segments[segments.index(self._segment) :]
+        for segment in segments:
+            if segment is self._segment:
+                entries = segment.scan(self._position)
+            else:
+                self.note(segment)
+                self._segment, self._position = segment, segment.size_bytes
+                if segment.largest_timestamp < timestamp:
+                    continue
+                entries = segment.scan_from_timestamp(timestamp, offset)
+            for entry in entries:
+                self._position = entry.position
+                if allowance.left <= 0:
+                    raise _TurnOver
+                allowance.left -= 1
+                if entry.max_timestamp >= timestamp and entry.last_offset >= offset:
+                    return segment, entry
+            self._position = segment.size_bytes
         return None
 
-    def _start_of(self, entry: Entry) -> TimestampAndOffset:
-        first_offset = max(entry.base_offset, self._log.log_start_offset)
+    def note(self, segment: Segment) -> None:
+        """Have its largest timestamp known. Raises _TurnOver."""
+        if not segment.knows_largest:
+            if self._allowance.left <= 0:
+                raise _TurnOver
+            self._allowance.left -= _NEW_SEGMENT
+            _ = segment.largest
+
+    def search(
+        self,
+        log: PartitionLog,
+        segment: Segment,
+        entry: Entry,
+        timestamp: int,
+        *,
+        first_offset: int = 0,
+        exact: bool = False,
+    ) -> Steps[TimestampAndOffset | None]:
+        """The first record that fits of the batch that `next` gave, or where it begins if it is too much to look at.
+
+        None where to go on with `next`: it has none, or is not where it was any more.
+        """
+        if not self._batches:
+            return self._start_of(entry, log)
+        self._batches -= 1
+        wanted = BatchSearch(segment.log.path, entry, timestamp, exact, first_offset, self._records)
+        searched = None
+        if wanted.is_small:
+            batch = log.directory.fs.pread(segment.log.open().handle, entry.size_bytes, entry.position)
+            searched = wanted.of_small(batch)
+            self._allowance.left -= _BATCH + (0 if searched is None else searched.records)
+        if searched is None:
+            try:
+                searched = yield wanted
+            except BatchGone:
+                return None
+        if searched is None or not searched.is_whole:
+            return self._start_of(entry, log)
+        if searched.found is not None:
+            return TimestampAndOffset(*searched.found, _leader_epoch(entry))
+        self._records -= searched.records
+        self.offset = max(self.offset, entry.last_offset + 1)
+        self._position = entry.position + entry.size_bytes
+        return None
+
+    def _start_of(self, entry: Entry, log: PartitionLog) -> TimestampAndOffset:
+        """Of the formats before batches an entry says where it ends only: then it is where the one before has ended."""
+        first_offset = max(self.offset, log.log_start_offset)
+        if entry.header is not None:
+            first_offset = max(first_offset, entry.base_offset)
         return TimestampAndOffset(entry.max_timestamp, first_offset, _leader_epoch(entry))
 
 

@@ -193,6 +193,11 @@ class Segment(SegmentFiles):
         return self._largest
 
     @property
+    def knows_largest(self) -> bool:
+        """Whether `largest` is known without a look at the files."""
+        return self._largest is not None
+
+    @property
     def largest_timestamp(self) -> int:
         """The largest timestamp; where the records have none, the time of the file's last change."""
         timestamp = self.largest.timestamp
@@ -247,9 +252,14 @@ class Segment(SegmentFiles):
                     raise
             self.rebuild_indexes()
 
-    def find_timestamp(self, timestamp: int) -> Iterator[Entry]:
-        """The batches whose largest timestamp is not below `timestamp`, from the first on."""
-        return (entry for entry in self._scan_from_time_index(timestamp) if entry.max_timestamp >= timestamp)
+    def scan_from_timestamp(self, timestamp: int, offset: int = 0) -> Iterator[Entry]:
+        """The batches from a little before the first that may not be left out: its largest timestamp is not below
+        `timestamp`, and it does not end below `offset`.
+        """
+        start = self._trusted_time_index_entry(timestamp)
+        if start.timestamp >= 0:
+            offset = max(offset, start.offset)
+        return self._scan_from_index(offset) if offset > self.base_offset else self.scan(0)
 
     def next_offset(self) -> int:
         """The offset after the last batch: base offset in an empty segment. CorruptBatch: it is none of a segment, or
@@ -282,19 +292,19 @@ class Segment(SegmentFiles):
         self.rebuild_indexes()
         return self._scan_from_index(offset)
 
-    def _scan_from_time_index(self, timestamp: int) -> Iterator[Entry]:
+    def _trusted_time_index_entry(self, timestamp: int) -> TimestampOffset:
+        """The last entry not later than `timestamp`; (-1, base offset) where there is none that is right."""
         try:
             start = self.time_index.look_up(timestamp)
+            if self._bears_out(start):
+                return start
+            if self._made_anew:
+                return TimestampOffset(NO_TIMESTAMP, self.base_offset)
         except CorruptFile:
             if self._made_anew:
                 raise
-            start = None
-        if start is not None and self._bears_out(start):
-            return self.scan(0) if start.timestamp < 0 else self._scan_from_index(start.offset)
-        if self._made_anew:
-            return self.scan(0)
         self.rebuild_indexes()
-        return self._scan_from_time_index(timestamp)
+        return self._trusted_time_index_entry(timestamp)
 
     def _bears_out(self, claim: TimestampOffset) -> bool:
         """Whether the batch with that offset has that largest timestamp. No entry claims nothing."""
