@@ -27,6 +27,7 @@ from broker.config import BrokerConfig
 from broker.diagnostics.loop_watch import LoopWatch
 from broker.dispatch import Dispatcher
 from broker.fetch.session import FetchSessions
+from broker.fetch.time_look_ups import TimeLookUps
 from broker.maintenance.background import Background
 from broker.maintenance.cleaner import Cleaner
 from broker.maintenance.log_opening import LogOpening
@@ -141,6 +142,7 @@ class Broker(ABC):
         self.workers = Workers(_WORKERS, loop)
         #: Answers for consumers that know no record batches: as many as keep the workers busy have records in memory.
         self.conversions = Gate(2 * _WORKERS)
+        self.time_look_ups = TimeLookUps(self.workers, loop.call_soon)
         self.appends = Appends(self.workers, self.clock, self.offload, self.server.held, self.server.queued)
         self._descriptors = share_out(raise_limit())
         self.server.limits.max_descriptors = self._descriptors.connections

@@ -7,6 +7,9 @@ Special timestamps, each from the version on in which it came: -1 latest and -2 
 largest timestamp (v7, KIP-734), -4 earliest on local disk (v8, KIP-405), -5 last one in tiered storage (v9,
 KIP-1005), -6 earliest to be uploaded there (v11, KIP-1023). There is no tiered storage: -4 is -2, and -5 and -6 have
 no answer, which is offset -1 without an error.
+
+A request may ask for very many partitions, and a time may lie in a large batch: then the answer comes later
+(broker/fetch/time_look_ups.py).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from collections import Counter
 
 import msgspec
 
-from broker.apis import handles
+from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
 from broker.partition import Partition
@@ -23,7 +26,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct
 from storage.log.partition import PartitionLog
-from storage.log.timestamps import segment_times
+from storage.log.timestamps import Steps, find_max_timestamp, find_timestamp, segment_times
 
 LATEST = -1
 EARLIEST = -2
@@ -56,13 +59,24 @@ class Found(msgspec.Struct, frozen=True):
 
 
 @handles(LIST_OFFSETS)
-def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
+def list_offsets(ctx: RequestContext, request: Struct) -> Reply:
+    look_ups = ctx.broker.time_look_ups
+    look_ups.begin_turn()
+    return look_ups.run(_answers(ctx, request), ctx.charge)
+
+
+def _answers(ctx: RequestContext, request: Struct) -> Steps[Struct]:
+    """The answer, partition by partition: as each is when it has its turn."""
+    allowance = ctx.broker.time_look_ups.allowance
     sound = request.isolation_level in (_READ_UNCOMMITTED, _READ_COMMITTED)
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     topics = []
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
+            if allowance.left <= 0:
+                yield None
+            allowance.left -= 1
             times = asked.pop((topic.name, each.partition_index), 0)
             if not times:
                 continue  # answered where it was asked for first
@@ -76,13 +90,13 @@ def list_offsets(ctx: RequestContext, request: Struct) -> Struct:
             elif ctx.api_version == 0:
                 _answer_segments(ctx, request, topic.name, each, answer)
             else:
-                _answer(ctx, request, topic.name, each, answer)
+                yield from _answer(ctx, request, topic.name, each, answer)
             answers.append(answer)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return LIST_OFFSETS.response(topics=topics)
 
 
-def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> None:
+def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> Steps[None]:
     """Fill in one partition's answer."""
     partition = ctx.broker.partitions.get(name, asked.partition_index)
     if partition is None:
@@ -92,15 +106,12 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
     if answer.error_code:
         return
     try:
-        if request.replica_id != _CONSUMER:
-            end_offset = partition.log_end_offset
-        elif request.isolation_level == _READ_COMMITTED:
-            end_offset = partition.last_stable_offset
-        else:
-            end_offset = partition.high_watermark
-        found = find_offset(partition, asked.timestamp, end_offset)
+        found = yield from _find(ctx, request, partition, asked.timestamp)
     except Exception as error:
-        answer.error_code = error_code_of(error)
+        if partition.hosted:
+            answer.error_code = error_code_of(error)
+        else:  # it was deleted meanwhile
+            answer.error_code = ctx.broker.partitions.absence(name, asked.partition_index)
         return
     answer.timestamp = found.timestamp
     answer.offset = found.offset
@@ -122,6 +133,7 @@ def _answer_segments(ctx: RequestContext, request: Struct, name: str, asked: Str
         return
     try:
         now_ms = ctx.broker.clock.now_ms()
+        ctx.broker.time_look_ups.allowance.left -= len(partition.log.segments)
         offsets = segment_offsets(partition.log, asked.timestamp, asked.max_num_offsets, now_ms)
         high_watermark = partition.high_watermark
         if request.replica_id == _CONSUMER and offsets and offsets[0] > high_watermark:
@@ -147,9 +159,12 @@ def segment_offsets(log: PartitionLog, timestamp: int, limit: int, now_ms: int) 
     return sorted((offset for offset, _ in reversed(places[-limit:] if limit > 0 else [])), reverse=True)
 
 
-def find_offset(partition: Partition, timestamp: int, end_offset: int) -> Found:
-    """The first record below `end_offset` with this timestamp or a later one, or what a special one stands for."""
-    log = partition.log
+def _find(ctx: RequestContext, request: Struct, partition: Partition, timestamp: int) -> Steps[Found]:
+    """The first record with this timestamp or a later one, or what a special one stands for.
+
+    A record is none for who asks where it lies above what these may see.
+    """
+    log, end_offset = partition.log, _end_offset(request, partition)
     if timestamp == LATEST:
         return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
@@ -157,7 +172,18 @@ def find_offset(partition: Partition, timestamp: int, end_offset: int) -> Found:
         return Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
-    found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
-    if found is None or found.offset >= end_offset:
+    allowance = ctx.broker.time_look_ups.allowance
+    if timestamp == MAX_TIMESTAMP:
+        found = yield from find_max_timestamp(lambda: partition.log, allowance)
+    else:
+        found = yield from find_timestamp(lambda: partition.log, timestamp, allowance)
+    if found is None or found.offset >= _end_offset(request, partition):
         return Found()
-    return Found(found.timestamp, found.offset, found.leader_epoch)
+    return Found(*found)
+
+
+def _end_offset(request: Struct, partition: Partition) -> int:
+    """Where that ends what they may see who ask."""
+    if request.replica_id != _CONSUMER:
+        return partition.log_end_offset
+    return partition.last_stable_offset if request.isolation_level == _READ_COMMITTED else partition.high_watermark

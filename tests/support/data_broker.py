@@ -10,6 +10,7 @@ from typing import Any
 from broker.apis import discover
 from broker.dispatch import Codec, RequestContext
 from broker.fetch.session import FetchSessions
+from broker.fetch.time_look_ups import TimeLookUps
 from broker.maintenance.background import Background
 from broker.partition import Partition
 from broker.partitions import Partitions
@@ -118,6 +119,7 @@ class DataBroker:
         self.background = InstantBackground(self.logs, self.config, self.loop, self.timers, self.clock)
         self.workers = InstantWorkers()
         self.conversions = Gate(2)
+        self.time_look_ups = TimeLookUps(self.workers, self.loop.call_soon)  # type: ignore[arg-type]
         self.held_bytes = 0
         self.queued_requests = 0
         self.offload: Callable[..., Deferred[Any]] = lambda function, *args: Deferred.resolved(function(*args))

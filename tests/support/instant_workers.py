@@ -13,6 +13,8 @@ from broker.waiting.workers import WorkerDied
 class InstantWorkers:
     """Runs jobs at once where `held` is False, else one by one with `release`. What passes is pickled on both ways."""
 
+    size = 2
+
     def __init__(self) -> None:
         self.held = False
         self.submitted = 0
