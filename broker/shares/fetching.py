@@ -136,6 +136,7 @@ class ShareFetchAttempt:
         known: list[Readable] = []
         new: list[Readable] = []
         budget = self._max_bytes
+        self._broker.time_look_ups.begin_turn()  # for those of which it has to be looked up where they begin
         for place in self._places:
             is_known = self._broker.share_partitions.known(self._group_id, place) is not None
             try:

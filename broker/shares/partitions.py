@@ -25,6 +25,7 @@ from coordinator.group.refused import Refused
 from coordinator.share.state import UNINITIALIZED, ShareKey
 from metadata.image import ResourceType
 from protocol.errors import ErrorCode
+from storage.log.timestamps import TimestampAndOffset, find_timestamp
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -41,7 +42,7 @@ _DURATION = re.compile(
 
 
 class StateLoading(Exception):
-    """The share coordinator is still reading its log: come again."""
+    """The share coordinator is still reading its log, or where a group begins is still looked up: come again."""
 
 
 class SharePartition(msgspec.Struct, eq=False):
@@ -71,6 +72,8 @@ class SharePartitions:
         self._broker = broker
         broker.controller.on_topic_deleted(lambda topic: self._topic_deleted(topic.topic_id))
         self._live: dict[ShareKey, SharePartition] = {}
+        #: Where groups begin, of those that begin at a time and were not at hand at once.
+        self._starts: dict[ShareKey, Deferred[TimestampAndOffset | None]] = {}
         self.sessions = ShareSessions(broker.config.get_int("group.share.max.share.sessions"), self._session_ended)
 
     def settings(self, group_id: str) -> SharePartitionSettings:
@@ -115,9 +118,11 @@ class SharePartitions:
         try:
             start_offset = state.start_offset
             if start_offset == UNINITIALIZED:
-                start_offset = self._first_offset(partition, self.settings(group_id))
+                start_offset = self._first_offset(key, partition, self.settings(group_id))
             in_flight = InFlight(state, start_offset)
             in_flight.begin_at(partition.log_start_offset)
+        except StateLoading:
+            raise
         except Exception as error:
             raise Refused(error_code_of(error)) from error
         if found is not None:
@@ -130,28 +135,45 @@ class SharePartitions:
         found = self._live.get(ShareKey(group_id, *place))
         return found if found is not None and found.partition.hosted else None
 
-    def _first_offset(self, partition: Partition, settings: SharePartitionSettings) -> int:
-        """Where a group begins that has no start offset yet (share.auto.offset.reset)."""
-        end_offset = partition.last_stable_offset if settings.is_committed_only else partition.high_watermark
+    def _first_offset(self, key: ShareKey, partition: Partition, settings: SharePartitionSettings) -> int:
+        """Where a group begins that has no start offset yet (share.auto.offset.reset). Raises StateLoading."""
         if settings.offset_reset == "earliest":
             return partition.log_start_offset
         duration = _DURATION.fullmatch(settings.offset_reset)
-        if duration is None:
-            return end_offset
-        found = partition.log.offset_for_timestamp(self._broker.clock.now_ms() - _duration_ms(duration))
+        found = None if duration is None else self._first_record(key, partition, _duration_ms(duration))
+        end_offset = partition.last_stable_offset if settings.is_committed_only else partition.high_watermark
         return end_offset if found is None or found.offset > end_offset else found.offset
+
+    def _first_record(self, key: ShareKey, partition: Partition, duration_ms: int) -> TimestampAndOffset | None:
+        """The first one that is not older. Raises StateLoading: it is looked for."""
+        found = self._starts.pop(key, None)
+        if found is None:
+            look_ups = self._broker.time_look_ups
+            since_ms = self._broker.clock.now_ms() - duration_ms
+            now = look_ups.run(find_timestamp(lambda: partition.log, since_ms, look_ups.allowance))
+            if not isinstance(now, Deferred):
+                return now
+            found = now
+        if not found.done:
+            self._starts[key] = found
+            raise StateLoading
+        return found.result()
 
     def forget(self, group_id: str, topic_id: bytes, partitions: Collection[int] | None = None) -> None:
         """Its state has been changed by others, or is gone: it is read anew when it is used again."""
         if self._broker.crew is not None:
             self._broker.crew.forget_shares(group_id, topic_id, partitions)
-        for key in list(self._live):
+        for key in [*self._live, *self._starts]:
             if (key.group_id, key.topic_id) == (group_id, topic_id) and (
                 partitions is None or key.partition in partitions
             ):
-                self._drop(self._live[key])
+                self._starts.pop(key, None)
+                if key in self._live:
+                    self._drop(self._live[key])
 
     def _topic_deleted(self, topic_id: bytes) -> None:
+        for key in [each for each in self._starts if each.topic_id == topic_id]:
+            del self._starts[key]
         for share in [each for each in self._live.values() if each.key.topic_id == topic_id]:
             self._drop(share)
 

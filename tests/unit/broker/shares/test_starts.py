@@ -1,0 +1,89 @@
+"""A share group that begins at a time, where that lies in a batch that a worker has to search."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from metadata.delete_topics import TopicReference
+from protocol.messages.share_fetch import SHARE_FETCH
+from tests.support.share_broker import ShareBroker, ShareMemberClient
+from tests.support.share_requests import fetch_of
+
+SETTINGS = {"share.coordinator.state.topic.num.partitions": "1", "group.share.assignment.interval.ms": "0"}
+#: More records than are searched on the loop.
+LARGE = 600
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[ShareBroker]:
+    """An old batch of three, and a large one of now."""
+    made = ShareBroker(tmp_path, SETTINGS)
+    made.create("t")
+    made.fill(3)
+    made.advance(120_000)
+    made.fill(LARGE)
+    made.workers.held = True
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def member(broker: ShareBroker) -> ShareMemberClient:
+    """In a group that begins with the first record of the last minute."""
+    client = broker.member()
+    client.configure(share_auto_offset_reset="by_duration:PT1M")
+    epoch = 0
+    for _ in range(3):
+        epoch = client.beat(epoch, ["t"]).member_epoch
+        broker.advance(1_000)
+    return client
+
+
+def test_a_fetch_waits_until_it_is_known_where_its_group_begins(broker: ShareBroker, member: ShareMemberClient) -> None:
+    """It is looked up once, and then remembered."""
+    for _ in range(3):
+        assert member.acquire(wait_ms=0, most=10) == []
+        broker.advance(100)
+    assert broker.workers.submitted == 1
+    broker.workers.release()
+    assert member.acquire(wait_ms=0, most=10) == [(3, LARGE + 2, 1)]
+    assert broker.workers.submitted == 1
+
+
+def test_fetches_that_wait_are_answered_soon_after(broker: ShareBroker, member: ShareMemberClient) -> None:
+    broker.loop.call_later(0.2, broker.workers.release)
+    reply = broker.send(SHARE_FETCH, 2, **fetch_of(member, 0, {member.topic_id: {0: []}}, max_wait_ms=500))
+    broker.advance(199)
+    assert reply is not None
+    assert not reply.done
+    broker.advance(51)
+    assert reply.done
+
+
+def test_a_group_that_begins_anew_looks_anew(broker: ShareBroker, member: ShareMemberClient) -> None:
+    assert member.acquire(wait_ms=0, most=10) == []
+    key = next(iter(broker.share_partitions._starts))
+    broker.share_partitions.forget("g", key.topic_id, [1])
+    assert key in broker.share_partitions._starts
+    broker.share_partitions.forget("g", key.topic_id)
+    broker.workers.release()
+    broker.fill(1)
+    assert member.acquire(wait_ms=0, most=10) == []
+    assert broker.workers.submitted == 2
+
+
+def test_nothing_is_left_of_a_topic_that_is_deleted(broker: ShareBroker, member: ShareMemberClient) -> None:
+    assert member.acquire(wait_ms=0, most=10) == []
+    broker.controller.delete_topics([TopicReference("t")])
+    broker.settle()
+    broker.workers.release()
+    assert not broker.share_partitions._starts
+    assert "UNKNOWN_TOPIC_ID" in member.share_fetch(wait_ms=0)
+
+
+def test_a_start_that_cannot_be_looked_up_is_refused(broker: ShareBroker, member: ShareMemberClient) -> None:
+    assert member.acquire(wait_ms=0, most=10) == []
+    broker.partition("t").log.close_files()
+    broker.workers.release()
+    assert "KAFKA_STORAGE_ERROR" in member.share_fetch(wait_ms=0)
