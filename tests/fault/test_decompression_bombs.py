@@ -28,9 +28,8 @@ CODECS = [codec for codec in Codec if codec]
 #: All but the first are more than a batch of 16 MiB may unpack to, 256 MiB. What lz4 and snappy make of more is larger.
 SIZES = [MIB, 300 * MIB] if SCALE <= 1 else [MIB, 300 * MIB, 1024 * MIB, 10240 * MIB]
 MOST_BYTES = 16 * MIB
-#: What the broker itself may grow by: some requests of 16 MiB, and the 64 MiB of records that it looks at for a time
-#: itself, which are there twice for a moment.
-GROWTH_BYTES = 192 * MIB
+#: What the broker itself may grow by: some requests of 16 MiB. It unpacks next to nothing itself.
+GROWTH_BYTES = 128 * MIB
 #: What all of its workers may have: two at a time with 256 MiB each, twice, and what they need themselves.
 WORKERS_BYTES = 1280 * MIB
 PROPERTIES = {
