@@ -13,6 +13,7 @@ import pytest
 
 from protocol.records.batch import CREATE_TIME, iter_batches, patch_timestamp
 from protocol.records.compression import Codec
+from protocol.records.legacy_builder import MessageSetBuilder
 from storage.errors import LogOffline
 from storage.log.batch_search import BatchGone, BatchSearch, search_file
 from storage.log.partition import PartitionLog
@@ -136,6 +137,25 @@ def test_large_batches_are_searched_elsewhere(tmp_path: Path, what: str) -> None
     driver = Driver(800)
     assert look_up(log, T0 + 1, driver) == (T0 + 1, 1, 0)
     assert driver.searches == 1
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+@pytest.mark.parametrize("size_bytes", [1, 200])
+def test_messages_of_format_v1_are_found_too(tmp_path: Path, codec: Codec, size_bytes: int) -> None:
+    """Their entries have an offset of their end only; sets that unpack to much are searched elsewhere."""
+    log = open_log(tmp_path)
+    together = LARGE if codec else 1
+    for first in range(0, 2 * LARGE, together):
+        builder = MessageSetBuilder(1, first, codec)
+        last = first + together - 1
+        for offset in range(first, last + 1):
+            builder.append(T0 + offset, None, bytes(size_bytes))
+        log.append_old_format(memoryview(builder.build()), last, T0 + last, T0)
+    for timestamp, offset in ((T0, 0), (T0 + 700, 700), (None, 1199)):
+        driver = Driver(100)
+        assert look_up(log, timestamp, driver) == (T0 + offset, offset, -1)
+        assert driver.searches == (codec is Codec.GZIP and size_bytes == 200)
+    assert look_up(log, T0 + 1200, Driver(100)) is None
 
 
 # -- how much one turn does ------------------------------------------------------------------------------------------
