@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.records.batch import iter_batches
 from protocol.records.compression import Codec
 from tests.support.bombs import LATER_MS, large_record, small_records
@@ -21,13 +23,15 @@ from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, Refused, batch
 from tests.support.good_client import GoodThread
 from tests.support.processes import MemoryWatch
-from tests.support.scale import SCALE
+from tests.support.scale import SCALE, scaled
 
 MIB = 1 << 20
 CODECS = [codec for codec in Codec if codec]
 #: All but the first are more than a batch of 16 MiB may unpack to, 256 MiB. What lz4 and snappy make of more is larger.
 SIZES = [MIB, 300 * MIB] if SCALE <= 1 else [MIB, 300 * MIB, 1024 * MIB, 10240 * MIB]
 MOST_BYTES = 16 * MIB
+#: Who ask for all bombs at a time.
+CLIENTS = scaled(3)
 #: What the broker itself may grow by: some requests of 16 MiB. It unpacks next to nothing itself.
 GROWTH_BYTES = 128 * MIB
 #: What all of its workers may have: two at a time with 256 MiB each, twice, and what they need themselves.
@@ -126,6 +130,29 @@ def test_bombs_in_a_log_are_found_by_time_where_they_begin(broker: OurBroker) ->
             found = {at: client.offset_for_timestamp(topic, at) for at in (1, latest - LATER_MS, latest - 1, -3)}
             looked_into = size == MIB and header.record_count == 1  # and nothing in it is so late
             assert found == {1: 0, latest - LATER_MS: 1, latest - 1: -1 if looked_into else 1, -3: 1}
+
+
+@pytest.mark.usefixtures("watch")
+def test_many_look_ups_in_bombs_at_a_time_wait_for_each_other(broker: OurBroker) -> None:
+    """Many clients ask for all of them at once; half of them hang up."""
+    topics = []
+    with DataClient(HOST, broker.port, timeout_s=300) as client:
+        for number, (_, made) in enumerate(bombs()):
+            wanted = ListOffsetsPartition(partition_index=0, timestamp=-3, current_leader_epoch=-1)
+            topics.append(ListOffsetsTopic(name=f"plain-{number}", partitions=[wanted]))
+            client.create_topic(f"plain-{number}")
+            client.produce(f"plain-{number}", made)
+
+    def ask(timeout_s: float) -> list[int]:
+        with DataClient(HOST, broker.port, timeout_s=timeout_s) as client:
+            found = client.call(LIST_OFFSETS, 7, replica_id=-1, isolation_level=0, topics=topics)
+        return [each.partitions[0].offset for each in found.topics]
+
+    with ThreadPoolExecutor(2 * CLIENTS) as pool:
+        gone = [pool.submit(ask, 0.05) for _ in range(CLIENTS)]
+        answers = [pool.submit(ask, 300) for _ in range(CLIENTS)]
+        assert all(each.result() == [0] * len(topics) for each in answers)
+        assert sum(isinstance(each.exception(), OSError) for each in gone) > 0
 
 
 @pytest.mark.usefixtures("watch")
