@@ -175,7 +175,7 @@ class LogCheck:
             end_offset=INT_MAX << 32 if walk.broken else next_offset,
         )
         self.end_offset = max(self.end_offset, next_offset)
-        self.is_broken |= walk.broken
+        self.is_broken |= walk.broken and not walk.zeros
 
 
 class _Walk:
@@ -193,8 +193,8 @@ class _Walk:
         self._progress = progress
         self._deep = deep
         self._found: list[Finding] = []
-        #: Whether there is more than could be told apart.
-        self.broken = False
+        #: Whether there is more than could be told apart, and it is zeros alone, which tell of no record.
+        self.broken = self.zeros = False
 
     def drain(self) -> list[Finding]:
         """What was found since the last call."""
@@ -278,5 +278,6 @@ class _Walk:
                 self._found.append(Finding(self._path, Kind.RECORDS, what, Severity.LOSS, position, self._next_offset))
                 return
             at += len(piece)
+        self.zeros = True
         what = f"{rest} zeros come after the last batch of {os.path.basename(self._path)}"
         self._found.append(Finding(self._path, Kind.RECORDS, what, Severity.DAMAGE, position))
