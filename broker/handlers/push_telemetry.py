@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
+from broker.waiting.deferred import after
 from metadata.decision import Refused
 from protocol.errors import ErrorCode
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
@@ -41,4 +42,9 @@ def push_telemetry(ctx: RequestContext, request: Struct) -> Reply:
 
     # In a thread, which pauses: what is small may hold much, and the loop has others to serve.
     read = ctx.broker.offload(read_payload, bytes(request.metrics), request.compression_type, client_metrics.max_bytes)
-    return read.then(lambda read: PUSH_TELEMETRY.response(error_code=client_metrics.take(instance, read)))
+    # A client that ends pushes for the last time, and hangs up.
+    return after(
+        read,
+        lambda: PUSH_TELEMETRY.response(error_code=client_metrics.take(instance, read.result())),
+        even_if_cancelled=True,
+    )

@@ -31,8 +31,8 @@ CONFIG = LogConfig(file_delete_delay_ms=0, segment_bytes=2_000, segment_index_by
 @pytest.fixture(autouse=True)
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if a hundred bytes were much."""
-    monkeypatch.setattr(broker.replica_move, "REST_BYTES", 400)
-    monkeypatch.setattr(broker.replica_move, "ROUND_BYTES", 1_500)
+    monkeypatch.setattr(broker.maintenance.replica_move, "REST_BYTES", 400)
+    monkeypatch.setattr(broker.maintenance.replica_move, "ROUND_BYTES", 1_500)
 
 
 class Story:

@@ -1,0 +1,54 @@
+"""PushTelemetry: what becomes of a report while a thread reads it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from broker.handlers.push_telemetry import push_telemetry
+from broker.telemetry.subscriptions import ClientMetrics
+from broker.waiting.deferred import Deferred
+from metadata.image import ResourceType
+from protocol.messages.push_telemetry import PUSH_TELEMETRY
+from tests.support.controllers import ControllerHarness
+
+CLIENT = b"\x01" * 16
+
+
+def test_last_report_of_a_client_that_hangs_up_is_taken() -> None:
+    """As Java's clients do when they end."""
+    harness = ControllerHarness()
+    metrics = ClientMetrics(harness.config, harness.controller, lambda: 1_000_000)
+    harness.controller.alter_config(ResourceType.CLIENT_METRICS, "all", {"metrics": "*"}).result()
+    taken: list[tuple[bytes, Any]] = []
+    metrics.received = SimpleNamespace(take=lambda *report: taken.append((report[0], report[3])))  # type: ignore[assignment]
+    reading: list[Deferred[Any]] = []
+
+    def offload(*call: Any) -> Deferred[Any]:
+        reading.append(Deferred())
+        return reading[-1]
+
+    connection: Any = SimpleNamespace(
+        is_closed=False,
+        client_host="192.0.2.7",
+        client_port=40_000,
+        client_software_name="apache-kafka-java",
+        client_software_version="4.3.1",
+    )
+    broker = SimpleNamespace(client_metrics=metrics, offload=offload)
+    context: Any = SimpleNamespace(broker=broker, connection=connection, client_id="me")
+    request = PUSH_TELEMETRY.request(
+        client_instance_id=CLIENT,
+        subscription_id=metrics.ask(CLIENT, connection, "me").subscription_id,
+        terminating=True,
+        compression_type=0,
+        metrics=b"some",
+    )
+    reply = push_telemetry(context, request)
+    assert isinstance(reply, Deferred)
+
+    connection.is_closed = True
+    reply.cancel()
+    reading[0].resolve(["a point"])
+
+    assert taken == [(CLIENT, ["a point"])]
