@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
+from pybroker.cli.client.console_format import ConsoleFormat
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, positive, seconds
+from pybroker.cli.client.options import ClientParser, key_value, positive, seconds
 from pybroker.cli.client.record_filter import passes, record_filter
 from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, formatted, record_format
 from pybroker.cli.client.times import time_ms
@@ -66,8 +67,17 @@ def command_line() -> ClientParser:
     parser.add_argument("--max-messages", type=positive, metavar="N", help="end after so many")
     parser.add_argument("--until-end", action="store_true", help="end where the partitions end now")
     parser.add_argument("--idle", type=seconds, metavar="SECONDS", help="end when nothing comes for so long")
+    parser.add_argument("--timeout-ms", type=_ms, dest="idle", metavar="MS", help="the same in milliseconds")
     parser.add_argument("--isolation-level", choices=("read_committed", "read_uncommitted"), default="read_uncommitted")
-    parser.add_argument("--format", type=record_format, default=b"%v\n", help="see below ('%%v')")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--format", type=record_format, default=b"%v\n", help="see below ('%%v')")
+    shown.add_argument(
+        "--formatter-property",
+        type=key_value,
+        action="append",
+        metavar="KEY=VALUE",
+        help="print as kafka-console-consumer does, by its print.key=true, key.separator and so on",
+    )
     parser.add_argument(
         "--filter",
         type=record_filter,
@@ -133,6 +143,8 @@ class _Printer:
             from pybroker.cli.client.registry import Registry as Made
 
             self._registry = Made(options.schema_registry, session.timeout_s)
+        properties = options.formatter_property
+        self._console_format = None if properties is None else ConsoleFormat(properties)
 
     def run(self) -> None:
         heard = time.monotonic()
@@ -174,13 +186,15 @@ class _Printer:
         if passes(message, self._options.filter):
             if self._left is not None:
                 self._left -= 1
-            line = (
-                as_json(message, self._options.encoding, parsed)
-                if self._options.json
-                else formatted(message, self._options.format, self._options.encoding)
-            )
-            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.write(self._line(message, parsed))
         return True
+
+    def _line(self, message: Message, parsed: Sequence[str]) -> bytes:
+        if self._options.json:
+            return as_json(message, self._options.encoding, parsed)
+        if self._console_format is not None:
+            return self._console_format(message)
+        return formatted(message, self._options.format, self._options.encoding)
 
     def _decode(self, message: Message) -> list[str]:
         """Have JSON where key or value have a schema; which of them it is."""
@@ -266,6 +280,10 @@ def _topic(options: argparse.Namespace) -> str:
 
 def _moment(text: str) -> int:
     return time_ms(text, int(time.time() * 1000))
+
+
+def _ms(text: str) -> float:
+    return positive(text) / 1000
 
 
 def _offset(text: str) -> int | str:
