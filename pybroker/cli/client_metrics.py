@@ -10,11 +10,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from pybroker.cli.client import resources
 from pybroker.cli.client.answers import no_answer, read_answer
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
+from pybroker.cli.client.resources import CLIENT_METRICS
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
@@ -29,10 +31,7 @@ examples:
   pybroker client-metrics clients --from http://localhost:9404                (who pushes, and when they did last)
   pybroker client-metrics clients --from http://localhost:9404 --id ID        (what that client has pushed)"""
 
-CLIENT_METRICS = 16
-"""The type of a subscription among configuration resources."""
 KEYS = ("metrics", "interval.ms", "match")
-_SET, _DELETE = 0, 1
 _DEFAULT_CONFIG = 5
 _PATH = "/clients"
 
@@ -106,7 +105,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
         names = subscriptions(client) if name is None else [_existing(client, name)]
         rows = [
             {"name": each, "key": entry.name, "value": entry.value, "source": _source(entry)}
-            for each, entries in _entries(client, names)
+            for each, entries in resources.entries(client, CLIENT_METRICS, names)
             for entry in sorted(entries, key=lambda entry: str(entry.name))
         ]
     show(rows, as_json=options.json)
@@ -202,22 +201,15 @@ def subscriptions(client: Administration) -> list[str]:
 
 def described(client: Administration, names: Sequence[str]) -> list[tuple[str, dict[str, str]]]:
     """Subscriptions with all their settings, defaults too. Raises CommandError."""
-    return [(name, {entry.name: entry.value for entry in entries}) for name, entries in _entries(client, names)]
+    return [
+        (name, {entry.name: entry.value for entry in entries})
+        for name, entries in resources.entries(client, CLIENT_METRICS, names)
+    ]
 
 
 def alter(client: Administration, name: str, changes: Mapping[str, str | None]) -> None:
     """Make a subscription, or change it; None is back to a default. Raises CommandError."""
-    from kafka.protocol.admin import IncrementalAlterConfigsRequest
-
-    resource_of = IncrementalAlterConfigsRequest.AlterConfigsResource
-    configs = [
-        resource_of.AlterableConfig(name=key, config_operation=_DELETE if value is None else _SET, value=value)
-        for key, value in changes.items()
-    ]
-    resource = resource_of(resource_type=CLIENT_METRICS, resource_name=name, configs=configs)
-    answer = client.send(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
-    for each in answer.responses:
-        client.check(each, name)
+    resources.alter(client, CLIENT_METRICS, name, changes)
 
 
 def delete(client: Administration, name: str) -> None:
@@ -230,19 +222,6 @@ def _existing(client: Administration, name: str) -> str:
     if name not in subscriptions(client):
         raise CommandError(f"there is no subscription {name}")
     return name
-
-
-def _entries(client: Administration, names: Sequence[str]) -> list[tuple[str, list[Any]]]:
-    from kafka.protocol.admin import DescribeConfigsRequest
-
-    if not names:
-        return []
-    resource_of = DescribeConfigsRequest.DescribeConfigsResource
-    wanted = [resource_of(resource_type=CLIENT_METRICS, resource_name=name, configuration_keys=None) for name in names]
-    answer = client.send(DescribeConfigsRequest(resources=wanted))
-    for each in answer.results:
-        client.check(each, each.resource_name)
-    return [(each.resource_name, list(each.configs)) for each in answer.results]
 
 
 def _source(entry: Any) -> str:

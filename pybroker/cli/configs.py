@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from pybroker.cli.client import resources
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value
 from pybroker.cli.client.output import show
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import ConfigEntry, ConfigResource
+    from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource
 
     from pybroker.cli.client.session import Session
 
@@ -49,7 +50,17 @@ def _add_entity(parser: ClientParser) -> None:
     entity.add_argument("--topic")
     entity.add_argument("--broker", metavar="ID")
     entity.add_argument("--entity-type", choices=tuple(_KINDS), help="with --entity-name: the same in Kafka's words")
-    parser.add_argument("--entity-name", metavar="NAME")
+    named = parser.add_mutually_exclusive_group()
+    named.add_argument("--entity-name", metavar="NAME")
+    named.add_argument("--entity-default", action="store_true", help="all brokers: what is set of none of them alone")
+
+
+def _is_of_all_brokers(options: argparse.Namespace) -> bool:
+    if not options.entity_default:
+        return False
+    if options.topic is not None or options.broker is not None or options.entity_type == "topics":
+        raise UsageError("--entity-default is for --entity-type brokers: defaults of topics are settings of brokers")
+    return True
 
 
 def _resource(session: Session, options: argparse.Namespace) -> ConfigResource:
@@ -72,42 +83,53 @@ def _resource(session: Session, options: argparse.Namespace) -> ConfigResource:
 def _describe(session: Session, options: argparse.Namespace) -> None:
     from confluent_kafka.admin import ConfigSource
 
-    resource = _resource(session, options)
-    (future,) = session.admin.describe_configs([resource], request_timeout=session.timeout_s).values()
-    entries: dict[str, ConfigEntry] = session.wait(future, resource.name)
-    rows = [
-        {
-            "key": each.name,
-            "value": None if each.is_sensitive else each.value,
-            "source": ConfigSource(each.source).name.lower().removesuffix("_config"),
-            "read_only": each.is_read_only,
-        }
-        for each in sorted(entries.values(), key=lambda each: each.name)
-        if options.all or not each.is_default
-    ]
-    show(rows, as_json=options.json)
+    if _is_of_all_brokers(options):
+        with session.administration() as client:
+            ((_, found),) = resources.entries(client, resources.BROKER, [""])
+        rows = [_row(each, ConfigSource(each.config_source), is_read_only=each.read_only) for each in found]
+    else:
+        resource = _resource(session, options)
+        (future,) = session.admin.describe_configs([resource], request_timeout=session.timeout_s).values()
+        entries: dict[str, ConfigEntry] = session.wait(future, resource.name)
+        rows = [
+            _row(each, ConfigSource(each.source), is_read_only=each.is_read_only)
+            for each in entries.values()
+            if options.all or not each.is_default
+        ]
+    show(sorted(rows, key=lambda row: str(row["key"])), as_json=options.json)
+
+
+def _row(entry: Any, source: ConfigSource, *, is_read_only: bool) -> dict[str, object]:
+    """One line, of an entry of either library's."""
+    return {
+        "key": entry.name,
+        "value": None if entry.is_sensitive else entry.value,
+        "source": source.name.lower().removesuffix("_config"),
+        "read_only": is_read_only,
+    }
 
 
 def _alter(session: Session, options: argparse.Namespace) -> None:
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
-
-    resource = _resource(session, options)
-    changes = [
-        *((key, value, AlterConfigOpType.SET) for key, value in options.add_config),
-        *((key, None, AlterConfigOpType.DELETE) for key in options.delete_config),
-    ]
+    changes: dict[str, str | None] = {**dict(options.add_config), **dict.fromkeys(options.delete_config)}
     if not changes:
         raise UsageError("nothing to change: --add-config KEY=VALUE or --delete-config KEY")
-    for key, value, operation in changes:
+    if _is_of_all_brokers(options):
+        with session.administration() as client:
+            resources.alter(client, resources.BROKER, "", changes)
+    else:
+        _alter_one(session, _resource(session, options), changes)
+    if options.json:
+        show([{"key": key, "value": value} for key, value in changes.items()], as_json=True)
+        return
+    for key, value in changes.items():
+        print(f"{key} is its default again" if value is None else f"{key}={value}")
+
+
+def _alter_one(session: Session, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+
+    for key, value in changes.items():
+        operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET
         resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=operation))
     (future,) = session.admin.incremental_alter_configs([resource], request_timeout=session.timeout_s).values()
     session.wait(future, resource.name)
-    if options.json:
-        show([{"key": key, "value": value} for key, value, _ in changes], as_json=True)
-    else:
-        print(
-            "".join(
-                f"{key} is its default again\n" if value is None else f"{key}={value}\n" for key, value, _ in changes
-            ),
-            end="",
-        )

@@ -13,7 +13,7 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, natural
 from pybroker.cli.client.output import show
 from pybroker.cli.client.queries import Query, read_queries
-from pybroker.cli.client.times import time_ms
+from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConsumerGroupDescription
@@ -59,6 +59,8 @@ def command_line() -> ClientParser:
     where.add_argument("--to-offset", type=_offset, dest="to", metavar="N", help="the same as --to N")
     where.add_argument("--to-current", action="store_const", dest="to", const="+0", help="the same as --to +0")
     where.add_argument("--shift-by", type=_shift, dest="to", metavar="N", help="the same as --to +N, or -N")
+    where.add_argument("--to-datetime", type=_since, dest="to", metavar="ISO", help="the same as --to TIME, in UTC")
+    where.add_argument("--by-duration", type=_ago, dest="to", metavar="PnDTnHnMnS", help="the same as --to -TIME")
     how = moved.add_mutually_exclusive_group()
     how.add_argument("--execute", action="store_true", help="do it: without, it is only shown")
     how.add_argument("--dry-run", action="store_true", help="only show it: so unless given")
@@ -75,6 +77,14 @@ def _shift(text: str) -> str:
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
     return f"{int(text):+d}"
+
+
+def _since(text: str) -> str:
+    return f"@{utc_time_ms(text)}"
+
+
+def _ago(text: str) -> str:
+    return f"-{duration_ms(text)}ms"
 
 
 def _add_names(parser: ClientParser) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
-from pybroker.cli.client.errors import UsageError
+from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value, natural, positive, seconds
 from pybroker.cli.client.output import show
 from pybroker.cli.client.progress import ProgressBar
@@ -73,10 +73,9 @@ def _throughput(text: str) -> float:
 
 
 def _produce(session: Session, options: argparse.Namespace) -> None:
-    from pybroker.cli.topics import describe
     from pybroker.perf.producing import Load
 
-    describe(session, [options.topic])
+    _check_topic(session, options.topic)
     payloads = _payloads(options)
     load = Load(session, options.topic, payloads, {"linger.ms": 0, **dict(options.producer_props)})
     bar = ProgressBar("Producing")
@@ -94,6 +93,13 @@ def _produce(session: Session, options: argparse.Namespace) -> None:
         print(done.line(whole=True))
 
 
+def _check_topic(session: Session, topic: str) -> None:
+    from pybroker.cli.topics import describe
+
+    if not describe(session, [topic], if_there=True):
+        raise CommandError(f"there is no topic {topic}: make it first, pybroker topics create {topic}")
+
+
 def _payloads(options: argparse.Namespace) -> list[bytes]:
     from pybroker.perf.producing import random_payloads
 
@@ -109,10 +115,9 @@ def _payloads(options: argparse.Namespace) -> list[bytes]:
 
 
 def _consume(session: Session, options: argparse.Namespace) -> None:
-    from pybroker.cli.topics import describe
     from pybroker.perf.consuming import HEADINGS, consume
 
-    describe(session, [options.topic])
+    _check_topic(session, options.topic)
     group = options.group or f"perf-consumer-{uuid.uuid4().hex[:8]}"
     bar = ProgressBar("Consuming")
     done = consume(
@@ -128,11 +133,10 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
 
 
 def _end_to_end(session: Session, options: argparse.Namespace) -> None:
-    from pybroker.cli.topics import describe
     from pybroker.perf.producing import random_payloads
     from pybroker.perf.round_trip import measure
 
-    describe(session, [options.topic])
+    _check_topic(session, options.topic)
     bar = ProgressBar("Round trips")
     payload = random_payloads(options.record_size)[0]
     began = time.perf_counter()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from pybroker.cli.client.options import ClientParser, key_value, positive
 from pybroker.cli.client.output import show
 
 if TYPE_CHECKING:
+    from confluent_kafka import TopicPartitionInfo
     from confluent_kafka.admin import TopicDescription
 
     from pybroker.cli.client.session import Session
@@ -24,6 +25,12 @@ examples:
   pybroker topics describe orders --json
   pybroker topics alter orders --partitions 6
   pybroker topics --bootstrap-server localhost:9092 --create --topic orders    (as with kafka-topics)"""
+
+#: Options that show partitions which something is wrong with, what that is, and in words.
+_TROUBLED: dict[str, tuple[Callable[[TopicPartitionInfo], bool], str]] = {
+    "--under-replicated-partitions": (lambda each: len(each.isr) < len(each.replicas), "those that lack replicas"),
+    "--unavailable-partitions": (lambda each: each.leader is None, "those without a leader"),
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,6 +45,9 @@ def command_line() -> ClientParser:
     names.add_argument("--exclude-internal", action="store_true", help="without those of Kafka itself")
     described = parser.add_action("describe", _describe, "partitions of topics, and settings of their own")
     _add_names(described)
+    chosen = described.add_mutually_exclusive_group()
+    for option, (_, which) in _TROUBLED.items():
+        chosen.add_argument(option, action="store_const", dest="troubled", const=option, help=f"only {which}")
     created = parser.add_action("create", _create, "make topics")
     _add_names(created)
     created.add_argument("--partitions", type=positive, help="unless given: num.partitions of the broker")
@@ -81,20 +91,23 @@ def _list(session: Session, options: argparse.Namespace) -> None:
 def _describe(session: Session, options: argparse.Namespace) -> None:
     chosen = [*options.names, *options.topic]
     found = describe(session, _names(options)) if chosen else describe_all(session)
-    partitions = [(topic.name, each.id) for topic in found for each in topic.partitions]
-    starts = session.starts(partitions)
-    ends = session.ends(partitions)
-    for number, topic in enumerate(sorted(found, key=lambda each: each.name)):
+    shown = [(topic, in_trouble(topic.partitions, options.troubled)) for topic in sorted(found, key=_by_name)]
+    if options.troubled is not None:
+        shown = [(topic, partitions) for topic, partitions in shown if partitions]
+    places = [(topic.name, each.id) for topic, partitions in shown for each in partitions]
+    starts = session.starts(places, if_there=True)
+    ends = session.ends(places, if_there=True)
+    for number, (topic, partitions) in enumerate(shown):
         rows = [
             {
                 "partition": each.id,
                 "leader": each.leader.id if each.leader is not None else None,
                 "replicas": [node.id for node in each.replicas],
                 "isr": [node.id for node in each.isr],
-                "start_offset": starts[topic.name, each.id],
-                "end_offset": ends[topic.name, each.id],
+                "start_offset": starts.get((topic.name, each.id)),
+                "end_offset": ends.get((topic.name, each.id)),
             }
-            for each in topic.partitions
+            for each in partitions
         ]
         head = {
             "topic": topic.name,
@@ -107,6 +120,15 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             continue
         print(("\n" if number else "") + "  ".join((topic.name, str(topic.topic_id), *_assignments(head["configs"]))))
         show(rows, as_json=False)
+
+
+def _by_name(topic: TopicDescription) -> str:
+    return topic.name
+
+
+def in_trouble(partitions: Sequence[TopicPartitionInfo], option: str | None) -> list[TopicPartitionInfo]:
+    """Those partitions that an option of describe shows; all where there is none."""
+    return [each for each in partitions if option is None or _TROUBLED[option][0](each)]
 
 
 def _assignments(settings: object) -> list[str]:

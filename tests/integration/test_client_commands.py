@@ -69,6 +69,8 @@ def test_topics_from_the_first_to_the_last_day(sh: Shell, broker: Broker) -> Non
     assert [line.split() for line in table][-1] == ["2", "1", "1", "1", "0", "1"]
     assert {"topic": "life", "partitions": 3, "internal": False} in sh.good("topics", "list", "--json").rows
     assert "life\n" in sh.good("topics", "list", "--exclude-internal").out
+    for option in ("--under-replicated-partitions", "--unavailable-partitions"):
+        assert sh.good("topics", "describe", option).out == ""
     assert sh.good("topics", "delete", "life", "nobodys", "--if-exists").out == "deleted life\n"
     assert "life\n" not in sh.good("topics", "list").out
 
@@ -131,6 +133,9 @@ def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
     letters = sh.good(*whole, "--format", r"%t %p %o %k %v %K %S %h %T %D 100%%\n\n")
     assert letters.out == "shown 0 0 k ä 1 2 trace=7 1700000000123 2023-11-14T22:13:20.123Z 100%\n\n"
     assert sh.good(*whole, "--encoding", "hex").out == "c3a4\n"
+    in_kafkas_words = ("print.timestamp=true", "print.headers=true", "print.key=true", "key.separator=|")
+    properties = [word for each in in_kafkas_words for word in ("--formatter-property", each)]
+    assert sh.good(*whole, *properties).out == "CreateTime:1700000000123|trace:7|k|ä\n"
     (row,) = sh.good(*whole, "--json").rows
     assert row == {
         "topic": "shown",
@@ -162,6 +167,9 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     assert moved("--to", "-1") == [2]
     assert moved("--to", "+9") == [4]
     assert moved("--to", "@1700000002000") == [2]
+    assert moved("--to-datetime", "2023-11-14T22:13:21.500") == [2]
+    assert moved("--by-duration", "PT1S") == [4]
+    assert moved("--by-duration", "P9000D") == [0]
     words = ("--to-earliest", "--to-latest", "--to-offset=2", "--to-current", "--shift-by=-2", "--shift-by=1")
     assert [moved("--all-topics", "--dry-run", word) for word in words] == [[0], [4], [2], [3], [1], [4]]
     assert "shop" in {row["group"] for row in sh.good("groups", "--describe", "--all-groups", "--json").rows}
@@ -226,6 +234,16 @@ def test_configs_are_altered(sh: Shell, broker: Broker) -> None:
         "configs", "alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", "background.threads=9"
     )
     assert "background.threads" in sh.good("configs", "describe", "--broker", "1").out
+    of_all = ("--entity-type", "brokers", "--entity-default")
+    assert (
+        sh.good("configs", "--alter", *of_all, "--add-config", "log.retention.ms=9000").out == "log.retention.ms=9000\n"
+    )
+    row = {"key": "log.retention.ms", "value": "9000", "source": "dynamic_default_broker", "read_only": False}
+    assert row in sh.good("configs", "describe", *of_all, "--json").rows
+    sh.good("configs", "alter", "--entity-default", "--delete-config", "log.retention.ms")
+    assert row not in sh.good("configs", "describe", "--entity-default", "--json").rows
+    misused = sh("configs", "describe", "--topic", "configured", "--entity-default")
+    assert (misused.code, misused.err.count("\n")) == (2, 1)
 
 
 def test_cluster_says_who_it_is(sh: Shell, broker: Broker) -> None:
@@ -297,9 +315,19 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
         ("consume", "consume: one topic, please"),
         ("consume orders --from yesterday", "consume: argument --from: 'yesterday' is no time"),
         ("consume orders --format %x", "consume: argument --format: '%x': there is no %x"),
+        ("consume orders --timeout-ms 0", "consume: argument --timeout-ms: '0' is no whole number"),
+        ("consume orders --formatter-property print.key", "consume: argument --formatter-property: 'print.key' is not"),
         ("consume orders --group shop --offset 3", "consume: --group goes on where the group is"),
         ("groups reset-offsets shop", "groups reset-offsets: one of the arguments --to --to-earliest "),
         ("groups reset-offsets shop --shift-by one", "groups reset-offsets: argument --shift-by: 'one' is no whole"),
+        (
+            "groups reset-offsets shop --to-datetime 2026",
+            "groups reset-offsets: argument --to-datetime: '2026' is no time",
+        ),
+        (
+            "groups reset-offsets shop --by-duration 5m",
+            "groups reset-offsets: argument --by-duration: '5m' is no duration",
+        ),
         ("groups reset-offsets shop --to-latest --to 3", "groups reset-offsets: argument --to: not allowed with"),
         ("configs alter --topic orders", "configs: nothing to change"),
         ("configs describe --broker one", "configs: 'one' is no broker's id"),
@@ -326,6 +354,10 @@ def test_bad_command_line(sh: Shell, line: str, told: str) -> None:
         ("consume nobodys", "consume: nobodys: Unknown topic or partition"),
         ("consume kept --partition 7", "consume: kept: there is no partition 7"),
         ("groups delete nobodys", "groups: nobodys: "),
+        (
+            "perf produce --topic nobodys --num-records 1",
+            "perf: there is no topic nobodys: make it first, pybroker topics create nobodys\n",
+        ),
         ("groups reset-offsets nobodys --to latest", "groups: nobodys: it has no offsets"),
         ("configs alter --topic kept --add-config retention.ms=often", "configs: kept: Invalid value often"),
         ("configs describe --broker 77", "configs: there is no broker 77"),

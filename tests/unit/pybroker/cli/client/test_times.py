@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from pybroker.cli.client.times import time_ms
+from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
 
 NOW_MS = 1_700_000_000_000
 
@@ -45,3 +45,33 @@ def test_no_time(text: str) -> None:
     """One line, with what would be one."""
     with pytest.raises(argparse.ArgumentTypeError, match="is no time such as"):
         time_ms(text, NOW_MS)
+
+
+def test_times_of_kafkas_tools() -> None:
+    """Without a zone they are of UTC."""
+    expected = NOW_MS + 250
+    for text in ("2023-11-14T22:13:20.250", "2023-11-14T22:13:20.25Z", "2023-11-15T00:13:20.250+02:00"):
+        assert utc_time_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["2023-11-14", "1960-01-01T00:00", "now", "2023-11-14 22:13"])
+def test_no_time_of_kafkas_tools(text: str) -> None:
+    """A date alone is none there."""
+    with pytest.raises(argparse.ArgumentTypeError, match="is no time such as"):
+        utc_time_ms(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("P1DT2H3M4.5S", 93_784_500), ("PT0S", 0), ("p2d", 172_800_000), ("PT10M", 600_000), ("PT1,25S", 1250)],
+)
+def test_durations(text: str, expected: int) -> None:
+    """As Java reads them."""
+    assert duration_ms(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "P", "PT", "P1DT", "1h", "P1H", "-PT5M", "P1W", "PT\u0665M"])
+def test_no_duration(text: str) -> None:
+    """One line, with what would be one."""
+    with pytest.raises(argparse.ArgumentTypeError, match="is no duration such as"):
+        duration_ms(text)
