@@ -39,7 +39,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         server, properties = _cluster(options)
         target = Target(
-            server, options.topic, options.max_line_bytes, options.key_regex, properties, options.key_separator
+            *(server, options.topic, options.max_line_bytes, options.key_regex, properties, options.key_separator),
+            null_marker=options.null_marker,
         )
         if options.follow:
             _follow(options, target)
@@ -119,6 +120,9 @@ def command_line() -> OneLineParser:
     keys = parser.add_mutually_exclusive_group()
     keys.add_argument("--key-regex", type=_regex, metavar="REGEX", help="its first group, or all of it, is the key")
     keys.add_argument("--key-separator", type=_separator, metavar="TEXT", help="the key stands before it, not a value")
+    parser.add_argument(
+        "--null-marker", type=os.fsencode, metavar="TEXT", help="a key, or a value, that is this is null"
+    )
     parser.add_argument("--max-line-bytes", type=_line_bytes, default=1_000_000, help="longer lines are cut")
     parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="without --follow: for a line (30)")
     parser.add_argument(

@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import NoReturn
 
 from pybroker.cli.main import CLIENTS
-from pybroker.kafka_home.translate import TRANSLATIONS, CannotTranslate
+from pybroker.kafka_home.translate import TRANSLATIONS
+from pybroker.kafka_home.words import CannotTranslate
 
 _STORAGE = {
     "format": "offline.format",

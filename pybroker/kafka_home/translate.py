@@ -7,73 +7,29 @@ is taken out, so that the broker on localhost:9092 is meant.
 from __future__ import annotations
 
 import re
-import sys
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from pybroker.cli.parser import OneLineParser
+from pybroker.kafka_home.consoles import console_consumer, console_producer
+from pybroker.kafka_home.words import CannotTranslate, Command, connection_words, tool_parser
 
 _SCRAM = re.compile(r"(SCRAM-SHA-(?:256|512))=\[(.*)\]", re.DOTALL)
 _CREDENTIAL = re.compile(r"(?:iterations=(-?[0-9]*),)?password=(.*)", re.DOTALL)  # which may have commas
 _QUOTA_KINDS = {"users": "--user", "clients": "--client", "ips": "--ip"}
 _KINDS = {option: kind for kind, option in _QUOTA_KINDS.items()} | {"--topic": "topics", "--broker": "brokers"}
-_FORMATS = {(False, False): "%v\n", (True, False): "%k{sep}%v\n", (True, True): "%k\n", (False, True): "\n"}
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One run of a command of pybroker's; `stdin` where it asks for a secret."""
-
-    name: str
-    arguments: list[str]
-    stdin: str | None = None
-
-
-class CannotTranslate(Exception):
-    """What a tool is asked for that pybroker has no command for."""
-
-
-def _parser(tool: str) -> ArgumentParser:
-    parser = OneLineParser(prog=tool, allow_abbrev=False)
-    parser.add_argument("--bootstrap-server", "--bootstrap-servers", "--broker-list", dest="bootstrap")
-    parser.add_argument("--zookeeper")
-    parser.add_argument("--command-config", "--consumer.config", "--producer.config", dest="config")
-    parser.add_argument("--force", action="store_true")
-    return parser
-
-
-def _connection(options: object) -> list[str]:
-    if getattr(options, "zookeeper", None):
-        print("there is no ZooKeeper: the broker on localhost:9092 is asked", file=sys.stderr)
-    words = []
-    if bootstrap := getattr(options, "bootstrap", None):
-        words += ["--bootstrap-server", _addresses(bootstrap, options)]
-    if config := getattr(options, "config", None):
-        words += ["--command-config", config]
-    return words
-
-
-def _addresses(bootstrap: str, options: object) -> str:
-    """Without the listeners' names; where these stand there, and nothing says how to log in, those of PLAINTEXT."""
-    each = bootstrap.split(",")
-    plain = [address for address in each if address.startswith("PLAINTEXT://")]
-    chosen = plain if plain and not getattr(options, "config", None) else each
-    return ",".join(address.rpartition("://")[2] for address in chosen)
 
 
 def _as_it_is(name: str) -> Callable[[Sequence[str]], list[Command]]:
     """A command that understands Kafka's options."""
 
     def translated(arguments: Sequence[str]) -> list[Command]:
-        options, rest = _parser(f"kafka-{name}").parse_known_args(arguments)
-        return [Command(name, [*rest, *_connection(options)])]
+        options, rest = tool_parser(f"kafka-{name}").parse_known_args(arguments)
+        return [Command(name, [*rest, *connection_words(options)])]
 
     return translated
 
 
 def _configs(arguments: Sequence[str]) -> list[Command]:
-    parser = _parser("kafka-configs")
+    parser = tool_parser("kafka-configs")
     parser.add_argument("--entity-type", action="append", default=[], dest="kinds")
     parser.add_argument("--entity-name", action="append", default=[], dest="names")
     parser.add_argument("--entity-default", action="append_const", const=None, dest="names")
@@ -83,7 +39,7 @@ def _configs(arguments: Sequence[str]) -> list[Command]:
     parser.add_argument("--describe", action="store_true")
     options, rest = parser.parse_known_args(_spelled_out(arguments))
     entity = dict(zip(options.kinds or ["topics"], [*options.names, *[None] * len(options.kinds)], strict=False))
-    connection = _connection(options)
+    connection = connection_words(options)
     added, deleted = settings(options.add_config), settings(options.delete_config)
     if entity.keys() <= _QUOTA_KINDS.keys():
         if not options.alter:
@@ -98,6 +54,8 @@ def _configs(arguments: Sequence[str]) -> list[Command]:
     words = ["alter" if options.alter else "describe", "--entity-type", kind]
     if name is not None:
         words += ["--entity-name", name]
+    elif options.names:
+        words.append("--entity-default")
     for setting in added:
         words += ["--add-config", re.sub(r"=\[(.*)\]$", r"=\1", setting)]
     for key in deleted:
@@ -159,53 +117,25 @@ def settings(text: str) -> list[str]:
     return [each.strip() for each in re.findall(r"(?:\[[^\]]*\]|[^,\[])+", text) if each.strip()]
 
 
-def _console_consumer(arguments: Sequence[str]) -> list[Command]:
-    parser = _parser("kafka-console-consumer")
-    parser.add_argument("--timeout-ms", type=int)
-    parser.add_argument("--property", "--formatter-property", action="append", default=[], dest="properties")
-    parser.add_argument("--whitelist", "--include", dest="include")
-    options, rest = parser.parse_known_args(arguments)
-    if options.include is not None:
-        raise CannotTranslate("one --topic is read, not --include")
-    given = dict(setting.partition("=")[::2] for setting in options.properties)
-    shown = {name for name, value in given.items() if name.startswith("print.") and value == "true"}
-    if others := sorted(shown - {"print.key", "print.value"}):
-        raise CannotTranslate(f"keys and values are printed, not {', '.join(others)}")
-    key, no_value = given.get("print.key") == "true", given.get("print.value") == "false"
-    words = ["--format", _FORMATS[key, no_value].replace("{sep}", given.get("key.separator", "\t"))]
-    if options.timeout_ms is not None:
-        words += ["--idle", str(options.timeout_ms / 1000)]
-    return [Command("consume", [*rest, *words, *_connection(options)])]
-
-
-def _console_producer(arguments: Sequence[str]) -> list[Command]:
-    parser = _parser("kafka-console-producer")
-    parser.add_argument("--property", "--reader-property", action="append", default=[], dest="properties")
-    options, rest = parser.parse_known_args(arguments)
-    if options.config is not None or "parse.key=true" in options.properties:
-        raise CannotTranslate("lines are sent as values, over a listener of PLAINTEXT")
-    return [Command("produce", [*rest, *_connection(options)])]
-
-
 def _acls(arguments: Sequence[str]) -> list[Command]:
-    parser = _parser("kafka-acls")
+    parser = tool_parser("kafka-acls")
     parser.add_argument("--authorizer-properties", action="append")
     parser.add_argument("--allow-host", "--deny-host", dest="host")
     options, rest = parser.parse_known_args(arguments)
     host = ["--host", options.host] if options.host and options.host != "*" else []
-    return [Command("acls", [*rest, *host, *_connection(options)])]
+    return [Command("acls", [*rest, *host, *connection_words(options)])]
 
 
 def _cluster(arguments: Sequence[str]) -> list[Command]:
-    options, rest = _parser("kafka-cluster").parse_known_args(arguments)
+    options, rest = tool_parser("kafka-cluster").parse_known_args(arguments)
     if rest not in (["cluster-id"], ["list-endpoints"]):
         raise CannotTranslate("kafka-cluster tells cluster-id and list-endpoints")
-    return [Command("cluster", ["id" if rest == ["cluster-id"] else "describe", *_connection(options)])]
+    return [Command("cluster", ["id" if rest == ["cluster-id"] else "describe", *connection_words(options)])]
 
 
 def _api_versions(arguments: Sequence[str]) -> list[Command]:
-    options, _ = _parser("kafka-broker-api-versions").parse_known_args(arguments)
-    return [Command("cluster", ["describe", *_connection(options)])]
+    options, _ = tool_parser("kafka-broker-api-versions").parse_known_args(arguments)
+    return [Command("cluster", ["describe", *connection_words(options)])]
 
 
 TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
@@ -214,8 +144,8 @@ TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
     "kafka-client-metrics": _as_it_is("client-metrics"),
     "kafka-cluster": _cluster,
     "kafka-configs": _configs,
-    "kafka-console-consumer": _console_consumer,
-    "kafka-console-producer": _console_producer,
+    "kafka-console-consumer": console_consumer,
+    "kafka-console-producer": console_producer,
     "kafka-consumer-groups": _as_it_is("groups"),
     "kafka-topics": _as_it_is("topics"),
 }

@@ -41,13 +41,18 @@ class Target:
     key_regex: re.Pattern[bytes] | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     key_separator: bytes | None = None
+    null_marker: bytes | None = None
 
-    def key_and_value(self, line: bytes) -> tuple[bytes | None, bytes]:
+    def key_and_value(self, line: bytes) -> tuple[bytes | None, bytes | None]:
         """Return what the line's record has as key and value.
 
         These stand around the first separator; or the key is what the regular expression matches, its first group if it
-        has one, and the value all of the line. None is the key of a line with neither.
+        has one, and the value all of the line. None is the key of a line with neither, and what is the marker of null.
         """
+        key, value = self._parts(line)
+        return None if key == self.null_marker else key, None if value == self.null_marker else value
+
+    def _parts(self, line: bytes) -> tuple[bytes | None, bytes]:
         if self.key_separator is not None:
             before, separator, behind = line.partition(self.key_separator)
             return (before, behind) if separator else (None, line)

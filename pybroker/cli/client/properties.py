@@ -19,9 +19,26 @@ _OTHER_NAMES = {
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
 }
-#: Keys of Java clients that say of a store what librdkafka finds out by itself, or what commands have options for.
-_PASSED_OVER = {"ssl.truststore.type", "ssl.keystore.type", "ssl.truststore.password", "default.api.timeout.ms"}
+#: Keys of Java clients that say of a store what librdkafka finds out by itself, what commands have options for, or how
+#: Java's clients use their own memory and threads.
+_PASSED_OVER = {
+    "ssl.truststore.type",
+    "ssl.keystore.type",
+    "ssl.truststore.password",
+    "default.api.timeout.ms",
+    "buffer.memory",
+    "key.deserializer",
+    "key.serializer",
+    "max.block.ms",
+    "max.poll.records",
+    "value.deserializer",
+    "value.serializer",
+}
 #: librdkafka's names, and kafka-python's.
 _IN_KAFKA_PYTHON = {
     "bootstrap.servers": "bootstrap_servers",

@@ -1,0 +1,37 @@
+"""kafka-console-producer.sh and kafka-console-consumer.sh of `pybroker kafka-home`, against a broker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pybroker.kafka_home import tools
+from pybroker.testing import Broker
+
+
+def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """With keys, a tombstone, acknowledgements that are not waited for; by a file of properties as Kafka's own."""
+    (tmp_path / "consumer.properties").write_text("group.id=shop\nauto.offset.reset=earliest\nmax.poll.records=5\n")
+    with Broker({"num.partitions": 1}) as broker:
+        at = ["--bootstrap-server", broker.bootstrap_servers, "--topic", "orders"]
+        send = [*at, "--property", "parse.key=true", "--property", "key.separator=:", "--property", "null.marker=NULL"]
+        send += ["--producer-property", "acks=1", "--producer-property", "buffer.memory=1000000"]
+        sent = subprocess.run(
+            [sys.executable, "-m", "pybroker.kafka_home.tools", "kafka-console-producer.sh", *send],
+            input=b"17:two apples\n18:NULL\n",
+            capture_output=True,
+            timeout=60,
+        )
+        assert sent.returncode == 0, sent.stderr
+        read = [*at, "--consumer.config", str(tmp_path / "consumer.properties"), "--max-messages", "2"]
+        shown = [word for name in ("key", "partition", "offset") for word in ("--property", f"print.{name}=true")]
+        assert tools.run("kafka-console-consumer.sh", [*read, *shown]) == 0
+        assert capfdbinary.readouterr() == (
+            b"Partition:0\tOffset:0\t17\ttwo apples\nPartition:0\tOffset:1\t18\tnull\n",
+            b"",
+        )
+        assert tools.run("kafka-consumer-groups.sh", ["--bootstrap-server", broker.bootstrap_servers, "--list"]) == 0
+        assert b"shop" in capfdbinary.readouterr().out

@@ -1,0 +1,98 @@
+"""Command lines of Kafka's console consumer and producer, in those of consume and produce."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pybroker.kafka_home.translate import TRANSLATIONS
+from pybroker.kafka_home.words import CannotTranslate, Command
+
+
+def words(tool: str, given: str) -> str:
+    """The arguments of the only command that it comes to."""
+    ((command),) = TRANSLATIONS[f"kafka-console-{tool}"](given.split())
+    assert command == Command({"consumer": "consume", "producer": "produce"}[tool], command.arguments)
+    return " ".join(command.arguments)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            "--topic t --from-beginning --max-messages 2 --timeout-ms 1500 --property print.key=true"
+            " --formatter-property key.separator=:",
+            "--topic t --max-messages 2 --timeout-ms 1500 --from-beginning --formatter-property print.key=true"
+            " --formatter-property key.separator=:",
+        ),
+        ("--topic t", "--topic t --formatter-property print.value=true"),
+        (
+            "--topic t --formatter kafka.tools.DefaultMessageFormatter --key-deserializer a.LongDeserializer",
+            "--topic t --formatter-property key.deserializer=a.LongDeserializer",
+        ),
+        (
+            "--topic t --consumer-property group.id=g --command-property auto.offset.reset=earliest"
+            " --consumer-property isolation.level=read_committed --consumer-property client.id=c",
+            "--topic t --group g --from-beginning --isolation-level read_committed -X client.id=c"
+            " --formatter-property print.value=true",
+        ),
+    ],
+)
+def test_words_of_the_consumer(given: str, expected: str) -> None:
+    """Properties that consume has options for are those options."""
+    assert words("consumer", given) == expected
+
+
+def test_properties_of_the_consumers_files(tmp_path: Path) -> None:
+    """As in the consumer.properties that comes with Kafka; what the command line says wins."""
+    path = tmp_path / "consumer.properties"
+    path.write_text("bootstrap.servers=h:1\ngroup.id=of-the-file\nisolation.level=read_committed\n")
+    shown = tmp_path / "formatter.properties"
+    shown.write_text("print.key=true\n")
+
+    given = f"--topic t --consumer.config {path} --group g --formatter-config {shown} --property print.key=false"
+    assert words("consumer", given) == (
+        "--topic t --group g --isolation-level read_committed --formatter-property print.key=false"
+        f" --command-config {path}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("--topic t --sync --line-reader kafka.tools.ConsoleProducer$LineMessageReader", "--topic t"),
+        ("--topic t --property parse.key=true", "--topic t --key-separator=\t"),
+        (
+            "--topic t --property parse.key=true --property key.separator=: --reader-property null.marker=NULL",
+            "--topic t --key-separator=: --null-marker=NULL",
+        ),
+        ("--topic t --property key.separator=:", "--topic t"),
+        (
+            "--topic t --compression-codec --timeout 5 --producer-property linger.ms=6",
+            "--topic t -X compression.type=gzip -X linger.ms=6",
+        ),
+        ("--topic t --request-required-acks 1", "--topic t -X acks=1 -X enable.idempotence=false"),
+        ("--topic t --producer-property acks=all", "--topic t -X acks=all"),
+        ("--topic t --producer.config /dev/null", "--topic t --command-config /dev/null"),
+    ],
+)
+def test_words_of_the_producer(given: str, expected: str) -> None:
+    """A separator without parse.key means nothing, as there."""
+    assert words("producer", given) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "told"),
+    [
+        ("consumer", "--include .*", "one --topic"),
+        ("consumer", "--topic t --group g --consumer-property enable.auto.commit=false", "offsets are committed"),
+        ("consumer", "--topic t --consumer.config /nowhere", "/nowhere: No such file"),
+        ("producer", "--topic t --property parse.headers=true", "no headers"),
+        ("producer", "--topic t --property parse.keys=true", "there is no parse.keys"),
+    ],
+)
+def test_what_is_not_here_is_refused(tool: str, given: str, told: str) -> None:
+    """And not left out."""
+    with pytest.raises(CannotTranslate, match=told):
+        words(tool, given)
