@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.console_format import ConsoleFormat
+from pybroker.cli.client.control_characters import for_terminal
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value, positive, seconds
 from pybroker.cli.client.record_filter import passes, record_filter
@@ -90,7 +91,13 @@ def command_line() -> ClientParser:
         "--schema-registry", metavar="URL", help="show values of Avro and JSON that have a schema's id in front as JSON"
     )
     parser.add_argument("--schema-of", choices=("value", "key", "both"), default="value", help="(value)")
-    parser.add_argument("--encoding", choices=tuple(ENCODINGS), default="text", help="of keys, values and headers")
+    parser.add_argument(
+        "--encoding",
+        choices=tuple(ENCODINGS),
+        default="text",
+        help="of keys, values and headers; text: as they are, but control characters as \\x1b on a terminal; escaped: "
+        "these everywhere, \\n and \\t, too; raw: as they are, there, too",
+    )
     parser.add_client_options()
     parser.set_defaults(run=_consume)
     return parser
@@ -144,6 +151,7 @@ class _Printer:
 
             self._registry = Made(options.schema_registry, session.timeout_s)
         properties = options.formatter_property
+        self._is_for_terminal = sys.stdout.isatty() and options.encoding != "raw"
         self._console_format = None if properties is None else ConsoleFormat(properties)
 
     def run(self) -> None:
@@ -186,7 +194,10 @@ class _Printer:
         if passes(message, self._options.filter):
             if self._left is not None:
                 self._left -= 1
-            sys.stdout.buffer.write(self._line(message, parsed))
+            line = self._line(message, parsed)
+            if self._is_for_terminal:
+                line = for_terminal(line, is_json=self._options.json)
+            sys.stdout.buffer.write(line)
         return True
 
     def _line(self, message: Message, parsed: Sequence[str]) -> bytes:

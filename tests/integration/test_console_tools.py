@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from pybroker.kafka_home import tools
 from pybroker.testing import Broker
@@ -35,3 +38,26 @@ def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary
         )
         assert tools.run("kafka-consumer-groups.sh", ["--bootstrap-server", broker.bootstrap_servers, "--list"]) == 0
         assert b"shop" in capfdbinary.readouterr().out
+
+
+def test_records_steer_no_terminal() -> None:
+    """What is piped is as it is."""
+    with Broker({"num.partitions": 1}) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("odd", b"\x1b]0;title\x07")
+        assert producer.flush(60) == 0
+        words = ["consume", "odd", "--from-beginning", "--until-end", "--bootstrap-server", broker.bootstrap_servers]
+        command = [sys.executable, "-m", "pybroker", *words]
+        assert subprocess.run(command, capture_output=True, timeout=60).stdout == b"\x1b]0;title\x07\n"
+        for options, expected in ([], rb"\x1b]0;title\x07"), (["--encoding", "raw"], b"\x1b]0;title\x07"):
+            assert on_terminal([*command, *options]) == expected + b"\r\n"
+
+
+def on_terminal(command: list[str]) -> bytes:
+    """What a command prints there, which puts a carriage return before each line feed."""
+    ours, its = pty.openpty()
+    done = subprocess.run(command, stdout=its, timeout=60)
+    os.close(its)
+    assert done.returncode == 0
+    with open(ours, "rb", buffering=0) as terminal:
+        return terminal.read(1 << 12) or b""

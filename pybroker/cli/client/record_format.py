@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pybroker.cli.client.control_characters import escaped
 from pybroker.cli.client.headers import headers_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _ENDS_LINES = re.compile(rb"[\n\0]$")
 Encode = Callable[[bytes], bytes]
 ENCODINGS: dict[str, Encode] = {
     "text": lambda octets: octets,
+    "escaped": escaped,
+    "raw": lambda octets: octets,
     "hex": lambda octets: octets.hex().encode(),
     "base64": base64.b64encode,
 }
