@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import yaml
+
 from broker.metrics.table import METRICS
 from tests.support.config_facts import config_facts
 
-PAGE = Path(__file__).resolve().parents[4] / "docs/dashboards.md"
+ROOT = Path(__file__).resolve().parents[4]
+PAGE = ROOT / "docs/dashboards.md"
+RULES = [
+    (rule["record"], rule["expr"])
+    for group in yaml.safe_load((ROOT / "docker/monitoring/names.yaml").read_text())["groups"]
+    for rule in group["rules"]
+]
+RECORDED = {record for record, _ in RULES}
 GIVEN = {metric.name for metric in METRICS}
 ASKED = {name: row["asked_by"].split(",") for name, row in config_facts("dashboard-metrics").items()}
 
@@ -20,14 +29,22 @@ def not_there() -> list[str]:
 
 
 def test_each_name_is_given_or_its_reason_told() -> None:
-    assert set(ASKED) - GIVEN == set(not_there())
+    assert set(ASKED) - GIVEN - RECORDED == set(not_there())
 
 
 def test_no_reason_is_told_twice_or_of_what_is_given() -> None:
     names = not_there()
 
     assert len(names) == len(set(names))
-    assert not GIVEN & set(names)
+    assert not (GIVEN | RECORDED) & set(names)
+
+
+def test_rules_give_names_that_are_asked_for_of_what_is_given() -> None:
+    """And each one once; none that the broker gives itself."""
+    assert len(RULES) == len(RECORDED)
+    assert set(ASKED) - GIVEN >= RECORDED
+    for record, expression in RULES:
+        assert set(re.findall(r"kafka_\w+", expression)) <= GIVEN, record
 
 
 def test_what_people_look_at_first_is_given() -> None:
