@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from pybroker.kafka_home.consoles import console_consumer, console_producer
+from pybroker.kafka_home.perf_tools import consumer_perf_test, producer_perf_test
 from pybroker.kafka_home.words import CannotTranslate, Command, connection_words, tool_parser
 
 _SCRAM = re.compile(r"(SCRAM-SHA-(?:256|512))=\[(.*)\]", re.DOTALL)
@@ -147,6 +148,8 @@ TRANSLATIONS: dict[str, Callable[[Sequence[str]], list[Command]]] = {
     "kafka-console-consumer": console_consumer,
     "kafka-console-producer": console_producer,
     "kafka-consumer-groups": _as_it_is("groups"),
+    "kafka-consumer-perf-test": consumer_perf_test,
+    "kafka-producer-perf-test": producer_perf_test,
     "kafka-topics": _as_it_is("topics"),
 }
 """What each of Kafka's tools comes to; all raise CannotTranslate."""

@@ -40,6 +40,29 @@ def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary
         assert b"shop" in capfdbinary.readouterr().out
 
 
+def test_performance_tools(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """In Kafka's words, with properties of a Java producer; what they print is Kafka's, too."""
+    with Broker() as broker:
+        at = ["--bootstrap-server", broker.bootstrap_servers, "--topic", "load"]
+        assert tools.run("kafka-topics.sh", ["--create", *at]) == 0
+        load = [
+            "--topic",
+            "load",
+            "--num-records",
+            "10",
+            "--record-size",
+            "9",
+            "--throughput",
+            "-1",
+            "--producer-props",
+        ]
+        properties = [f"bootstrap.servers={broker.bootstrap_servers}", "linger.ms=1", "buffer.memory=1000000"]
+        assert tools.run("kafka-producer-perf-test.sh", [*load, *properties]) == 0
+        assert b"\n10 records sent, " in capfdbinary.readouterr().out
+        assert tools.run("kafka-consumer-perf-test.sh", [*at, "--messages", "10", "--timeout", "9000"]) == 0
+        assert b", 10, " in capfdbinary.readouterr().out.splitlines()[1]
+
+
 def test_records_steer_no_terminal() -> None:
     """What is piped is as it is."""
     with Broker({"num.partitions": 1}) as broker:

@@ -14,7 +14,7 @@ from pybroker.kafka_home.home import main as kafka_home
 from pybroker.kafka_home.home import make_home
 from pybroker.kafka_home.no_zookeeper import client_port, serve
 from pybroker.kafka_home.tools import TOOLS, run, server_command, storage_command
-from pybroker.kafka_home.translate import CannotTranslate
+from pybroker.kafka_home.words import CannotTranslate
 
 
 @pytest.fixture

@@ -84,6 +84,25 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
             [Command("acls", ["--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", "t"])],
         ),
         ("kafka-console-producer", "--broker-list h:1 --topic t", [Command("produce", ["--topic", "t"])]),
+        (
+            "kafka-producer-perf-test",
+            "--topic t --num-records 9 --record-size 5 --throughput -1 --producer-props acks=1 linger.ms=5"
+            " bootstrap.servers=h:1",
+            [
+                Command(
+                    "perf",
+                    [
+                        *("produce", "--topic", "t", "--num-records", "9", "--record-size", "5", "--throughput", "-1"),
+                        *("-X", "acks=1", "--producer-props", "linger.ms=5"),
+                    ],
+                )
+            ],
+        ),
+        (
+            "kafka-consumer-perf-test",
+            "--broker-list h:1 --topic t --messages 9 --timeout 1500 --fetch-size 7 --command-property client.id=c",
+            [Command("perf", ["consume", "--topic", "t", "--messages", "9", "--idle", "1.5", "-X", "client.id=c"])],
+        ),
         ("kafka-cluster", "cluster-id --bootstrap-server h:1", [Command("cluster", ["id"])]),
         ("kafka-client-metrics", "--describe --name n", [Command("client-metrics", ["--describe", "--name", "n"])]),
         ("kafka-broker-api-versions", "", [Command("cluster", ["describe"])]),

@@ -33,8 +33,11 @@ def test_properties_of_java_clients() -> None:
         "ssl.truststore.location": "ca.pem",
         "ssl.truststore.type": "PEM",
         "ssl.endpoint.identification.algorithm": "",
+        "fetch.max.wait.ms": "7",
+        "value.deserializer": "o.a.k.StringDeserializer",
     }
     assert for_librdkafka(given) == {
+        "fetch.wait.max.ms": "7",
         "security.protocol": "SASL_SSL",
         "sasl.username": "ann",
         "sasl.password": 'a"b c',
