@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from handbook.layouts import LayoutField
 
+_GAP = 46
+_CELL = 26
 _WIDTH = 720
 _BYTE = 22
 _CHARACTER = 7.6
@@ -16,6 +19,10 @@ _BOX = 40
 _STYLE = "max-width:100%;height:auto;color:var(--md-default-fg-color)"
 _FONT = 'font-family="monospace" font-size="12" fill="currentColor" text-anchor="middle"'
 _LINE = 'fill="none" stroke="currentColor"'
+_ARROW_HEAD = (
+    "<defs><marker id='arrow' viewBox='0 0 8 8' refX='8' refY='4' markerWidth='8' markerHeight='8'"
+    " markerUnits='userSpaceOnUse' orient='auto'><path d='M0 0L8 4L0 8z' fill='currentColor'/></marker></defs>"
+)
 
 
 def bytes_diagram(fields: Sequence[LayoutField]) -> str:
@@ -42,6 +49,49 @@ def bytes_diagram(fields: Sequence[LayoutField]) -> str:
     return _svg(_WIDTH + 2, y + _BOX + 4, shapes, ", ".join(field.name for field in fields))
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Cells one below the other. `way`: those that a search goes through, of which the last is where it ends up;
+    `points_at`: which cell of the next column each cell points at, if any.
+    """
+
+    heading: str
+    cells: Sequence[str]
+    way: Sequence[int]
+    points_at: Sequence[int | None] = ()
+
+
+def pointers_diagram(columns: Sequence[Column]) -> str:
+    """Columns beside each other, with arrows from cells to those that they point at; the way of a search is thick."""
+    shapes, x = [_ARROW_HEAD], 0.0
+    for number, column in enumerate(columns):
+        width = max(map(len, (column.heading, *column.cells))) * _CHARACTER + 16
+        shapes.append(f'<text x="{x + width / 2:.1f}" y="14" font-weight="bold">{escape(column.heading)}</text>')
+        for row, cell in enumerate(column.cells):
+            thick = ' stroke-width="2.5"' if row in column.way else ' opacity="0.55"'
+            shapes.append(
+                f'<rect x="{x + 2:.1f}" y="{_top(row)}" width="{width - 4:.1f}" height="{_CELL}" {_LINE}{thick}/>'
+            )
+            shapes.append(f'<text x="{x + width / 2:.1f}" y="{_top(row) + 17}">{escape(cell)}</text>')
+        if number + 1 < len(columns):
+            on = {(column.way[-1], columns[number + 1].way[0])}
+            pointers = {(row, target) for row, target in enumerate(column.points_at) if target is not None}
+            for row, target in sorted(pointers | on):
+                thick = ' stroke-width="2.5"' if (row, target) in on else ' opacity="0.55"'
+                start, end = _top(row) + _CELL / 2, _top(target) + _CELL / 2
+                shapes.append(
+                    f'<path d="M{x + width:.1f} {start}L{x + width + _GAP:.1f} {end}" {_LINE}{thick} '
+                    f'marker-end="url(#arrow)"/>'
+                )
+        x += width + _GAP
+    rows = max(len(column.cells) for column in columns)
+    return _svg(round(x - _GAP) + 2, _top(rows), shapes, " -> ".join(column.heading for column in columns))
+
+
+def _top(row: int) -> int:
+    return 24 + row * (_CELL + 8)
+
+
 def states_diagram(froms: Mapping[str, Sequence[str]]) -> str:
     """States on an ellipse, with an arrow from each to those that may follow. `froms`: state -> those before it."""
     names = list(froms)
@@ -52,8 +102,7 @@ def states_diagram(froms: Mapping[str, Sequence[str]]) -> str:
     for number, name in enumerate(names):
         angle = 2 * math.pi * number / len(names) - math.pi / 2
         places[name] = (center[0] + across * math.cos(angle), center[1] + down * math.sin(angle))
-    shapes = ["<defs><marker id='arrow' viewBox='0 0 8 8' refX='8' refY='4' markerWidth='8' markerHeight='8'"]
-    shapes[0] += " orient='auto'><path d='M0 0L8 4L0 8z' fill='currentColor'/></marker></defs>"
+    shapes = [_ARROW_HEAD]
     for name, before in froms.items():
         shapes += (_arrow(places[each], places[name], box) for each in before if each != name)
     for name, (x, y) in places.items():

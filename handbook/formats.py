@@ -12,6 +12,7 @@ from console.anatomy.record import record_spans
 from console.anatomy.span import Span
 from handbook.diagrams import bytes_diagram
 from handbook.layouts import LayoutField, layout_of
+from handbook.look_ups import look_ups_page
 from handbook.markdown import code, paragraphs, table
 from handbook.messages import field_rows
 from protocol.headers import REQUEST_HEADER, RESPONSE_HEADER, encode_request_header
@@ -31,6 +32,7 @@ def format_pages() -> dict[str, str]:
         "reference/formats/record-batch.md": _record_batch(),
         "reference/formats/message-sets.md": _message_sets(),
         "reference/formats/indexes.md": _indexes(),
+        "reference/formats/look-ups.md": look_ups_page(),
         "reference/formats/log-directory.md": _log_directory(),
         "reference/formats/frames.md": _frames(),
     }
@@ -83,7 +85,10 @@ def _message_sets() -> str:
 
 
 def _indexes() -> str:
-    parts = ["# Indexes and snapshots\n\nThe files beside a segment. All numbers are big-endian.\n"]
+    parts = [
+        "# Indexes and snapshots\n\nThe files beside a segment. All numbers are big-endian."
+        " How they are searched: [how a record is found](look-ups.md).\n"
+    ]
     for title, module in (
         ("Offset index", "storage.index.offset"),
         ("Time index", "storage.index.time"),
