@@ -111,6 +111,7 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
         raise UsageError("--group goes on where the group is: not with --from, --offset or --partition")
     if options.group is not None and options.until_end:
         raise UsageError("--until-end is for reading without a group")
+    console_format = None if options.formatter_property is None else ConsoleFormat(options.formatter_property)
     consumer = session.consumer(
         {
             "group.id": options.group or "pybroker-consume",
@@ -124,22 +125,31 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
     try:
         if options.group is not None:
             consumer.subscribe([topic], on_assign=partial(_commit_beginnings, session, options))
-            _Printer(session, consumer, options, {}).run()
+            ends: dict[int, int] = {}
         else:
             starts, ends = _ranges(session, options, topic)
             consumer.assign(starts)
-            _Printer(session, consumer, options, ends).run()
+        _Printer(session, consumer, options, ends, console_format).run()
     except KeyboardInterrupt:
         pass  # that is how it ends
     finally:
         signal.signal(signal.SIGTERM, former)
         consumer.close()
+    if console_format is not None:  # in the words that scripts look for
+        print(f"Processed a total of {console_format.count} messages", file=sys.stderr)
 
 
 class _Printer:
     """Prints what comes. `ends` are offsets by partition at which --until-end ends."""
 
-    def __init__(self, session: Session, consumer: Consumer, options: argparse.Namespace, ends: dict[int, int]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        consumer: Consumer,
+        options: argparse.Namespace,
+        ends: dict[int, int],
+        console_format: ConsoleFormat | None,
+    ) -> None:
         self._session = session
         self._consumer = consumer
         self._options = options
@@ -150,9 +160,8 @@ class _Printer:
             from pybroker.cli.client.registry import Registry as Made
 
             self._registry = Made(options.schema_registry, session.timeout_s)
-        properties = options.formatter_property
         self._is_for_terminal = sys.stdout.isatty() and options.encoding != "raw"
-        self._console_format = None if properties is None else ConsoleFormat(properties)
+        self._console_format = console_format
 
     def run(self) -> None:
         heard = time.monotonic()

@@ -22,6 +22,7 @@ from pybroker.cli.client.errors import UsageError
 from pybroker.cli.parser import OneLineParser
 
 if TYPE_CHECKING:
+    from pybroker.ship.line_reader import LineReader
     from pybroker.ship.sender import Target
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         target = Target(
             *(server, options.topic, options.max_line_bytes, options.key_regex, properties, options.key_separator),
             null_marker=options.null_marker,
+            reader=_reader(options),
         )
         if options.follow:
             _follow(options, target)
@@ -64,6 +66,16 @@ def _cluster(options: argparse.Namespace) -> tuple[str, dict[str, str]]:
     found = connection_of(options)
     options.bootstrap_server = found.server
     return found.server, dict(found.properties)
+
+
+def _reader(options: argparse.Namespace) -> LineReader | None:
+    """Raises UsageError."""
+    from pybroker.ship.line_reader import LineReader
+
+    try:
+        return LineReader(options.reader_property) if options.reader_property is not None else None
+    except ValueError as error:
+        raise UsageError(f"--reader-property: {error}") from None
 
 
 def _follow(options: argparse.Namespace, target: Target) -> None:
@@ -120,6 +132,13 @@ def command_line() -> OneLineParser:
     keys = parser.add_mutually_exclusive_group()
     keys.add_argument("--key-regex", type=_regex, metavar="REGEX", help="its first group, or all of it, is the key")
     keys.add_argument("--key-separator", type=_separator, metavar="TEXT", help="the key stands before it, not a value")
+    keys.add_argument(
+        "--reader-property",
+        type=_property,
+        action="append",
+        metavar="KEY=VALUE",
+        help="read lines as kafka-console-producer does, by its parse.key=true, parse.headers=true and so on",
+    )
     parser.add_argument(
         "--null-marker", type=os.fsencode, metavar="TEXT", help="a key, or a value, that is this is null"
     )
@@ -147,6 +166,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error("--follow needs files")
     if options.follow and options.timeout is not None:
         parser.error("--timeout is for sending once: --follow waits as long as it takes")
+    if options.follow and options.reader_property is not None:
+        parser.error("--reader-property is for sending once: it ends at a line that lacks something")
+    if options.null_marker is not None and options.reader_property is not None:
+        parser.error("--reader-property has a null.marker of its own: not with --null-marker")
     for name, value in (("--position", options.position), ("--from-beginning", options.from_beginning)):
         if value and not options.follow:
             parser.error(f"{name} is for --follow")

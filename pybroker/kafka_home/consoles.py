@@ -28,7 +28,6 @@ _PRODUCER_OPTIONS = {
     "--metadata-expiry-ms": "metadata.max.age.ms",
     "--socket-buffer-size": "send.buffer.bytes",
 }
-_READER_PROPERTIES = {"parse.key", "key.separator", "null.marker", "ignore.error", "parse.headers"}
 
 
 def console_consumer(arguments: Sequence[str]) -> list[Command]:
@@ -93,26 +92,10 @@ def console_producer(arguments: Sequence[str]) -> list[Command]:
     if known.get("acks", "all") not in ("all", "-1") or known.get("retries") == "0":
         own.setdefault("enable.idempotence", "false")  # as Java's producer takes it
     reads = {**_file(options.reader_config), **dict(options.property)}
-    words = [*rest, *_reader_words(reads), *_property_words(own)]
+    words = [*rest, *_property_words(own)]
+    for key, value in reads.items():
+        words += ["--reader-property", f"{key}={value}"]
     return [Command("produce", [*words, *connection_words(options)])]
-
-
-def _reader_words(properties: dict[str, str]) -> list[str]:
-    """How lines are read."""
-    if others := sorted(properties.keys() - _READER_PROPERTIES):
-        raise CannotTranslate(f"there is no {', '.join(others)}")
-    if _is_true(properties, "parse.headers"):
-        raise CannotTranslate("lines have keys and values, and no headers")
-    words = []
-    if _is_true(properties, "parse.key"):
-        words.append("--key-separator=" + properties.get("key.separator", "\t"))
-    if "null.marker" in properties:
-        words.append("--null-marker=" + properties["null.marker"])
-    return words
-
-
-def _is_true(properties: dict[str, str], key: str) -> bool:
-    return properties.get(key, "").strip().lower() == "true"
 
 
 def _parser(tool: str, client: str) -> ArgumentParser:

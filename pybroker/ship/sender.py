@@ -10,6 +10,7 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from pybroker.ship.line_reader import LineReader, Parts
 from pybroker.ship.lines import Line
 
 _QUEUE_KBYTES = 16 * 1024
@@ -42,15 +43,19 @@ class Target:
     properties: Mapping[str, str] = field(default_factory=dict)
     key_separator: bytes | None = None
     null_marker: bytes | None = None
+    reader: LineReader | None = None
 
-    def key_and_value(self, line: bytes) -> tuple[bytes | None, bytes | None]:
-        """Return what the line's record has as key and value.
+    def parts(self, line: bytes) -> Parts:
+        """Return what the line's record has.
 
-        These stand around the first separator; or the key is what the regular expression matches, its first group if it
-        has one, and the value all of the line. None is the key of a line with neither, and what is the marker of null.
+        As the reader says, if there is one. Else key and value stand around the first separator; or the key is what the
+        regular expression matches, its first group if it has one, and the value all of the line. None is the key of a
+        line with neither, and what is the marker of null. Errors: BadLine, the reader's.
         """
+        if self.reader is not None:
+            return self.reader(line)
         key, value = self._parts(line)
-        return None if key == self.null_marker else key, None if value == self.null_marker else value
+        return Parts(None if key == self.null_marker else key, None if value == self.null_marker else value, [])
 
     def _parts(self, line: bytes) -> tuple[bytes | None, bytes]:
         if self.key_separator is not None:
@@ -103,12 +108,12 @@ class Sender:
     def offer(self, path: Path, line: Line, on_settled: Callable[[], None]) -> bool:
         """Take a line, or return False where no more fit in now; `on_settled` when it is acknowledged.
 
-        Also when it never will be as it is too large, which is told.
+        Also when it never will be as it is too large, which is told. Errors: BadLine.
         """
         on_delivery = partial(self._on_delivery, path, line.start, len(line.value), on_settled)
         try:
-            key, value = self._target.key_and_value(line.value)
-            self._producer.produce(self._target.topic, value, key, on_delivery=on_delivery)
+            key, value, headers = self._target.parts(line.value)
+            self._producer.produce(self._target.topic, value, key, on_delivery=on_delivery, headers=headers)
         except BufferError:
             return False
         except KafkaException as error:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pybroker.ship.follower import Follower
+from pybroker.ship.line_reader import BadLine
 from pybroker.ship.lines import Line, LineSplitter
 from pybroker.ship.log_file import LogFile
 from pybroker.ship.positions import Position, PositionFile
@@ -161,10 +162,19 @@ def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell
 
     def send(path: Path, line: Line) -> None:
         nonlocal count
-        while not sender.offer(path, line, settled):
-            sender.wait(_POLL_S)
-            check()
+        try:
+            while not sender.offer(path, line, settled):
+                sender.wait(_POLL_S)
+                check()
+        except BadLine as error:
+            finish()
+            problem = f"{path}: the line at byte {line.start}: {error}"
+            raise DeliveryError(f"{problem}: {_lines(acknowledged)} acknowledged, not the others") from None
         count += 1
+
+    def finish() -> None:
+        while sender.flush(_POLL_S):
+            check()
 
     def check() -> None:
         if sender.failure is not None:
@@ -181,8 +191,7 @@ def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell
                 check()
             if (rest := lines.rest()) is not None:
                 send(path, rest)
-        while sender.flush(_POLL_S):
-            check()
+        finish()
     except KeyboardInterrupt:
         sender.flush(_LAST_S)
         others = "" if acknowledged == count else ", not the others"

@@ -16,26 +16,34 @@ from pybroker.testing import Broker
 
 
 def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """With keys, a tombstone, acknowledgements that are not waited for; by a file of properties as Kafka's own."""
+    """With keys, headers, a tombstone, acknowledgements that are not waited for; by a file of properties as Kafka's.
+
+    A line that lacks something is the last one; those before it are sent.
+    """
     (tmp_path / "consumer.properties").write_text("group.id=shop\nauto.offset.reset=earliest\nmax.poll.records=5\n")
     with Broker({"num.partitions": 1}) as broker:
         at = ["--bootstrap-server", broker.bootstrap_servers, "--topic", "orders"]
-        send = [*at, "--property", "parse.key=true", "--property", "key.separator=:", "--property", "null.marker=NULL"]
-        send += ["--producer-property", "acks=1", "--producer-property", "buffer.memory=1000000"]
+        send = [*at, "--producer-property", "acks=1", "--producer-property", "buffer.memory=1000000"]
+        for each in ("parse.key=true", "parse.headers=true", "key.separator=:", "null.marker=NULL"):
+            send += ["--property", each]
         sent = subprocess.run(
             [sys.executable, "-m", "pybroker.kafka_home.tools", "kafka-console-producer.sh", *send],
-            input=b"17:two apples\n18:NULL\n",
+            input=b"by:ann,to:bob\t17:two apples\nNULL\t18:NULL\nlast\n",
             capture_output=True,
             timeout=60,
         )
-        assert sent.returncode == 0, sent.stderr
+        problem = b"-: the line at byte 41: there is no headers delimiter in it"
+        told = b"pybroker produce: %b: 2 lines are acknowledged, not the others\n" % problem
+        assert (sent.returncode, sent.stderr) == (1, told)
         read = [*at, "--consumer.config", str(tmp_path / "consumer.properties"), "--max-messages", "2"]
-        shown = [word for name in ("key", "partition", "offset") for word in ("--property", f"print.{name}=true")]
-        assert tools.run("kafka-console-consumer.sh", [*read, *shown]) == 0
-        assert capfdbinary.readouterr() == (
-            b"Partition:0\tOffset:0\t17\ttwo apples\nPartition:0\tOffset:1\t18\tnull\n",
-            b"",
+        for name in ("key", "partition", "offset", "headers"):
+            read += ["--property", f"print.{name}=true"]
+        assert tools.run("kafka-console-consumer.sh", read) == 0
+        lines = (
+            b"Partition:0\tOffset:0\tby:ann,to:bob\t17\ttwo apples\n",
+            b"Partition:0\tOffset:1\tNO_HEADERS\t18\tnull\n",
         )
+        assert capfdbinary.readouterr() == (b"".join(lines), b"Processed a total of 2 messages\n")
         assert tools.run("kafka-consumer-groups.sh", ["--bootstrap-server", broker.bootstrap_servers, "--list"]) == 0
         assert b"shop" in capfdbinary.readouterr().out
 

@@ -56,6 +56,9 @@ _CLASSES: dict[str, Deserialize | None] = {
 class ConsoleFormat:
     """Calling it gives a record's bytes. Raises UsageError for a property that there is not."""
 
+    count = 0
+    """Of records so far."""
+
     def __init__(self, properties: Iterable[tuple[str, str]]) -> None:
         given = dict(properties)
         shown = {name: given.pop(f"print.{name}", str(name == "value")) for name in _SWITCHES}
@@ -74,6 +77,7 @@ class ConsoleFormat:
         except (struct.error, ValueError) as error:
             place = f"{message.topic()}-{message.partition()}: offset {message.offset()}"
             raise CommandError(f"{place}: it is not of the type of its deserializer: {error}") from None
+        self.count += 1
         return self._between.join(columns) + self._end if columns else b""
 
     def _column(self, name: str, message: Message) -> bytes:

@@ -35,6 +35,9 @@ def run(*arguments: object) -> tuple[int, str]:
         (["t", "--follow"], "--follow needs files"),
         (["t", "--key-separator", ""], "argument --key-separator: it is empty"),
         (["t", "--key-separator", ":", "--key-regex", "a"], "argument --key-regex: not allowed with"),
+        (["t", "--key-separator", ":", "--reader-property", "a=b"], "argument --reader-property: not allowed with"),
+        (["t", "--null-marker", "N", "--reader-property", "a=b"], "--reader-property has a null.marker of its own"),
+        (["--topic", "t", "--follow", "x", "--reader-property", "a=b"], "--reader-property is for sending once"),
         (["--topic", "a b"], "argument --topic: 'a b' is no topic's name"),
         (["--topic", "t", "--follow"], "--follow needs files"),
         (["--topic", "t", "--follow", "-"], "--follow needs files"),
@@ -70,6 +73,11 @@ def test_property_that_librdkafka_does_not_know(capsys: pytest.CaptureFixture[st
     (tmp_path / "file").touch()
     assert produce.main(["--topic", "t", "--property", "nonsense=1", str(tmp_path / "file")]) == 2
     assert capsys.readouterr().err == ('pybroker produce: --property: No such configuration property: "nonsense"\n')
+
+
+def test_property_that_no_reader_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert produce.main(["--topic", "t", "--reader-property", "parse.keys=true"]) == 2
+    assert capsys.readouterr().err.startswith("pybroker produce: --reader-property: there is no parse.keys, but ")
 
 
 def test_without_the_client_library_it_says_what_to_install(
