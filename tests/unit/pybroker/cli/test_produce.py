@@ -64,9 +64,10 @@ def test_topic_is_the_first_word_or_an_option(monkeypatch: pytest.MonkeyPatch, t
     """With the option all words are files, as of old."""
     sent: list[tuple[str, list[Path]]] = []
     monkeypatch.setattr(produce, "_send_once", lambda options, target: sent.append((target.topic, options.files)))
-    for words in (["orders"], ["orders", "a", "b"], ["--topic", "orders", "a", "b"]):
-        assert produce.main(words) == 0
-    assert sent == [("orders", []), ("orders", [Path("a"), Path("b")]), ("orders", [Path("a"), Path("b")])]
+    files = [Path("a"), Path("b")]
+    for words in ("orders", "orders a b", "--topic orders a b", "orders -b h:1 a b", "orders a --json b"):
+        assert produce.main(words.split()) == 0
+    assert sent == [("orders", []), *[("orders", files)] * 4]
 
 
 def test_property_that_librdkafka_does_not_know(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
