@@ -53,24 +53,11 @@ def replace_in_list(log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> 
     return new, old
 
 
-class _NamingTask(DirectoryTask):
-    """A step that is done, or takes the directory offline, also where only a descriptor was missing: with names half
-    changed the next round would take new segments for old ones, and remove them. The next start brings them in order.
-    """
-
-    __slots__ = ()
-
-    def apply(self) -> None:
-        if self.error is not None:
-            self.directory.fail(str(self.error))
-        else:
-            self._apply()
-
-
-class SwapInTask(_NamingTask):
+class SwapInTask(DirectoryTask):
     """Step 1 for one segment, whose log must fit. `following` is step 2 once this is applied; None: the log is gone."""
 
     __slots__ = ("_cleaned", "_log", "_now_ms", "_removed", "following")
+    leaves_half = True  # with half of the names changed the next round would take new segments for old ones
 
     def __init__(
         self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int, removed: Callable[[Sequence[str]], None]
@@ -96,15 +83,16 @@ class SwapInTask(_NamingTask):
         try:
             new, old = replace_in_list(self._log, self._cleaned, self._now_ms)
         except OSError as error:
-            self.directory.fail(str(error))
+            self.directory.fail(error, half_done=True)
         else:
             self.following = PutInPlaceTask(self._log, new, old, self._removed)
 
 
-class PutInPlaceTask(_NamingTask):
+class PutInPlaceTask(DirectoryTask):
     """Step 2."""
 
     __slots__ = ("_log", "_new", "_old_paths", "_removed")
+    leaves_half = True
 
     def __init__(
         self, log: PartitionLog, new: Segment, old: Sequence[Segment], removed: Callable[[Sequence[str]], None]

@@ -128,12 +128,13 @@ class LogDirectory:
         """
         return nullcontext() if self.owns is None else self.fs.exclusive(f"{self.path}/{CHECKPOINTS_LOCK}")
 
-    def fail(self, error: OSError | str) -> LogOffline:
+    def fail(self, error: OSError | str, *, half_done: bool = False) -> LogOffline:
         """Take the directory offline; the exception for whoever ran into it.
 
-        A process that is out of descriptors says nothing about the disk: only what was tried fails then.
+        A process that is out of descriptors says nothing about the disk: only what was tried fails then, unless it is
+        `half_done`: only a start brings that in order.
         """
-        if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
+        if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS and not half_done:
             return LogOffline(self.path, str(error))
         if self.failure is None:
             self.failure = str(error)

@@ -275,7 +275,7 @@ class PartitionLog(LocalLog):
         except OSError as error:
             # The records are written. Nobody may read them as if nothing had been aborted, also where descriptors are
             # all that is missing: recovery makes the transaction index anew.
-            raise self.directory.fail(str(error)) from error
+            raise self.directory.fail(error, half_done=True) from error
 
     def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
         self._note_epoch(self.leader_epochs.assign, leader_epoch, start_offset)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from storage.checkpoints import TopicPartition, format_offsets, read_offsets
 from storage.errors import LogOffline
@@ -34,9 +34,13 @@ class Task(Protocol):
 
 
 class DirectoryTask:
-    """A task whose failure takes a directory offline; `error` is what it ran into."""
+    """A task whose failure takes a directory offline; `error` is what it ran into.
+
+    `leaves_half`: also where only a descriptor was missing, for it may have done half of its work.
+    """
 
     __slots__ = ("directory", "error")
+    leaves_half: ClassVar[bool] = False
 
     def __init__(self, directory: LogDirectory) -> None:
         self.directory = directory
@@ -50,7 +54,7 @@ class DirectoryTask:
 
     def apply(self) -> None:
         if self.error is not None:
-            self.directory.fail(self.error)
+            self.directory.fail(self.error, half_done=self.leaves_half)
         else:
             self._apply()
 

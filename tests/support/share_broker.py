@@ -12,6 +12,9 @@ from tests.support.data_client import batch
 from tests.support.share_client import ShareClient
 from tests.support.txn_broker import TxnBroker
 
+SETTINGS = {"share.coordinator.state.topic.num.partitions": "1", "group.share.assignment.interval.ms": "0"}
+"""One partition of states, and assignments at once."""
+
 
 class FakeConnection:
     """What share sessions know of a client's connection."""
@@ -67,3 +70,15 @@ class ShareMemberClient(ShareClient):
         values = dict(request or {}) if not isinstance(request, Struct) else {}
         self.broker.connection = self.connection
         return self.broker.call(api, version, **{**values, **fields})
+
+    def enter(self) -> ShareMemberClient:
+        """Enter the group, and be given the only partition of "t"."""
+        epoch = 0
+        for _ in range(3):
+            answer = self.beat(epoch, ["t"])
+            assert not answer.error_code
+            epoch = answer.member_epoch
+            self.broker.advance(1_000)
+            self.broker.settle()
+        assert answer.assignment.topic_partitions[0].partitions == [0]
+        return self

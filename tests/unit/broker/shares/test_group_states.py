@@ -32,12 +32,11 @@ from storage.fetch_slice import FetchSlice
 from storage.log.partition import PartitionLog
 from tests.support import share_offsets
 from tests.support.data_client import batch
-from tests.support.share_broker import ShareBroker, ShareMemberClient
+from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
 from tests.support.share_requests import fetch_of
 
-SETTINGS = {
-    "share.coordinator.state.topic.num.partitions": "1",
-    "group.share.assignment.interval.ms": "0",
+FEW = {
+    **SETTINGS,
     "share.coordinator.snapshot.update.records.per.snapshot": "2",
     "group.share.max.share.sessions": "200",
 }
@@ -45,7 +44,7 @@ SETTINGS = {
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[ShareBroker]:
-    made = ShareBroker(tmp_path, SETTINGS)
+    made = ShareBroker(tmp_path, FEW)
     made.create("t")
     yield made
     made.close()
@@ -56,19 +55,7 @@ def member(broker: ShareBroker) -> ShareMemberClient:
     """In the group, which begins with the first record."""
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
-    enter(broker, client)
-    return client
-
-
-def enter(broker: ShareBroker, client: ShareMemberClient) -> None:
-    epoch = 0
-    for _ in range(3):
-        answer = client.beat(epoch, ["t"])
-        assert not answer.error_code
-        epoch = answer.member_epoch
-        broker.advance(1_000)
-        broker.settle()
-    assert answer.assignment.topic_partitions[0].partitions == [0]
+    return client.enter()
 
 
 def offsets(broker: ShareBroker, group: str = "g") -> list[tuple[int, int, int]]:
@@ -244,7 +231,7 @@ def test_where_a_group_begins(broker: ShareBroker, reset: str, expected: int):
     broker.fill(3)
     client = broker.member()
     client.configure(share_auto_offset_reset=reset)
-    enter(broker, client)
+    client.enter()
     client.acquire(wait_ms=0)
     broker.fill(1)
     if expected == 6:
@@ -307,7 +294,7 @@ def test_offsets_are_altered_while_nobody_is_in(broker: ShareBroker, member: Sha
     assert alter(broker, 3) is ErrorCode.NONE
     assert offsets(broker) == [(0, 3, 7)]
     other = broker.member("other")
-    enter(broker, other)
+    other.enter()
     assert other.acquire(wait_ms=0) == [(3, 9, 1)]
     assert alter(broker, 1, group="") is ErrorCode.INVALID_GROUP_ID
     assert alter(broker, 1, group="new") is ErrorCode.NONE

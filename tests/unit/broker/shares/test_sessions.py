@@ -7,10 +7,8 @@ import pytest
 
 from protocol.errors import ErrorCode
 from protocol.messages.share_fetch import SHARE_FETCH
-from tests.support.share_broker import ShareBroker, ShareMemberClient
+from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
 from tests.support.share_requests import NOTHING, acknowledge, fetch, fetch_of
-
-SETTINGS = {"share.coordinator.state.topic.num.partitions": "1", "group.share.assignment.interval.ms": "0"}
 
 
 @pytest.fixture
@@ -26,11 +24,7 @@ def member(broker: ShareBroker) -> ShareMemberClient:
     """In the group, which begins with the first record."""
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
-    for epoch in range(2):
-        client.beat(epoch, ["t"])
-        broker.advance(1_000)
-        broker.settle()
-    return client
+    return client.enter()
 
 
 def test_acknowledgements_are_told_of_by_partition(broker: ShareBroker, member: ShareMemberClient):

@@ -13,9 +13,8 @@ from protocol.messages.share_acknowledge import SHARE_ACKNOWLEDGE
 from protocol.messages.share_fetch import SHARE_FETCH
 from security.acl import Acl, Operation, PatternType, Permission, ResourceType
 from security.authorizer import Authorizer
-from tests.support.share_broker import FakeConnection, ShareBroker, ShareMemberClient
+from tests.support.share_broker import SETTINGS, FakeConnection, ShareBroker, ShareMemberClient
 
-SETTINGS = {"share.coordinator.state.topic.num.partitions": "1", "group.share.assignment.interval.ms": "0"}
 REFUSED = "NONE 30000 ['0 TOPIC_AUTHORIZATION_FAILED NONE None [] 0']"
 
 
@@ -50,11 +49,7 @@ def member(broker: Guarded) -> ShareMemberClient:
     """Alice's, in the group, which begins with the first record. She may read."""
     client = broker.member()
     client.configure(share_auto_offset_reset="earliest")
-    epoch = 0
-    for _ in range(3):
-        epoch = client.beat(epoch, ["t"]).member_epoch
-        broker.advance(1_000)
-        broker.settle()
+    client.enter()
     broker.fill(10)
     broker.protect()
     broker.let("alice")

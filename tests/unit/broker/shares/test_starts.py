@@ -7,10 +7,9 @@ import pytest
 
 from metadata.delete_topics import TopicReference
 from protocol.messages.share_fetch import SHARE_FETCH
-from tests.support.share_broker import ShareBroker, ShareMemberClient
+from tests.support.share_broker import SETTINGS, ShareBroker, ShareMemberClient
 from tests.support.share_requests import fetch_of
 
-SETTINGS = {"share.coordinator.state.topic.num.partitions": "1", "group.share.assignment.interval.ms": "0"}
 #: More records than are searched on the loop.
 LARGE = 600
 
@@ -33,11 +32,7 @@ def member(broker: ShareBroker) -> ShareMemberClient:
     """In a group that begins with the first record of the last minute."""
     client = broker.member()
     client.configure(share_auto_offset_reset="by_duration:PT1M")
-    epoch = 0
-    for _ in range(3):
-        epoch = client.beat(epoch, ["t"]).member_epoch
-        broker.advance(1_000)
-    return client
+    return client.enter()
 
 
 def test_a_fetch_waits_until_it_is_known_where_its_group_begins(broker: ShareBroker, member: ShareMemberClient) -> None:
