@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import NamedTuple
 
 import pytest
+from confluent_kafka import Producer
 
 from pybroker.cli.main import CLIENTS
+from pybroker.testing import Broker
 
 
 class Done(NamedTuple):
@@ -45,3 +47,13 @@ class Shell:
         done = self(command, *arguments)
         assert (done.code, done.err) == (0, ""), done.err
         return done
+
+
+def write(
+    broker: Broker, topic: str, *records: tuple[int, str, int], headers: dict[str, str | bytes | None] | None = None
+) -> None:
+    """Write (partition, value, timestamp), each with the key k."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    for partition, value, timestamp in records:
+        producer.produce(topic, value, "k", partition=partition, timestamp=timestamp, headers=headers or {})
+    assert producer.flush(60) == 0

@@ -1,0 +1,139 @@
+"""`pybroker consume`: from where, until when, what of a record, and how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+from protocol.records.builder import BatchBuilder
+from pybroker.testing import Broker
+from tests.support.data_client import DataClient
+from tests.support.producing import patched
+from tests.support.shell import Done, Shell, write
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def sh(broker: Broker, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(broker.bootstrap_servers, capsys)
+
+
+def test_consume_from_wherever_one_likes(sh: Shell, broker: Broker) -> None:
+    """Beginning, offset, time; one partition; until the end, or so many."""
+    broker.create_topic("read", partitions=2)
+    write(broker, "read", *((0, f"a{n}", 1_700_000_000_000 + n * 1000) for n in range(5)), (1, "b", 1_700_000_002_000))
+    end = ("--until-end", "--format", "%p:%o=%v ")
+
+    def read(*options: str) -> list[str]:
+        return sorted(sh.good("consume", "read", *end, *options).out.split())
+
+    assert read("--from-beginning") == ["0:0=a0", "0:1=a1", "0:2=a2", "0:3=a3", "0:4=a4", "1:0=b"]
+    assert read("--offset", "3") == ["0:3=a3", "0:4=a4"]
+    assert read("--offset", "-1") == ["0:4=a4", "1:0=b"]
+    assert read("--from", "@1700000002000") == ["0:2=a2", "0:3=a3", "0:4=a4", "1:0=b"]
+    assert read("--from", "2023-11-14T22:13:23+00:00", "--partition", "0") == ["0:3=a3", "0:4=a4"]
+    assert read("--from", "-5m") == []
+    assert read() == []
+    assert read("--from-beginning", "--partition", "0", "--max-messages", "2") == ["0:0=a0", "0:1=a1"]
+
+
+def test_consume_header_whose_name_is_no_text(sh: Shell, broker: Broker) -> None:
+    """Clients do not send such; whoever speaks the protocol may. Often enough that the interpreter is warm."""
+    broker.create_topic("strange")
+    builder = BatchBuilder()
+    builder.append(int(time.time() * 1000), None, b"value", [("name", b"")])
+    strange = patched(builder.build().replace(b"name", b"\xff\xfe\xfd\xfc"), 21, ">h", 0)
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    with DataClient(host, int(port)) as client:
+        for records in (builder.build(), strange) * 20:
+            client.produce("strange", records)
+    read = ("consume", "strange", "--from-beginning", "--until-end")
+    assert sh.good(*read, "--format", "%h %h").out == "name= name=\n\ufffd= \ufffd=\n" * 20
+    headers = [row["headers"] for row in sh.good(*read, "--json").rows]
+    assert headers == [[["name", ""]], [["\ufffd", None]]] * 20
+
+
+def test_consume_ends_behind_a_transaction(sh: Shell, broker: Broker) -> None:
+    """A marker is the last that stands in the partition, and no record; one that is aborted is left out if wanted."""
+    broker.create_topic("settled")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "settled"})
+    producer.init_transactions(60)
+    for value, finish in (("kept", producer.commit_transaction), ("dropped", producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce("settled", value)
+        assert producer.flush(60) == 0
+        finish(60)
+    whole = ("consume", "settled", "--from-beginning", "--until-end")
+    assert sh.good(*whole).out == "kept\ndropped\n"
+    assert sh.good(*whole, "--isolation-level", "read_committed").out == "kept\n"
+
+
+def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
+    """By letters, and as JSON."""
+    broker.create_topic("shown")
+    write(broker, "shown", (0, "ä", 1_700_000_000_123), headers={"trace": "7"})
+    whole = ("consume", "shown", "--from-beginning", "--until-end")
+    letters = sh.good(*whole, "--format", r"%t %p %o %k %v %K %S %h %T %D 100%%\n\n")
+    assert letters.out == "shown 0 0 k ä 1 2 trace=7 1700000000123 2023-11-14T22:13:20.123Z 100%\n\n"
+    assert sh.good(*whole, "--encoding", "hex").out == "c3a4\n"
+    in_kafkas_words = ("print.timestamp=true", "print.headers=true", "print.key=true", "key.separator=|")
+    properties = [word for each in in_kafkas_words for word in ("--formatter-property", each)]
+    told = "Processed a total of 1 messages\n"
+    assert sh(*whole, *properties) == Done(0, "CreateTime:1700000000123|trace:7|k|ä\n", told)
+    (row,) = sh.good(*whole, "--json").rows
+    assert row == {
+        "topic": "shown",
+        "partition": 0,
+        "offset": 0,
+        "timestamp": 1_700_000_000_123,
+        "key": "k",
+        "value": "ä",
+        "headers": [["trace", "7"]],
+    }
+
+
+def consuming(broker: Broker, *options: str, stdout: int) -> subprocess.Popen[str]:
+    """The command as a process."""
+    words = ["consume", *options, "--from-beginning", "--bootstrap-server", broker.bootstrap_servers]
+    command = [sys.executable, "-m", "pybroker", *words]
+    return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
+
+
+def test_consume_goes_on_until_it_is_told(broker: Broker) -> None:
+    """SIGTERM is as Ctrl-C, and no mistake."""
+    topic = "going"
+    broker.create_topic(topic)
+    write(broker, topic, (0, "first", 1000))
+    with consuming(broker, topic, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        write(broker, topic, (0, "second", 1000))
+        assert process.stdout.readline() == "second\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0
+
+
+def test_nobody_reads_on(broker: Broker) -> None:
+    """As with `| head`: no traceback, and nothing is told."""
+    broker.create_topic("long")
+    write(broker, "long", *((0, "x" * 1000, 1000) for _ in range(300)))
+    reading, writing = os.pipe()
+    with consuming(broker, "long", "--until-end", stdout=writing) as process:
+        os.close(writing)
+        assert os.read(reading, 100)
+        os.close(reading)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
