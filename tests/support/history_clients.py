@@ -27,7 +27,8 @@ from tests.support.kafka_python import keep_requests
 REQUEST_TIMEOUT_MS = 5_000
 _DELIVERY_TIMEOUT_MS = 60_000
 _TRANSACTION_TIMEOUT_MS = 20_000
-_ABORTED = 0.2
+#: The share of transactions that a producer aborts of its own will.
+ABORTED = 0.2
 _BATCH = 8
 RDKAFKA = {
     "socket.timeout.ms": REQUEST_TIMEOUT_MS,
@@ -86,7 +87,8 @@ class HistoryClient(threading.Thread, ABC):
 class HistoryProducer(HistoryClient):
     """Sends a few values to some partitions, in transactions if `transactional`, and begins anew when it has to.
 
-    `least_s`: how long a round takes at least, where little load is wanted.
+    `least_s`: how long a round takes at least, where little load is wanted; `aborted`: the share of transactions that
+    it aborts of its own will.
     """
 
     def __init__(
@@ -98,10 +100,12 @@ class HistoryProducer(HistoryClient):
         *,
         transactional: bool = False,
         least_s: float = 0.005,
+        aborted: float = ABORTED,
     ) -> None:
         super().__init__(name, bootstrap, partitions, history)
         self.transactional = transactional
         self.least_s = least_s
+        self.aborted = aborted
         self.chance = random.Random(name)
         self.lives = 0
         self._sent = 0
@@ -179,7 +183,7 @@ class RdkafkaProducer(HistoryProducer):
             producer.begin_transaction()
         self.send_some(transaction, partial(self._send, producer))
         if transaction is not None:
-            wanted = self.chance.random() > _ABORTED
+            wanted = self.chance.random() >= self.aborted
             outcome = Outcome.UNKNOWN
             try:
                 outcome = _commit(producer) if wanted else _abort(producer)
@@ -271,7 +275,7 @@ class PythonProducer(HistoryProducer):
             producer.begin_transaction()
             futures: list[Any] = []
             self.send_some(transaction, lambda place, value: futures.append(self._send(producer, place, value)))
-            if self.chance.random() > _ABORTED and self._are_written(producer, futures):
+            if self.chance.random() >= self.aborted and self._are_written(producer, futures):
                 producer.commit_transaction()
                 outcome = Outcome.COMMITTED
             else:

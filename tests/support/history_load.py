@@ -11,6 +11,7 @@ from tests.support.checker import check
 from tests.support.data_client import DataClient
 from tests.support.history import History, Partition, ReadAll, read_history
 from tests.support.history_clients import (
+    ABORTED,
     HistoryClient,
     HistoryProducer,
     HistoryReader,
@@ -103,12 +104,14 @@ def stock_load(
     configs: Mapping[str, object] | None = None,
     least_s: float = 0.005,
     session_ms: int | None = None,
+    aborted: float = ABORTED,
 ) -> HistoryLoad:
     """Two idempotent and two transactional producers, and two readers of all that they write, of two unlike clients.
 
     `bootstrap`: where clients find the broker if elsewhere; `configs`: of the topics; `least_s`: how long a round of a
-    producer takes at least. With `session_ms` also two groups of two members that have sessions as long, one of them of
-    the classic protocol and one of that of KIP-848, which the broker has to allow (`history_members.sessions`).
+    producer takes at least; `aborted`: the share of transactions that are aborted. With `session_ms` also two groups of
+    two members that have sessions as long, one of them of the classic protocol and one of that of KIP-848, which the
+    broker has to allow (`history_members.sessions`).
     """
     with DataClient(HOST, broker.port) as client:
         for topic in ("plain", "moved"):
@@ -118,8 +121,8 @@ def stock_load(
     producers: list[HistoryProducer] = [
         RdkafkaProducer("rd", bootstrap, PLAIN, history, least_s=least_s),
         PythonProducer("py", bootstrap, PLAIN, history, least_s=least_s),
-        RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=least_s, transactional=True),
-        PythonProducer("py-tx", bootstrap, MOVED, history, least_s=least_s, transactional=True),
+        RdkafkaProducer("rd-tx", bootstrap, MOVED, history, least_s=least_s, transactional=True, aborted=aborted),
+        PythonProducer("py-tx", bootstrap, MOVED, history, least_s=least_s, transactional=True, aborted=aborted),
     ]
     readers: list[HistoryReader] = [
         RdkafkaReader("rd-reader", bootstrap, places, history),
