@@ -34,7 +34,8 @@ class Run:
         claim_checkpoints(self._pipeline)
         watched = [Watched(one.query.name, partial(one.start, once=once)) for one in planned]
         self._reporter.tell(f"{self._pipeline.name}: {', '.join(one.name for one in watched)} started")
-        failure = self._supervisor.run(watched)
+        # A batch that is cut short is no error, and Spark would print several traces of it
+        failure = self._supervisor.run(watched, before_stop=lambda: spark.sparkContext.setLogLevel("OFF"))
         self._reporter.close()
         return failure
 

@@ -68,8 +68,11 @@ class Supervisor:
         """Make `run` return soon."""
         self._stopping = True
 
-    def run(self, watched: Sequence[Watched]) -> str | None:
-        """Run the queries; return why one failed, None when all ended or were told to."""
+    def run(self, watched: Sequence[Watched], before_stop: Callable[[], None] = lambda: None) -> str | None:
+        """Run the queries; return why one failed, None when all ended or were told to.
+
+        `before_stop` is called before those that are left are stopped, maybe amid a batch.
+        """
         try:
             while not self._stopping:
                 ended = self._ended(watched)  # asked before the failures, which are there once a query has ended
@@ -81,6 +84,7 @@ class Supervisor:
                 self.sleep(_POLL_S)
             return None
         finally:
+            before_stop()
             for one in watched:
                 if one.query is not None:
                     one.query.stop()
