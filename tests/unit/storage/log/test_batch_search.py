@@ -1,0 +1,50 @@
+"""A search for a time in one batch, by the name of its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from protocol.records.batch import iter_batches
+from protocol.records.compression import Codec
+from storage.log.batch_search import BatchGone, BatchSearch, search_file
+from storage.log.partition import PartitionLog
+from tests.support.bombs import small_records
+from tests.support.logs import T0, append, open_log
+from tests.support.look_ups import LARGE, large_segments
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> PartitionLog:
+    return large_segments(tmp_path)
+
+
+def test_a_search_says_how_much_it_looked_at(log: PartitionLog) -> None:
+    [entry] = log.segments[1].scan(0)
+    search = BatchSearch(log.segments[1].log.path, entry, T0 + LARGE + 9, False, 0, 1000)
+
+    assert search_file(search) == ((T0 + LARGE + 9, LARGE + 9), 10, True)
+    assert search_file(search._replace(first_offset=LARGE + 20)) == ((T0 + LARGE + 20, LARGE + 20), 21, True)
+    assert search_file(search._replace(exact=True)) == ((T0 + LARGE + 9, LARGE + 9), 10, True)
+    assert search_file(search._replace(timestamp=T0 + 9 * LARGE)) == (None, LARGE, True)
+    assert search_file(search._replace(most_records=9)) == (None, 9, False)
+    assert search_file(search._replace(most_records=10)) == ((T0 + LARGE + 9, LARGE + 9), 10, True)
+
+
+def test_a_search_in_more_than_may_be_unpacked_finds_nothing(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    bomb = small_records(1 << 27, Codec.ZSTD)
+    [(_, header)] = iter_batches(bomb)
+    append(log, bomb, now_ms=header.max_timestamp)
+    [entry] = log.segments[0].scan(0)
+    assert search_file(BatchSearch(log.segments[0].log.path, entry, T0, False, 0, 1000)) == (None, 0, False)
+
+
+@pytest.mark.parametrize("left", [0, 10, 61, 70])
+def test_a_batch_that_is_cut_off_is_gone(log: PartitionLog, left: int) -> None:
+    [entry] = log.segments[0].scan(0)
+    path = Path(log.segments[0].log.path)
+    path.write_bytes(path.read_bytes()[:left])
+    with pytest.raises(BatchGone):
+        search_file(BatchSearch(str(path), entry, T0, False, 0, 1000))

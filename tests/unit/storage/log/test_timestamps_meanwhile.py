@@ -1,0 +1,201 @@
+"""Look-ups by time go in steps: what happens to the log between two of them."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.records.batch import CREATE_TIME, iter_batches, patch_timestamp
+from protocol.records.compression import Codec
+from storage.errors import LogOffline
+from storage.log.batch_search import BatchSearch, search_file
+from storage.log.partition import PartitionLog
+from storage.log.timestamps import Allowance, find_max_timestamp, find_timestamp
+from storage.log_config import LogConfig
+from tests.support.bombs import large_record
+from tests.support.logs import T0, append, batch, open_log
+from tests.support.look_ups import LARGE, Driver, large, large_segments, look_up
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> PartitionLog:
+    return large_segments(tmp_path)
+
+
+def test_no_file_is_held_open_between_steps(log: PartitionLog) -> None:
+    """Rule H2: as many look-ups as there are clients may wait."""
+
+    def give_up_files(_: BatchSearch) -> None:
+        for segment in log.segments:
+            segment.close()
+        assert len(log.directory.files) == 0
+
+    handles: list[int] = []
+    log.directory.files.fs.close = handles.append  # type: ignore[method-assign, assignment]
+    try:
+        assert look_up(log, T0, Driver(1, give_up_files)) is not None
+    finally:
+        del log.directory.files.fs.close
+    assert handles
+
+
+def test_a_segment_is_removed_meanwhile(log: PartitionLog) -> None:
+    """Retention: the next one has what is later, and nothing else is there any more."""
+
+    def remove(search: BatchSearch) -> None:
+        first = log.segments[0]
+        if first.base_offset == 0:
+            log.raise_log_start(LARGE)
+            log.drop_segments([first])
+            first.remove_files()
+
+    driver = Driver(800, remove)
+    assert look_up(log, T0 + 5, driver) == (T0 + LARGE, LARGE, 0)
+    assert driver.searches == 2
+
+
+def test_the_segment_with_the_largest_timestamp_is_removed_meanwhile(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_bytes=len(large())))
+    for number in (9, 1, 2):
+        append(log, large(number))
+
+    def remove(search: BatchSearch) -> None:
+        first = log.segments[0]
+        if first.base_offset == 0:
+            log.raise_log_start(LARGE)
+            log.drop_segments([first])
+            first.remove_files()
+
+    assert look_up(log, None, Driver(800, remove)) == (T0 + 3 * LARGE - 1, 3 * LARGE - 1, 0)
+
+
+def test_the_largest_timestamp_becomes_an_earlier_ones_meanwhile(tmp_path: Path) -> None:
+    """The cleaner removes the batch that has claimed it: what was passed over for it is looked at again."""
+    log = open_log(tmp_path, LogConfig(segment_bytes=len(large())))
+    lying = large(1)
+    patch_timestamp(lying, 0, len(lying), CREATE_TIME, T0 + 9 * LARGE)
+    for each in (large(), lying, large()):
+        append(log, each)
+
+    def clean(search: BatchSearch) -> Any:
+        searched = search_file(search)
+        if search.timestamp == T0 + 9 * LARGE:
+            log.drop_segments([log.segments[1]])
+        return searched
+
+    assert look_up(log, None, Driver(800)) == (T0 + 9 * LARGE, 2 * LARGE - 1, -1)
+    assert look_up(log, None, Driver(800, clean)) == (T0 + LARGE - 1, LARGE - 1, 0)
+
+
+def test_another_segment_takes_its_place_meanwhile(log: PartitionLog) -> None:
+    """The cleaner: the file of that name has other bytes there now."""
+    path = Path(log.segments[0].log.path)
+    before = path.read_bytes()
+
+    def replace(search: BatchSearch) -> None:
+        path.write_bytes(before[:20] + b"\1" + before[21:])  # of its checksum, which look-ups do not go by
+
+    driver = Driver(800, replace)
+    assert look_up(log, T0 + 5, driver) == (T0 + 5, 5, 0)
+    assert driver.searches == 2
+
+
+def test_records_are_deleted_meanwhile(log: PartitionLog) -> None:
+    """The first record that is still there, of the same batch or of a later one."""
+    moved = iter([7, LARGE + 3])
+
+    def delete_after(search: BatchSearch) -> Any:
+        searched = search_file(search)
+        log.delete_records(next(moved, log.log_start_offset))
+        return searched
+
+    driver = Driver(800, delete_after)
+    assert look_up(log, T0, driver) == (T0 + LARGE + 3, LARGE + 3, 0)
+
+
+def test_batches_are_appended_meanwhile(log: PartitionLog) -> None:
+    """A later record that comes while the largest timestamp is looked for does no harm."""
+
+    def appending(search: BatchSearch) -> Any:
+        append(log, batch(b"later", timestamp=T0 + 99 * LARGE), now_ms=T0 + 99 * LARGE)
+
+    assert look_up(log, None, Driver(800, appending)) == (T0 + 4 * LARGE - 1, 4 * LARGE - 1, 0)
+    assert look_up(log, T0 + 99 * LARGE, Driver(800)) == (T0 + 99 * LARGE, 4 * LARGE, 0)
+
+
+@pytest.mark.parametrize("timestamp", [T0, None])
+def test_the_log_is_closed_meanwhile(log: PartitionLog, timestamp: int | None) -> None:
+    with pytest.raises(LogOffline):
+        look_up(log, timestamp, Driver(800, lambda search: log.close_files()))
+    assert log.directory.is_online
+
+
+def test_a_log_in_another_directory_takes_its_place_meanwhile(log: PartitionLog, tmp_path: Path) -> None:
+    """A move (KIP-113): the look-up goes on in what is the log by then."""
+    other = open_log(tmp_path / "other")
+    for number in range(4):
+        append(other, large(number))
+    logs = [log, other]
+
+    def move(search: BatchSearch) -> None:
+        if len(logs) > 1:
+            crash = logs.pop(0)
+            crash.close_files()
+            Path(search.path).unlink()
+
+    driver = Driver(800, move)
+    steps = find_timestamp(lambda: logs[0], T0 + LARGE + 1, driver.allowance)
+    assert driver.run(steps) == (T0 + LARGE + 1, LARGE + 1, 0)
+    assert driver.searches == 2
+
+
+def test_a_file_that_stays_away_is_looked_for_a_few_times(log: PartitionLog) -> None:
+    """And then the answer is where the batch begins: who reads from there is told what is wrong."""
+    Path(log.segments[0].log.path).rename(f"{log.segments[0].log.path}.elsewhere")
+    driver = Driver(800)
+    assert look_up(log, T0 + 5, driver) == (T0 + LARGE - 1, 0, 0)
+    assert driver.searches == 16
+
+
+def test_a_disk_that_fails_takes_its_directory_offline(log: PartitionLog) -> None:
+    def fail(search: BatchSearch) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    with pytest.raises(LogOffline):
+        look_up(log, T0, Driver(800, fail))
+    assert not log.directory.is_online
+
+
+def test_a_batch_that_ends_its_process_is_not_looked_into_again(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    append(log, large())
+    for timestamp in (T0 + 5, None):
+        steps = (
+            find_timestamp(lambda: log, timestamp, Allowance())
+            if timestamp
+            else find_max_timestamp(lambda: log, Allowance())
+        )
+        assert isinstance(steps.send(None), BatchSearch)
+        with pytest.raises(StopIteration) as end:
+            steps.send(None)
+        assert end.value.value == (T0 + LARGE - 1, 0, 0)
+
+
+def test_a_batch_that_goes_back_ends_a_look_up_all_the_same(tmp_path: Path) -> None:
+    """Somebody has written into the file: what was passed over is not told of."""
+    log = open_log(tmp_path)
+    lying = large_record(100, Codec.GZIP)
+    [(_, header)] = iter_batches(lying)
+    for _ in range(17):
+        append(log, lying, now_ms=header.max_timestamp)
+    last = bytearray(lying)
+    struct.pack_into(">q", last, 0, 3)
+    struct.pack_into(">i", last, 23, 100)
+    with open(log.segments[0].log.path, "r+b") as file:
+        file.seek(-len(last), 2)
+        file.write(last)
+    assert look_up(log, header.max_timestamp, Driver(800)) == (header.max_timestamp, 16, -1)
