@@ -25,8 +25,8 @@ from broker.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from protocol.schema import Struct
-from storage.log.partition import PartitionLog
-from storage.log.timestamps import Steps, find_max_timestamp, find_timestamp, segment_times
+from storage.log.timestamps import Steps, find_last_written_by, find_max_timestamp, find_timestamp
+from storage.log_config import LONG_MAX
 
 LATEST = -1
 EARLIEST = -2
@@ -88,7 +88,7 @@ def _answers(ctx: RequestContext, request: Struct) -> Steps[Struct]:
             elif each.timestamp < 0 and ctx.api_version < SINCE_VERSION.get(each.timestamp, 0x7FFF):
                 answer.error_code = ErrorCode.UNSUPPORTED_VERSION
             elif ctx.api_version == 0:
-                _answer_segments(ctx, request, topic.name, each, answer)
+                yield from _answer_segments(ctx, request, topic.name, each, answer)
             else:
                 yield from _answer(ctx, request, topic.name, each, answer)
             answers.append(answer)
@@ -108,10 +108,7 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
     try:
         found = yield from _find(ctx, request, partition, asked.timestamp)
     except Exception as error:
-        if partition.hosted:
-            answer.error_code = error_code_of(error)
-        else:  # it was deleted meanwhile
-            answer.error_code = ctx.broker.partitions.absence(name, asked.partition_index)
+        answer.error_code = _error_code(ctx, partition, error)
         return
     answer.timestamp = found.timestamp
     answer.offset = found.offset
@@ -119,7 +116,7 @@ def _answer(ctx: RequestContext, request: Struct, name: str, asked: Struct, answ
         answer.leader_epoch = found.leader_epoch
 
 
-def _answer_segments(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> None:
+def _answer_segments(ctx: RequestContext, request: Struct, name: str, asked: Struct, answer: Struct) -> Steps[None]:
     """The same for v0: consumers are told of nothing above the high watermark, and of that instead.
 
     Less than no offsets are an unknown error, as in Kafka, which has no better one.
@@ -132,31 +129,40 @@ def _answer_segments(ctx: RequestContext, request: Struct, name: str, asked: Str
         answer.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
         return
     try:
-        now_ms = ctx.broker.clock.now_ms()
-        ctx.broker.time_look_ups.allowance.left -= len(partition.log.segments)
-        offsets = segment_offsets(partition.log, asked.timestamp, asked.max_num_offsets, now_ms)
+        offsets = yield from _segment_offsets(ctx, partition, asked.timestamp, asked.max_num_offsets)
         high_watermark = partition.high_watermark
         if request.replica_id == _CONSUMER and offsets and offsets[0] > high_watermark:
             offsets = [high_watermark, *(offset for offset in offsets if offset <= high_watermark)]
         answer.old_style_offsets = offsets
     except Exception as error:
-        answer.error_code = error_code_of(error)
+        answer.error_code = _error_code(ctx, partition, error)
 
 
-def segment_offsets(log: PartitionLog, timestamp: int, limit: int, now_ms: int) -> list[int]:
-    """At most `limit` offsets, descending, from the first that was there at `timestamp` on.
+def _error_code(ctx: RequestContext, partition: Partition, error: Exception) -> ErrorCode:
+    """What to say of a partition whose look-up has failed; it may have been deleted meanwhile."""
+    if partition.hosted:
+        return error_code_of(error)
+    return ctx.broker.partitions.absence(partition.topic, partition.index)
+
+
+def _segment_offsets(ctx: RequestContext, partition: Partition, timestamp: int, limit: int) -> Steps[list[int]]:
+    """At most `limit` offsets, descending, from the last one on that was there at `timestamp`.
 
     The log's end is there now, each segment's first offset since the segment was last written to.
     """
-    places = [(max(offset, log.log_start_offset), modified_ms) for offset, modified_ms in segment_times(log)]
-    if log.segments[-1].size_bytes:
-        places.append((log.log_end_offset, now_ms))
+    look_ups, now_ms = ctx.broker.time_look_ups, ctx.broker.clock.now_ms()
+    last = LONG_MAX
+    if timestamp not in (LATEST, EARLIEST) and (timestamp < now_ms or not partition.log.segments[-1].size_bytes):
+        last = yield from find_last_written_by(lambda: partition.log, timestamp, look_ups.allowance)
+    log = partition.log
+    first = log.log_start_offset
+    offsets = [max(each, first) for each in log.segments.base_offsets if each <= last]
+    look_ups.allowance.left -= len(offsets)
+    if log.segments[-1].size_bytes and last == LONG_MAX:
+        offsets.append(log.log_end_offset)
     if timestamp == EARLIEST:
-        places = places[:1]
-    elif timestamp != LATEST:
-        while places and places[-1][1] > timestamp:
-            places.pop()
-    return sorted((offset for offset, _ in reversed(places[-limit:] if limit > 0 else [])), reverse=True)
+        del offsets[1:]
+    return offsets[: -limit - 1 : -1]
 
 
 def _find(ctx: RequestContext, request: Struct, partition: Partition, timestamp: int) -> Steps[Found]:

@@ -1,5 +1,7 @@
 """Look-ups by time (ListOffsets): the first record not earlier than a time, the record with the latest.
 
+For clients from before records had times: the last segment that was written to by a time.
+
 As the time index is sparse and says only what came before an offset: the segment by its largest timestamp, an offset by
 its time index, a position by its offset index, then batch by batch and record by record.
 
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from storage.fs import FileSystem
 from storage.index.time import TimestampOffset
 from storage.log.batch_search import BatchGone, BatchSearch, Searched, search_file
+from storage.log_config import LONG_MAX
 from storage.segment.scan import Entry
 from storage.segment.segment import Segment
 
@@ -36,9 +39,9 @@ Steps: TypeAlias = Generator[BatchSearch | None, Searched | None, T]
 
 #: What one look-up looks at. To make this of small records takes a worker a fifth of a second.
 _MOST_BATCHES, _MOST_RECORDS = 16, 1 << 17
-#: What is taken off an allowance: for a segment whose largest timestamp is not known yet, and for a batch searched here
-#: besides its records.
-_NEW_SEGMENT, _BATCH = 100, 20
+#: What is taken off an allowance: for a segment whose largest timestamp is not known yet, for a batch searched here
+#: besides its records, and for a file that is opened to ask when it was written to.
+_NEW_SEGMENT, _BATCH, _FILE = 100, 20, 20
 
 
 class Allowance:
@@ -129,10 +132,29 @@ def at_once(steps: Steps[T], fs: FileSystem) -> T:
         return found
 
 
-def segment_times(log: PartitionLog) -> list[tuple[int, int]]:
-    """Base offset of each segment, and when it was last written to (ms). OSError."""
-    modified_ms = log.directory.fs.modified_ms
-    return [(each.base_offset, modified_ms(each.log.open().handle)) for each in log.segments]
+def find_last_written_by(log_now: Callable[[], PartitionLog], timestamp: int, allowance: Allowance) -> Steps[int]:
+    """Base offset of the newest segment whose file was last written to at `timestamp` (ms) or before; -1 without one.
+
+    `log_now`, errors: as `find_timestamp`.
+    """
+    offset = LONG_MAX  # all segments that begin above it were written to later
+    while True:
+        log = log_now()
+        log.check_usable()
+        try:
+            for place in range(log.segments.floor(offset), -1, -1):
+                segment = log.segments[place]
+                offset = segment.base_offset
+                if allowance.left <= 0:
+                    break
+                allowance.left -= _FILE
+                if log.directory.fs.modified_ms(segment.log.open().handle) <= timestamp:
+                    return offset
+            else:
+                return -1
+        except OSError as error:
+            raise log.directory.fail(error) from error
+        yield None
 
 
 class _TurnOver(Exception):

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from protocol.records.compression import Codec
 from storage.log.batch_search import BatchSearch, search_file
 from storage.log.partition import PartitionLog
-from storage.log.timestamps import Allowance, TimestampAndOffset, find_max_timestamp, find_timestamp
+from storage.log.timestamps import Allowance, Steps, TimestampAndOffset, find_max_timestamp, find_timestamp
 from storage.log_config import LogConfig
 from tests.support.logs import T0, append, batch, open_log
+
+T = TypeVar("T")
 
 #: More records than are searched on the loop.
 LARGE = 600
@@ -29,7 +31,7 @@ class Driver:
         self._a_turn = a_turn
         self._between = between
 
-    def run(self, steps: Any) -> TimestampAndOffset | None:
+    def run(self, steps: Steps[T]) -> T:
         go_on = partial(steps.send, None)
         try:
             while True:
@@ -41,7 +43,7 @@ class Driver:
                     self.searches += 1
                     go_on = self._outcome(steps, search)
         except StopIteration as end:
-            found: TimestampAndOffset | None = end.value
+            found: T = end.value
             return found
 
     def _outcome(self, steps: Any, search: BatchSearch) -> partial[Any]:

@@ -14,6 +14,8 @@ from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, L
 from protocol.records.builder import BatchBuilder
 from protocol.records.compression import Codec
 from protocol.schema import Struct
+from storage.fs import LOCAL
+from storage.log_config import LogConfig
 from tests.support.data_broker import DataBroker
 
 START_MS = 1_700_000_000_000
@@ -113,6 +115,34 @@ def test_many_requests_have_one_turn_each_after_the_other(broker: DataBroker) ->
         broker.loop.turn()
         done.append(sum(each.done for each in replies))
     assert done == [*[0] * 10, *range(1, 11)]
+
+
+def test_v0_looks_at_some_segments_in_a_turn(broker: DataBroker) -> None:
+    """When each was last written to its file alone can tell; where they begin is known."""
+    partition = broker.topic(config=LogConfig(segment_bytes=100))
+    for _ in range(100):
+        append(broker, 1)
+
+    def ask_v0(timestamp: int) -> Deferred[Struct]:
+        wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp, max_num_offsets=1000)
+        reply = broker.send(LIST_OFFSETS, 0, replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[wanted])])
+        assert reply is not None
+        return reply
+
+    def offsets(reply: Deferred[Struct]) -> list[int]:
+        found: list[int] = broker.received(LIST_OFFSETS, 0, reply).topics[0].partitions[0].old_style_offsets
+        return found
+
+    assert offsets(ask_v0(LATEST)) == list(range(100, -1, -1))
+    LOCAL.set_modified_ms(partition.log.segments[5].log.path, 1000)
+    reply = ask_v0(1000)
+    assert turns(broker, reply) == 2
+    assert offsets(reply) == [5, 4, 3, 2, 1, 0]
+    reply = ask_v0(1000)
+    broker.partitions.delete("t")
+    broker.settle()
+    [answer] = broker.received(LIST_OFFSETS, 0, reply).topics[0].partitions
+    assert (answer.error_code, answer.old_style_offsets) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
 
 
 # -- large batches ---------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import pytest
 from protocol.records.batch import iter_batches
 from protocol.records.compression import Codec
 from protocol.records.legacy_builder import MessageSetBuilder
+from storage.fs import LOCAL
+from storage.log.timestamps import find_last_written_by
 from storage.log_config import LogConfig
 from tests.support.bombs import large_record
 from tests.support.logs import T0, append, batch, close, open_log, read_all
@@ -121,3 +123,20 @@ def test_segments_of_which_nothing_is_known_yet_are_looked_at_a_few_in_a_turn(tm
         again = Driver(800)
         assert look_up(log, timestamp, again) == (T0 + 49, 49, 0)
         assert again.turns == 1
+
+
+# -- when segments were written to -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("a_turn", [1, 800])
+def test_the_last_segment_that_was_written_to_by_a_time(tmp_path: Path, a_turn: int) -> None:
+    """The newest, though an older one may have been written to later; a few files are looked at in a turn."""
+    log = open_log(tmp_path, LogConfig(segment_bytes=100))
+    for number in range(100):
+        append(log, batch(timestamp=T0 + number))
+        LOCAL.set_modified_ms(log.segments[number].log.path, T0 + (9999 if number == 7 else number))
+    for timestamp, expected in ((T0 - 1, -1), (T0, 0), (T0 + 7, 6), (T0 + 50, 50), (T0 + 99, 99)):
+        driver = Driver(a_turn)
+        assert driver.run(find_last_written_by(lambda: log, timestamp, driver.allowance)) == expected
+        looked_at = 100 - max(expected, 0)
+        assert driver.turns == (looked_at if a_turn == 1 else -(-looked_at // 40))

@@ -12,9 +12,10 @@ import pytest
 from protocol.records.batch import CREATE_TIME, iter_batches, patch_timestamp
 from protocol.records.compression import Codec
 from storage.errors import LogOffline
+from storage.fs import LOCAL
 from storage.log.batch_search import BatchSearch, search_file
 from storage.log.partition import PartitionLog
-from storage.log.timestamps import Allowance, find_max_timestamp, find_timestamp
+from storage.log.timestamps import Allowance, find_last_written_by, find_max_timestamp, find_timestamp
 from storage.log_config import LogConfig
 from tests.support.bombs import large_record
 from tests.support.logs import T0, append, batch, open_log
@@ -199,3 +200,19 @@ def test_a_batch_that_goes_back_ends_a_look_up_all_the_same(tmp_path: Path) -> N
         file.seek(-len(last), 2)
         file.write(last)
     assert look_up(log, header.max_timestamp, Driver(800)) == (header.max_timestamp, 16, -1)
+
+
+def test_a_segment_is_removed_before_it_is_asked_when_it_was_written_to(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogConfig(segment_bytes=100))
+    for number in range(9):
+        append(log, batch())
+        LOCAL.set_modified_ms(log.segments[number].log.path, T0 + number)
+    steps = find_last_written_by(lambda: log, T0 + 7, allowance := Allowance(1))
+    assert steps.send(None) is None
+    removed = log.segments[7]
+    log.drop_segments([removed])
+    removed.remove_files()
+    allowance.left = 1
+    with pytest.raises(StopIteration) as end:
+        steps.send(None)
+    assert end.value.value == 6
