@@ -68,6 +68,8 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         self.timers: Timers[K] = Timers()
         self._broker = broker
         self._noun = noun
+        #: Decisions are told of by the room that takes them: levels are set for groups, or for transactions.
+        self._decisions = logging.getLogger(type(self).__module__)
         self._codec = codec
         self._chunk_bytes = min(load_buffer_bytes, LOAD_CHUNK_BYTES)
         self._logs: dict[int, ShardLog[S, R]] = {}
@@ -212,7 +214,7 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         for text, *values in effects.notes:
             line = str(text) % tuple(values)
             # Ids and reasons come from clients, who may send line ends too.
-            log.info("%s", line if line.isprintable() else ascii(line))
+            self._decisions.info("%s", line if line.isprintable() else ascii(line))
         self.arm()
         return code
 

@@ -23,7 +23,7 @@ MEANINGS = {
     "org.apache.kafka.common.network": "broker.network",
     "org.apache.kafka.controller": "broker.cluster.controller",
     "org.apache.kafka.coordinator.common": "broker.coordinators",
-    "org.apache.kafka.coordinator.group": "broker.coordinators",
+    "org.apache.kafka.coordinator.group": "broker.groups",
     "org.apache.kafka.coordinator.share": "broker.shares",
     "org.apache.kafka.coordinator.transaction": "broker.transactions",
     "org.apache.kafka.image": "broker.cluster",

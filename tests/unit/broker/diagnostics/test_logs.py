@@ -163,7 +163,8 @@ def test_loggers_of_the_log4j2_yaml_that_kafka_ships_are_there(name: str) -> Non
         ("kafka", "broker"),
         ("org.apache.kafka", "broker"),
         ("org.apache.kafka.controller", "broker.cluster.controller"),
-        ("org.apache.kafka.coordinator.group.classic.ClassicGroup", "broker.coordinators"),
+        ("org.apache.kafka.coordinator.group.classic.ClassicGroup", "broker.groups"),
+        ("org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime", "broker.coordinators"),
         ("org.apache.kafka.clients.NetworkClient", "org.apache.kafka.clients.NetworkClient"),
     ],
 )

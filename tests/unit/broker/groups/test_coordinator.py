@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.diagnostics.kafka_loggers import meaning
 from broker.network.java_address import java_address
 from coordinator.group.classic.state import GroupState
 from coordinator.group.deadlines import on_deadline
@@ -117,6 +118,18 @@ def test_groups_and_offsets_are_there_again_after_a_restart(broker):
     assert heartbeat(again, member_id) is ErrorCode.NONE
     again.advance(10_000)
     assert heartbeat(again, member_id) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_decisions_are_logged_where_the_level_for_groups_counts(broker, caplog):
+    """By either name: that of Kafka's logger, and ours."""
+    caplog.set_level("INFO", meaning("org.apache.kafka.coordinator.group.GroupMetadataManager"))
+    stable_member(broker)
+    told = [each.name for each in caplog.records if "has generation 1" in each.getMessage()]
+    assert told == ["broker.groups.coordinator"]
+    caplog.clear()
+    caplog.set_level("WARNING", "broker.groups")
+    join(broker, "another")
+    assert "preparing to rebalance" not in caplog.text
 
 
 def test_what_clients_say_cannot_forge_lines_of_the_log(broker, caplog):
