@@ -135,19 +135,22 @@ def open_node(
     check_all(directories)
     is_new = metadata_path not in found
     unformatted = [] if is_new else [each for each in directories if each.path not in found]
-    lock_all([each for each in directories if each not in unformatted])
+    # What is there is served without another directory that cannot be written; a cluster does not begin like that.
+    spared = [] if is_new else [each for each in directories if each is not metadata_directory]
+    lock_all([each for each in directories if each not in unformatted], spared)
     try:
         metadata = None if is_new else _load_metadata(metadata_directory, config, now_ms)
+        found = {each.path: found[each.path] for each in directories if each.is_online and each.path in found}
         missing: Missing = {}
         if metadata is not None:
             image = metadata[1].image
             missing = find_missing(fs, image, config.node_id, found)
             check_unformatted(missing, image, [each.path for each in unformatted])
             missing = settle(missing, image, config.node_id, found)
-            lock_all(unformatted)
+            lock_all(unformatted, spared)
         data = make_ready(
             fs,
-            usable,
+            [each.path for each in logs.directories if each.is_online],
             metadata_path,
             config.node_id,
             found,
@@ -155,6 +158,7 @@ def open_node(
             now_ms=now_ms,
             cluster_id=cluster_id,
             controllers=endpoints(config.controller_listeners),
+            spare=partial(_spare, spared),
         )
         metadata = metadata or _load_metadata(metadata_directory, config, now_ms)
         deleted_topics = metadata[1].deleted_topics
@@ -165,6 +169,15 @@ def open_node(
         logs.unlock()
         metadata_directory.unlock()
         raise
+
+
+def _spare(spared: Sequence[LogDirectory], path: str, error: OSError) -> bool:
+    """Take a directory offline that cannot be formatted; whether it is one to do without."""
+    for directory in spared:
+        if directory.path == path:
+            directory.fail(error)
+            return not directory.is_online
+    return False
 
 
 def tell_remark(line: str) -> None:

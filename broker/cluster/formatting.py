@@ -146,18 +146,20 @@ def make_ready(
     features: Mapping[str, int] = BOOTSTRAP_FEATURES,
     static_quorum: bool = False,
     users: Sequence[MetadataRecord] = (),
+    spare: Callable[[str, OSError], bool] = lambda path, error: False,
 ) -> NodeData:
     """Format what is not; the directories are there and locked. Raises OSError.
 
     `cluster_id` is for a new cluster, random where it is not given; `controllers` are this node's controller listeners;
     with `static_quorum` the log does not name this node as its voter, a configuration does (kraft.version 0); `users`
-    are the credentials of those who can log in from the beginning.
+    are the credentials of those who can log in from the beginning; `spare(path, error)` says whether to do without a
+    directory, other than that of the metadata, that cannot be written.
     """
     bootstrap = build_snapshot([*feature_records(features), *users], now_ms)
     cluster = next((each.cluster_id for each in found.values()), None) or cluster_id or id_text(new_id())
     ids = {}
-    # The metadata directory last: the others are then formatted for the same cluster if a crash comes between.
-    for path in sorted(dict.fromkeys([*directories, metadata_directory]), key=lambda path: path == metadata_directory):
+
+    def format_one(path: str) -> None:
         properties = found.get(path)
         if properties is None or properties.directory_id is None:
             directory_id = new_id()
@@ -169,6 +171,14 @@ def make_ready(
             write_meta_properties(fs, path, properties)
         assert properties.directory_id is not None
         ids[path] = id_bytes(properties.directory_id)
+
+    # The metadata directory last: the others are then formatted for the same cluster if a crash comes between.
+    for path in sorted(dict.fromkeys([*directories, metadata_directory]), key=lambda path: path == metadata_directory):
+        try:
+            format_one(path)
+        except OSError as error:
+            if path == metadata_directory or not spare(path, error):
+                raise
     return NodeData(cluster, ids)
 
 

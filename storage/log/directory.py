@@ -8,7 +8,7 @@ dropped the pages and would report success the next time.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,16 @@ class LogDirectory:
         if self._lock_handle is None:
             raise DirectoryRefused(self.path, "is in use by another broker, which holds its .lock file")
 
+    def lock_or_fail(self) -> None:
+        """The same, but one that cannot be made or written is offline then. DirectoryRefused: another broker has it."""
+        try:
+            self.lock()
+        except DirectoryRefused as refused:
+            if isinstance(refused.__cause__, OSError):
+                self.fail(refused.__cause__)
+            if self.is_online:  # also for want of a descriptor, which says nothing about the disk
+                raise
+
     def share_lock(self) -> None:
         """Leave a part of the lock to each of some other processes, which outlive this one by a moment. OSError."""
         if self._lock_handle is not None:
@@ -165,16 +175,19 @@ def check_all(directories: Sequence[LogDirectory]) -> None:
         paths[path] = directory.path
 
 
-def lock_all(directories: Sequence[LogDirectory]) -> None:
+def lock_all(directories: Sequence[LogDirectory], spared: Collection[LogDirectory] = ()) -> None:
     """Take all directories, or none: then nothing was touched. DirectoryRefused.
 
     Looking comes first, and lock files that are there come before those, and directories, that have to be made: when
-    one cannot be had, none was made yet.
+    one cannot be had, none was made yet. Of those `spared` one that cannot be made or written goes offline instead.
     """
     check_all(directories)
     try:
         for directory in sorted(directories, key=lambda each: not each.fs.exists(f"{each.path}/{LOCK}")):
-            directory.lock()
+            if directory in spared:
+                directory.lock_or_fail()
+            else:
+                directory.lock()
     except BaseException:
         for directory in directories:
             directory.unlock()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
 from pathlib import Path
 
@@ -21,7 +23,7 @@ from metadata.replay import replay_all
 from protocol.messages.cluster_metadata import TopicRecord
 from storage.checkpoints import read_meta_properties
 from storage.errors import DirectoryRefused
-from storage.fs import LOCAL
+from storage.fs import LOCAL, FileSystem
 from tests.support.launch import picture
 from tests.support.logs import append, batch, opened, read_all
 
@@ -168,6 +170,61 @@ def test_directory_that_does_not_work_is_offline_alone(root: Path, caplog: pytes
     node = start(root)
     assert leaders(node) == [1, 1, 1]
     node.close(5000)
+
+
+class Refusing(FileSystem):
+    """The local one, but `call` fails for what is in `path`, which does not look like it."""
+
+    def __init__(self, call: str, path: str, code: int) -> None:
+        def refuse(at: str, *args: object, **named: object) -> object:
+            if at.startswith(path):
+                raise OSError(code, os.strerror(code), at)
+            return getattr(LOCAL, call)(at, *args, **named)
+
+        setattr(self, call, refuse)
+
+
+@pytest.mark.parametrize("call", ["make_directory", "lock", "replace_file"])
+def test_new_directory_that_cannot_be_made_is_offline_alone(root: Path, call: str):
+    """As one of which that is known before: a full disk, or a server that lets nobody write."""
+    failures = []
+    refusing = Refusing(call, f"{root}/d", errno.EACCES)
+    node = open_node(config(root, "abcd"), 1000, fs=refusing, on_failure=failures.append)
+
+    assert [each.path for each in failures] == [f"{root}/d"]
+    assert "Permission denied" in failures[0].failure
+    assert [Path(path).name for path in node.directory_ids] == ["b", "c", "a"]
+    assert leaders(node) == [1, 1, 1]
+    assert are_online(node) == [True, True, True]
+    node.close(4000)
+    node = start(root, "abcd")
+    assert all(each.is_online for each in node.logs.directories)
+    assert len(node.directory_ids) == 4
+    node.close(5000)
+
+
+def test_directory_that_cannot_be_locked_is_offline_with_its_partitions(root: Path):
+    node = open_node(config(root, "abc"), 1000, fs=Refusing("lock", f"{root}/c", errno.EIO))
+
+    assert [each.is_online for each in node.logs.directories] == [True, True, False]
+    assert leaders(node) == [1, 1, NO_LEADER]
+    assert are_online(node) == [True, True, False]
+    node.close(4000)
+
+
+@pytest.mark.parametrize("call", ["make_directory", "lock"])
+def test_a_cluster_does_not_begin_with_a_directory_that_cannot_be_made(tmp_path: Path, call: str):
+    with pytest.raises(DirectoryRefused, match="/b: cannot be used: Permission denied"):
+        open_node(config(tmp_path, "ab"), 1000, fs=Refusing(call, f"{tmp_path}/b", errno.EACCES))
+    start(tmp_path, "ab").close(2000)
+
+
+@pytest.mark.parametrize(("name", "code"), [("a", errno.EIO), ("c", errno.EMFILE)])
+def test_metadata_directory_that_cannot_be_locked_is_refused(root: Path, name: str, code: int):
+    """So is any for which there was no descriptor: its disk may be all right."""
+    with pytest.raises(DirectoryRefused, match=f"/{name}: cannot be used"):
+        open_node(config(root, "abc"), 1000, fs=Refusing("lock", f"{root}/{name}", code))
+    start(root).close(4000)
 
 
 def test_metadata_directory_that_does_not_work_is_refused(root: Path):
