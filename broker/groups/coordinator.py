@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from broker.config.resources import capped_group_numbers
+from broker.coordinators.expiry import Expiry
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from broker.groups.cluster_view import ClusterView
-from broker.groups.expiry import Expiry
 from broker.groups.streams_topics import StreamsTopics
 from broker.shares import group_states
 from coordinator.clock import Now
@@ -138,5 +138,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard, StoredRecord, TimerKey]):
         )
         Expiry(self._broker.loop, self._remove, walks).go_on()
 
-    def _remove(self, found: ShardLog[GroupShard, StoredRecord], records: Sequence[StoredRecord]) -> ErrorCode:
-        return self.run_records(found, records) if found in self.loaded_logs() else ErrorCode.NOT_COORDINATOR
+    def _remove(self, found: ShardLog[GroupShard, StoredRecord], records: Sequence[StoredRecord]) -> None:
+        if found in self.loaded_logs() and self.run_records(found, records) is ErrorCode.NONE:
+            log.info("Removed %d expired offsets and groups from %s", len(records), found.partition)

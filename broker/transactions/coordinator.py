@@ -12,10 +12,11 @@ their records, the decision, all markers, that it is complete. So a power loss f
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from broker.coordinators.expiry import Expiry
 from broker.coordinators.runtime import CoordinatorRuntime
 from broker.coordinators.shard_log import ShardLog
 from broker.cores.placement import worker_of
@@ -212,8 +213,11 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard, TransactionRec
         return None
 
     def _remove_expired(self) -> None:
+        """Remove the ids that nobody has used for transactional.id.expiration.ms."""
         now_ms = self._broker.clock.now_ms()
-        for found in self.loaded_logs():
-            records = expired_records(found.shard, now_ms)
-            if records and self.run_records(found, records) is ErrorCode.NONE:
-                log.info("Removed %d expired transactional ids from %s", len(records), found.partition)
+        walks = ((found, expired_records(found.shard, now_ms)) for found in self.loaded_logs())
+        Expiry(self._broker.loop, self._remove, walks).go_on()
+
+    def _remove(self, found: TransactionLog, records: Sequence[TransactionRecord]) -> None:
+        if found in self.loaded_logs() and self.run_records(found, records) is ErrorCode.NONE:
+            log.info("Removed %d expired transactional ids from %s", len(records), found.partition)

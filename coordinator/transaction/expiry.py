@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from coordinator.transaction.records import TransactionRecord
 from coordinator.transaction.shard import TransactionShard
 from coordinator.transaction.state import IDLE
 
 
-def expired_records(shard: TransactionShard, now_ms: int) -> list[TransactionRecord]:
-    """Tombstones for the ids without a transaction that have not changed for transactional.id.expiration.ms."""
+def expired_records(shard: TransactionShard, now_ms: int) -> Iterator[list[TransactionRecord]]:
+    """Tombstones for the ids without a transaction that have not changed for transactional.id.expiration.ms; a step is
+    an id, since there may be many.
+
+    What a step gives holds for as long as nothing else is written; between two steps anything may be.
+    """
     before_ms = now_ms - shard.settings.id_expiration_ms
-    return [
-        TransactionRecord(each.transactional_id, None)
-        for each in shard.transactions.values()
-        if each.state in IDLE and each.update_ms <= before_ms
-    ]
+    for transactional_id in list(shard.transactions):
+        found = shard.transactions.get(transactional_id)
+        is_expired = found is not None and found.state in IDLE and found.update_ms <= before_ms
+        yield [TransactionRecord(transactional_id, None)] if is_expired else []

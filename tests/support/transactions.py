@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 
 from msgspec.structs import replace
 
@@ -152,6 +152,6 @@ class TransactionHarness:
         return aborted
 
     def remove_expired(self) -> list[str]:
-        records = expired_records(self.shard, self.wall_ms)
+        records = [*chain.from_iterable(expired_records(self.shard, self.wall_ms))]
         self.write(records)
         return [record.transactional_id for record in records]

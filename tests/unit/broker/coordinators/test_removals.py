@@ -35,7 +35,7 @@ def remove(broker: TxnBroker, topic: str) -> None:
         broker.transactions._remove_expired()
     else:
         broker.groups._expire()
-        broker.settle()  # it takes turns
+    broker.settle()  # it takes turns
 
 
 @pytest.mark.parametrize("topic", [TRANSACTION_STATE, CONSUMER_OFFSETS])

@@ -1,18 +1,22 @@
-"""How much is looked at in one turn of the loop when offsets expire."""
+"""How much is looked at in one turn of the loop when offsets and transactional ids expire."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker.groups import expiry
-from broker.groups.expiry import Expiry
+from broker.coordinators import expiry
+from broker.coordinators.expiry import Expiry
 from coordinator.group.records import CommittedOffset, OffsetRecord
-from protocol.errors import ErrorCode
+from coordinator.transaction.records import TransactionRecord
+from coordinator.transaction.state import TransactionState
+from coordinator.transaction.transaction import Transaction
 from tests.support.fake_loop import FakeLoop
 from tests.support.group_broker import GroupBroker
+from tests.support.txn_broker import TxnBroker
 
 
 @pytest.fixture
@@ -33,9 +37,8 @@ def test_a_long_walk_takes_many_turns(clock: list[float]) -> None:
     loop = FakeLoop()
     written: list[tuple[str, list[int]]] = []
 
-    def write(found: Any, records: Any) -> ErrorCode:
+    def write(found: Any, records: Any) -> None:
         written.append((found.partition, list(records)))
-        return ErrorCode.NONE
 
     class Found:
         partition = "p"
@@ -56,9 +59,8 @@ def test_many_records_are_written_in_portions() -> None:
     loop = FakeLoop()
     sizes: list[int] = []
 
-    def write(found: Any, records: Any) -> ErrorCode:
+    def write(found: Any, records: Any) -> None:
         sizes.append(len(records))
-        return ErrorCode.NOT_COORDINATOR
 
     steps: Iterator[list[int]] = ([0] * 300 for _ in range(10))
     Expiry(loop, write, [(object(), steps)]).go_on()  # type: ignore[arg-type, list-item]
@@ -78,6 +80,25 @@ def test_offsets_and_then_their_groups_go_in_turns(clock: list[float]) -> None:
     assert 0 < len(list(shard.offsets.group_ids())) < 50
     broker.advance(0)
     assert len(shard) == len(shard.offsets.group_ids()) == 0
+
+
+def test_transactional_ids_go_in_turns(clock: list[float], tmp_path: Path) -> None:
+    """One that is used again meanwhile stays."""
+    broker = TxnBroker(tmp_path, {"transaction.state.log.num.partitions": "1"})
+    broker.client.init("made with the topic")
+    [found] = broker.transactions.loaded_logs()
+    now_ms = broker.clock.now_ms()
+    for number in range(50):
+        idle = Transaction(f"x{number}", number, 60_000, now_ms, 0, TransactionState.EMPTY)
+        found.shard.replay(TransactionRecord(idle.transactional_id, idle), number)
+    broker.clock.advance(604_800_000)
+    broker.transactions._remove_expired()
+    left = dict(found.shard.transactions)
+    assert 40 < len(left) < 50
+    assert broker.client.init("x49").startswith("NONE")
+    broker.settle()
+    assert list(found.shard.transactions) == ["x49"]
+    broker.close()
 
 
 def test_a_shard_that_is_gone_meanwhile_is_left_alone(clock: list[float], caplog: pytest.LogCaptureFixture) -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic
 
 from broker.coordinators.shard_log import R, S, ShardLog
-from protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-
-log = logging.getLogger(__name__)
 
 #: How long it may keep the loop from its sockets at a time.
 SLICE_MS = 5
@@ -26,18 +22,18 @@ class Expiry(Generic[S, R]):
     """One look through some shards.
 
     Args:
-        write: writes records of a shard, which has to be done before anything else may happen.
+        remove: writes records of a shard, which has to be done before anything else may happen, and tells of it.
         walks: through each shard, one after the other; the steps of a walk give records that remove what has expired.
     """
 
     def __init__(
         self,
         loop: AbstractEventLoop,
-        write: Callable[[ShardLog[S, R], Sequence[R]], ErrorCode],
+        remove: Callable[[ShardLog[S, R], Sequence[R]], None],
         walks: Iterable[tuple[ShardLog[S, R], Iterator[Sequence[R]]]],
     ) -> None:
         self._loop = loop
-        self._write = write
+        self._remove = remove
         self._walks = deque(walks)
 
     def go_on(self) -> None:
@@ -48,8 +44,8 @@ class Expiry(Generic[S, R]):
             records, is_over = _take(steps, until)
             if is_over:
                 self._walks.popleft()
-            if records and self._write(found, records) is ErrorCode.NONE:
-                log.info("Removed %d expired offsets and groups from %s", len(records), found.partition)
+            if records:
+                self._remove(found, records)
             if time.monotonic() >= until:
                 self._loop.call_soon(self.go_on)
                 return
