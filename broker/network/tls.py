@@ -1,4 +1,8 @@
-"""TLS connections: as plaintext ones a socket of ours on the loop's readers and writers, with OpenSSL on it.
+"""TLS connections: the sockets of plaintext ones, with OpenSSL between the socket and the connection.
+
+OpenSSL never has the socket: what is received is handed to it piece by piece, and what it makes is sent for it. Reading
+from a socket by itself it would go on for as long as a client sends records that bring nothing (key updates of TLS
+1.3), and hold the loop with it.
 
 What is read from log files is copied on its way: sendfile would put it on the wire as it lies on the disk. The
 handshake's steps, which compute, are run by a pool; until it is done nothing of the client is looked at.
@@ -19,11 +23,17 @@ from broker.network.plaintext import HangUps, PlaintextTransport
 from broker.waiting.deferred import Deferred
 from protocol.schema import Chunk
 
-#: Bytes that are encrypted in one go: larger pieces would stand in memory twice for no gain.
-_PIECE_BYTES = 256 * 1024
-#: Records that are decrypted in a turn, of 16 KiB at most; what OpenSSL has beyond them comes in the next.
+#: Bytes that are encrypted in one go. OpenSSL keeps buffers of the largest piece for as long as the connection lasts.
+_PIECE_BYTES = 32 * 1024
+#: Encrypted bytes that are received in a turn; a record has 16 KiB and some more at most. So many of key updates alone
+#: take OpenSSL some 20 ms.
+_TURN_RECEIVED_BYTES = 40 * 1024
+#: Records that are decrypted in a turn; what OpenSSL has beyond them comes in the next.
 _TURN_RECORDS = 16
 _BYTES = (bytes, bytearray, memoryview)
+
+#: Where all connections receive; what is there has been handed to OpenSSL when the next one does.
+_received = memoryview(bytearray(_TURN_RECEIVED_BYTES))
 
 Run: TypeAlias = Callable[[Callable[[], None]], Deferred[None]]
 """Has a function run by somebody else; done when it has."""
@@ -35,11 +45,13 @@ class TlsTransport(PlaintextTransport):
     Args:
         context: with the server's certificate.
         run: runs the steps of the handshake.
-        on_secured: called with the client's certificate, as `ssl.SSLSocket.getpeercert` has it, before anything is
+        on_secured: called with the client's certificate, as `ssl.SSLObject.getpeercert` has it, before anything is
             served; what it raises ends the connection.
     """
 
-    __slots__ = ("_on_secured", "_run", "_secured", "_stepping", "_tls")
+    __slots__ = ("_has_more", "_incoming", "_on_secured", "_outgoing", "_run", "_secured", "_stepping", "_tls")
+
+    _queue: TlsOutputQueue
 
     def __init__(
         self,
@@ -51,14 +63,15 @@ class TlsTransport(PlaintextTransport):
         run: Run,
         on_secured: Callable[[Connection, Mapping[str, object]], None],
     ) -> None:
-        tls = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False, suppress_ragged_eofs=True)
-        super().__init__(loop, tls, connection, hang_ups)
-        self._tls = tls
+        super().__init__(loop, sock, connection, hang_ups)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._run = run
         self._on_secured = on_secured
         self._secured = False
         self._stepping = False
-        self._queue = TlsOutputQueue()
+        self._has_more = False  # whether OpenSSL may have records that it was not asked for
+        self._queue = TlsOutputQueue(self._encrypt)
 
     def send(self, chunks: list[Chunk]) -> int:
         """As `Transport.send`."""
@@ -72,17 +85,23 @@ class TlsTransport(PlaintextTransport):
         return queue.size_bytes
 
     def resume_reading(self) -> None:
-        """Receive again, beginning with what was decrypted already."""
+        """Receive again, beginning with what OpenSSL has already."""
         super().resume_reading()
         if self._stepping:
             self._loop.remove_reader(self._fd)  # the step's end has it watched again
-        elif self._reading and self._secured:
-            self._loop.call_soon(self._read_pending)
+        elif self._has_more:
+            self._loop.call_soon(self._read_more)
+
+    def _encrypt(self, data: bytes) -> bytes:
+        """What is to be sent: what OpenSSL has to say by itself, and `data`, encrypted."""
+        if data:
+            self._tls.write(data)
+        return self._outgoing.read()
 
     # -- the handshake -------------------------------------------------------------------------------------------------
 
     def _shake_hands(self) -> None:
-        """Have the next step taken. Until it is, nobody else touches the socket, nor is it watched."""
+        """Have the next step taken. Until it is, nobody else touches OpenSSL's state, nor is the socket watched."""
         self._loop.remove_reader(self._fd)
         if self._writing:
             self._writing = False
@@ -93,52 +112,78 @@ class TlsTransport(PlaintextTransport):
     def _on_step(self, step: Deferred[None]) -> None:
         self._stepping = False
         if self._sock is None:
-            self._tls.close()  # the client was let go while a step was under way
-            return
+            return  # the client was let go while a step was under way
         try:
             step.result()
             self._on_secured(self._connection, self._tls.getpeercert() or {})
         except ssl.SSLWantReadError:
-            self._watch_again()
-            return
-        except ssl.SSLWantWriteError:
-            self._writing = True
-            self._loop.add_writer(self._fd, self._shake_hands)
-            return
+            pass
         except Exception as error:
-            self._connection.close(f"Failed authentication (SSL handshake failed: {error})")
+            self._fail_handshake(error)
             return
-        self._secured = True
-        self._watch_again()
-        self._read_pending()
-
-    def _watch_again(self) -> None:
+        else:
+            self._secured = self._has_more = True
+        self._send_queued()
         if self._reading:
             self._loop.add_reader(self._fd, self._on_readable)
+        self._read_more()
+
+    def _fail_handshake(self, error: Exception) -> None:
+        self._connection.close(f"Failed authentication (SSL handshake failed: {error})")
 
     # -- receiving -----------------------------------------------------------------------------------------------------
 
     def _on_readable(self) -> None:
-        if not self._secured:
-            self._shake_hands()
+        if self._has_more:
+            return  # which comes first, in this turn or when there is room for it
+        try:
+            received = self._recv_into(_received)
+        except (BlockingIOError, InterruptedError):
             return
+        except OSError as error:
+            if self._secured:
+                self._close()
+            else:
+                self._fail_handshake(error)
+            return
+        if not self._secured:
+            if received:
+                self._incoming.write(_received[:received])
+            else:
+                self._incoming.write_eof()
+            self._shake_hands()
+        elif received:
+            self._incoming.write(_received[:received])
+            if not self._read() and received == _TURN_RECEIVED_BYTES:
+                self._connection.close(f"{received} bytes of TLS with nothing in them")
+        else:
+            self._on_end()
+
+    def _read_more(self) -> None:
+        """What OpenSSL has already does not make the socket readable."""
+        if self._has_more and self._reading and self._sock is not None:
+            self._read()
+
+    def _read(self) -> bool:
+        """Hand on what some records hold; False where there was nothing, though there is room for it."""
+        self._has_more = True
         try:
             room = self._connection.get_buffer()
         except BlockingIOError:
-            return
+            return True
         taken = 0
         ended = broken = False
         try:
             for _ in range(_TURN_RECORDS):
-                received = self._recv_into(room[taken:])
+                received: int = self._tls.read(len(room) - taken, room[taken:])  # type: ignore[assignment]  # as `recv_into`
                 taken += received
                 if not received:
                     ended = True
                     break
                 if taken == len(room):
                     break
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, InterruptedError):
-            pass
+        except ssl.SSLWantReadError:
+            self._has_more = False
         except OSError:
             broken = True
         # As a plaintext read, once a turn, however little each record brings: each time costs a copy of the rest.
@@ -147,16 +192,27 @@ class TlsTransport(PlaintextTransport):
         if broken:
             self._close()
         elif ended:
-            if not self._closing:
-                self._stop_reading()
-                self._connection.on_eof()
-        elif self._tls.pending():
-            self._loop.call_soon(self._read_pending)
+            self._on_end()
+        elif self._sock is not None:
+            if self._outgoing.pending:
+                self._send_besides()
+            if self._has_more:
+                self._loop.call_soon(self._read_more)
+        return taken > 0 or ended or broken
 
-    def _read_pending(self) -> None:
-        """What OpenSSL has decrypted already does not make the socket readable."""
-        if self._reading and self._sock is not None and self._tls.pending():
-            self._on_readable()
+    def _send_besides(self) -> None:
+        """Send what OpenSSL says by itself: that keys are updated, which a client may ask for again and again."""
+        if not self._writing:
+            self._send_queued()
+        elif self._outgoing.pending > _TURN_RECEIVED_BYTES:
+            self._connection.close("it wants keys updated and does not read that they are")
+
+    def _on_end(self) -> None:
+        """The client sends no more."""
+        self._has_more = False
+        if not self._closing:
+            self._stop_reading()
+            self._connection.on_eof()
 
     # -- closing -------------------------------------------------------------------------------------------------------
 
@@ -168,43 +224,57 @@ class TlsTransport(PlaintextTransport):
             self.abort()
 
     def _close_socket(self, sock: socket.socket) -> None:
-        if self._stepping:
-            return  # OpenSSL is at it in another thread: the step's end closes it
-        if self._secured:
-            with suppress(OSError, ValueError):
-                self._tls.unwrap()  # tells the client that this is the end, and no attacker's doing
+        if not self._stepping:
+            if self._secured:
+                with suppress(OSError, ValueError):
+                    self._tls.unwrap()  # tells the client that this is the end, and no attacker's doing
+            with suppress(OSError):
+                sock.send(self._outgoing.read())  # that, or why there is no handshake
         sock.close()
 
 
 class TlsOutputQueue(OutputQueue):
-    """Chunks not yet encrypted, in order. Slices of files are read as the socket takes them."""
+    """Chunks not yet encrypted, in order. Slices of files are read as the socket takes them.
 
-    __slots__ = ("_piece",)
+    Args:
+        encrypt: what is to be sent for so many bytes; of none, what has to be sent besides.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_encrypt", "_piece", "_piece_bytes")
+
+    def __init__(self, encrypt: Callable[[bytes], bytes]) -> None:
         super().__init__()
-        # At the front of the chunks; OpenSSL wants to see the same bytes until it has taken them, a record at a time.
-        self._piece = memoryview(b"")
+        self._encrypt = encrypt
+        self._piece = memoryview(b"")  # encrypted, of what was at the front of the chunks
+        self._piece_bytes = 0  # which was so much
 
     def send(self, sock: socket.socket) -> bool:
         """As `OutputQueue.send`."""
         budget = TURN_BYTES
         try:
-            while self.size_bytes and budget > 0:
-                if not self._piece:
-                    self._piece = memoryview(self._next_piece())
+            while budget > 0:
+                if not self._piece and not self._encrypt_next():
+                    return True
                 sent = sock.send(self._piece)
                 self._piece = self._piece[sent:]
-                self.size_bytes -= sent
                 budget -= sent
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError, InterruptedError):
+                if not self._piece:
+                    self.size_bytes -= self._piece_bytes
+        except (BlockingIOError, InterruptedError):
             pass
-        return not self.size_bytes
+        return False
 
     def clear(self) -> None:
         """Drop everything, and let go of the files."""
         super().clear()
         self._piece = memoryview(b"")
+
+    def _encrypt_next(self) -> bool:
+        """Whether there is anything to be sent."""
+        data = self._next_piece()
+        self._piece_bytes = len(data)
+        self._piece = memoryview(self._encrypt(data))
+        return len(self._piece) > 0
 
     def _next_piece(self) -> bytes:
         """So many bytes from the front as are encrypted in one go; small chunks together."""
