@@ -1,7 +1,9 @@
 """Regular expressions as Kafka's brokers take them: the language of RE2J, by way of RE2, from which it comes.
 
-Matching takes time linear in the text, whoever wrote the expression. The few things that RE2 takes and RE2J does not
-are refused here too, so that a group can move between the brokers; and errors are told in RE2J's words.
+Matching takes time linear in the text, whoever wrote the expression, but also in the size of the program that it
+becomes, which a hundred characters can make as large as is allowed: less is allowed here than by RE2 itself. The few
+things that RE2 takes and RE2J does not are refused here too, so that a group can move between the brokers; and errors
+are told in RE2J's words.
 """
 
 from __future__ import annotations
@@ -34,19 +36,31 @@ WORDS: Mapping[str, str] = MappingProxyType(
 _TOKEN = re.compile(r"\\Q.*?(?:\\E|$)|(?P<escape>\\.)|\(\?P?<(?P<name>\w+)>|(?P<count>\{\d{5,}(?:,\d*)?\})", re.DOTALL)
 
 
+#: What an expression's program may take, some 10,000 steps. With RE2's own 8 MiB to look at one name could take half a
+#: second, and those that are kept 8 GiB.
+_PROGRAM_BYTES = 256 * 1024
+#: Longer expressions are refused unread: for each character RE2 takes up to 160 bytes before it finds it too much.
+_MOST_CHARACTERS = 32_767
+_TOO_LARGE = "pattern too large - compile failed"
+_TOLD_CHARACTERS = 100
+
+
 class Pattern(Protocol):
     """A compiled expression."""
 
     def fullmatch(self, text: str) -> object: ...
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def compile_expression(expression: str) -> Pattern:
     """The compiled expression. Raises Refused: INVALID_REGULAR_EXPRESSION."""
+    if len(expression) > _MOST_CHARACTERS:
+        raise invalid(f"{expression[:_TOLD_CHARACTERS]}...", _TOO_LARGE)
     import re2  # loaded when the first one comes: few groups have any
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _PROGRAM_BYTES
     try:
         pattern: Pattern = re2.compile(expression, options)
     except re2.error as error:

@@ -46,6 +46,28 @@ def test_what_is_taken(expression: str) -> None:
     assert matching(expression, ["a", "ab", "b"]) == {"a"}
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param("(?:[ab]?){1000}" * 20, id="short, with many steps"),
+        pytest.param("." * 16_000, id="long, with many steps"),
+        pytest.param("a" * 40_000, id="too long to be read"),
+    ],
+)
+def test_what_would_take_long_is_refused(expression: str) -> None:
+    """RE2 itself takes these: some look at a name for a third of a second, and hold 8 MiB as long as they are kept."""
+    with pytest.raises(Refused, match="pattern too large") as refused:
+        compile_expression(expression)
+    assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert matching(expression, ["a"]) == frozenset()
+
+
+def test_names_that_are_all_told_are_taken() -> None:
+    """As somebody does who has a list of topics and nowhere to give it but here."""
+    names = [f"team-{number % 17}.service-{number:04}.events-by-customer" for number in range(250)]
+    assert matching("|".join(names), [*names, "another"]) == set(names)
+
+
 def test_whole_names_match() -> None:
     names = ["orders", "orders-eu", "x-orders"]
     assert matching("orders.*", names) == {"orders", "orders-eu"}
