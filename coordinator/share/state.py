@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -103,16 +104,19 @@ def _resolved(batches: list[StateBatch]) -> Iterable[StateBatch]:
         return batches
     bounds = sorted({batch.first_offset for batch in batches} | {batch.last_offset + 1 for batch in batches})
     found = []
+    there: list[tuple[int, int, int]] = []  # a heap, the strongest first; who has ended goes once that is on top
+    coming = 0
     for first, following in pairwise(bounds):
-        there = [batch for batch in batches if batch.first_offset <= first and batch.last_offset >= following - 1]
+        while coming < len(batches) and batches[coming].first_offset == first:
+            _, last, state, count = batches[coming]
+            heappush(there, (-count, -state, last))
+            coming += 1
+        while there and there[0][2] < first:
+            heappop(there)
         if there:
-            _, _, state, count = max(there, key=_strength)
-            found.append(StateBatch(first, following - 1, state, count))
+            count, state, _ = there[0]
+            found.append(StateBatch(first, following - 1, -state, -count))
     return found
-
-
-def _strength(batch: StateBatch) -> tuple[int, int]:
-    return batch.delivery_count, batch.delivery_state
 
 
 def updated(state: ShareState, update: ShareUpdate, now_ms: int) -> ShareState:

@@ -79,6 +79,29 @@ def test_each_record_keeps_its_strongest_state(old, new, start):
     assert not any(a.last_offset + 1 == b.first_offset and a[2:] == b[2:] for a, b in pairwise(found))
 
 
+class Counted(StateBatch):
+    """Notes how often it was asked where it ends."""
+
+    asked = 0
+
+    @property
+    def last_offset(self) -> int:  # type: ignore[override]
+        Counted.asked += 1
+        return self[1]
+
+
+def test_many_records_of_one_batch_are_looked_at_a_few_times_each():
+    """Each record of a large batch is acknowledged by itself: not all are compared with all."""
+    few = 1_000
+    single = [Counted(offset, offset, 2, 2) for offset in range(0, 2 * few, 2)]
+    Counted.asked = 0
+    found = combined([StateBatch(0, 2 * few - 1, 0, 1)], single, 0)
+    assert found == tuple(
+        StateBatch(offset, offset, 0 if offset % 2 else 2, 1 if offset % 2 else 2) for offset in range(2 * few)
+    )
+    assert Counted.asked <= 10 * few
+
+
 class Harness:
     """A shard whose log is a list."""
 
