@@ -6,8 +6,10 @@ has to be partitioned alike. A topology with a problem has no tasks until its to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
+from heapq import heappop, heappush
 from typing import TypeAlias
 
 import msgspec
@@ -163,25 +165,45 @@ def _repartition_counts(topology: Topology, count: Counts) -> dict[str, int]:
     subtopologies = [by_id[each] for each in hash_order(list(by_id), java_hash)]
     counts = {topic.name: topic.partitions for each in subtopologies for topic in each.repartition_source_topics}
     counts = {name: partitions for name, partitions in counts.items() if partitions}
-    unknown = True
-    while unknown:
-        unknown = has_progress = False
-        for each in subtopologies:
-            for sink in each.repartition_sink_topics:
-                if sink in counts:
-                    continue
-                sources = [counts.get(topic.name) for topic in each.repartition_source_topics]
-                most = _most([*sources, *map(count, each.source_topics)])
-                if most is None:
-                    unknown = True
-                else:
-                    counts[sink] = most
-                    has_progress = True
-        if unknown and not has_progress:
-            raise invalid(f"{_FAILED} There may be loops in the topology that cannot be resolved.")
+    _decide_by_sources(subtopologies, counts, count)
     if any(topic.name not in counts for each in subtopologies for topic in each.repartition_source_topics):
         raise invalid(f"{_FAILED[:-1]}, because a repartition source topic is never used as a sink topic.")
     return counts
+
+
+def _decide_by_sources(subtopologies: Sequence[Subtopology], counts: dict[str, int], count: Counts) -> None:
+    """Put into `counts` the topics that subtopologies write, each once one is known that they read. Raises Refused.
+
+    Kafka goes through all in rounds, for as long as that brings something new. Here each has a turn in the first, and
+    in those in which it comes to read something that is known.
+    """
+    readers = defaultdict[str, list[int]](list)
+    for place, each in enumerate(subtopologies):
+        for topic in each.repartition_source_topics:
+            readers[topic.name].append(place)
+    turns = [(0, place) for place in range(len(subtopologies))]
+    unknown = {
+        place
+        for place, each in enumerate(subtopologies)
+        if any(sink not in counts for sink in each.repartition_sink_topics)
+    }
+    while turns:
+        round_, place = heappop(turns)
+        if place not in unknown:
+            continue
+        each = subtopologies[place]
+        sources = [counts.get(topic.name) for topic in each.repartition_source_topics]
+        most = _most([*sources, *map(count, each.source_topics)])
+        if most is None:
+            continue
+        unknown.remove(place)
+        for sink in each.repartition_sink_topics:
+            if sink not in counts:
+                counts[sink] = most
+                for reader in readers[sink]:
+                    heappush(turns, (round_ if reader > place else round_ + 1, reader))
+    if any(sink not in counts for place in unknown for sink in subtopologies[place].repartition_sink_topics):
+        raise invalid(f"{_FAILED} There may be loops in the topology that cannot be resolved.")
 
 
 _FAILED = "Failed to compute number of partitions for all repartition topics."
@@ -192,7 +214,8 @@ def _copartition(topology: Topology, count: Counts, decided: dict[str, int]) -> 
     wanted = {
         topic.name: topic.partitions for each in topology.subtopologies for topic in each.repartition_source_topics
     }
-    fixed = [name for name, partitions in wanted.items() if partitions]
+    fixed = {name: count(name) or 0 for name, partitions in wanted.items() if partitions}
+    fixed_counts = set(fixed.values())
     for each in topology.subtopologies:
         for group in each.copartitioned():
             if not group:
@@ -203,7 +226,7 @@ def _copartition(topology: Topology, count: Counts, decided: dict[str, int]) -> 
             if outer:
                 partitions = _same(outer.values(), outer)
             elif fixed:
-                partitions = _same([count(name) or 0 for name in fixed], inner)
+                partitions = _same(fixed_counts, inner)
             else:
                 partitions = max(inner.values())
             for name, has in inner.items():

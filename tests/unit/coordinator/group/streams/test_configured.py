@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from coordinator.group.refused import Refused
+from coordinator.group.streams import configured as module
 from coordinator.group.streams.configured import ConfiguredTopology, Status, configure, named
 from coordinator.group.streams.topology import topology_of
 from protocol.errors import ErrorCode
@@ -69,6 +72,25 @@ def test_partitions_flow_through_subtopologies() -> None:
     status, detail = problem(found)
     assert status is Status.MISSING_INTERNAL_TOPICS
     assert detail.startswith("Internal topics are missing: ")
+
+
+def test_a_long_chain_is_gone_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in as many rounds as it has parts, of which the loop would know nothing for seconds."""
+    asked = 0
+    most = module._most
+
+    def counted(counts: Iterable[int | None]) -> int | None:
+        nonlocal asked
+        asked += 1
+        return most(counts)
+
+    monkeypatch.setattr(module, "_most", counted)
+    chain = [
+        subtopology(f"s{part}", repartition=[internal(f"r{part - 1}")], sinks=[f"r{part}"]) for part in range(1, 300)
+    ]
+    found = configured(subtopology("s0", ["t"], sinks=["r0"]), *chain)
+    assert tasks(found) == {f"s{part}": 3 for part in range(300)}
+    assert asked <= 4 * 300
 
 
 def test_application_may_say_how_many_partitions() -> None:
