@@ -149,10 +149,14 @@ class _Server(ThreadingWSGIServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Have a thread serve it, if not too many are at it."""
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
+        if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # no more threads are to be had: the next request may find one
+            self._room.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """What the thread does."""

@@ -1,0 +1,58 @@
+"""The HTTP server of the endpoint, with an application of the test."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.metrics import endpoint
+from broker.network.listener import bind
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response("200 OK", [])
+    return [b"here"]
+
+
+@pytest.fixture
+def server() -> Iterator[endpoint._Server]:
+    (sock,) = bind("127.0.0.1", 0, receive_buffer_bytes=-1)
+    sock.setblocking(True)
+    sock.listen()
+    server = endpoint._Server(sock)
+    server.set_app(application)
+    yield server
+    server.server_close()
+
+
+def ask(server: endpoint._Server) -> bytes:
+    """All that it answers to a request; nothing where it turns that away."""
+    with socket.create_connection(server.socket.getsockname(), timeout=60) as client:
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        server.handle_request()
+        answer = b""
+        with suppress(ConnectionResetError):
+            while piece := client.recv(1024):
+                answer += piece
+        return answer
+
+
+def test_it_answers_again_once_there_are_threads(server: endpoint._Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that found none do not count as those that are at it."""
+
+    def none_left(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        for _ in range(endpoint._MOST_REQUESTS):
+            assert ask(server) == b""
+    assert ask(server).endswith(b"here")
