@@ -15,6 +15,8 @@ _SEPARATOR = b"\1"
 _ESCAPES = (("=2C", ","), ("=3D", "="))
 #: Of a token, in characters. Real ones have one or two thousand; to look at each of a million would hold up all others.
 _LONGEST_TOKEN = 16 * 1024
+#: The end of the year 9999: a session that lasts longer could be put into no answer.
+LATEST_MS = 253_402_300_799_999
 
 
 class InvalidToken(Exception):
@@ -32,7 +34,7 @@ class InsufficientScope(InvalidToken):
 
 
 class Token(NamedTuple):
-    """What a token says that was found to be good."""
+    """What a token says that was found to be good. It expires at `LATEST_MS` at the latest."""
 
     user: str
     expires_at_ms: int

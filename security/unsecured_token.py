@@ -12,11 +12,9 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from security.oauthbearer import InsufficientScope, InvalidToken, Token
+from security.oauthbearer import LATEST_MS, InsufficientScope, InvalidToken, Token
 
 _OPTION = "unsecuredValidator"
-#: The end of the year 9999: a session that lasts longer could be put into no answer.
-_LATEST_MS = 253_402_300_799_999
 _URL_ALPHABET = str.maketrans("-_", "+/")
 
 
@@ -73,7 +71,7 @@ class UnsecuredValidator:
             raise InvalidToken("it was issued in the future")
         if issued_ms is not None and expires_ms <= issued_ms:
             raise InvalidToken("it expires before it was issued")
-        return min(round(expires_ms), _LATEST_MS)
+        return min(round(expires_ms), LATEST_MS)
 
 
 def _members(part: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import jwt
 from jwt.exceptions import PyJWTError
 
 from broker.authentication.jwks import Jwks
-from security.oauthbearer import InvalidToken, Token
+from security.oauthbearer import LATEST_MS, InvalidToken, Token
 
 if TYPE_CHECKING:
     from broker.broker import Broker
@@ -68,7 +68,7 @@ class TokenValidator:
         user = claims.get(self._user_claim)
         if not isinstance(user, str) or not user.strip():
             raise InvalidToken(f"it has no user in its claim {self._user_claim}")
-        return Token(user.strip(), int(claims["exp"]) * 1000)
+        return Token(user.strip(), min(int(claims["exp"]) * 1000, LATEST_MS))
 
 
 def token_validator(broker: Broker, listener_name: str) -> TokenValidator:

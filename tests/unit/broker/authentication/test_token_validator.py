@@ -15,7 +15,7 @@ from broker.authentication.token_validator import TokenValidator
 from broker.config import load
 from broker.waiting.deferred import Deferred
 from broker.waiting.timers import Timers
-from security.oauthbearer import InvalidToken
+from security.oauthbearer import LATEST_MS, InvalidToken
 from tests.support.fake_loop import FakeLoop
 from tests.support.tokens import Provider
 
@@ -62,6 +62,10 @@ def test_a_good_one_and_for_how_long(provider: Provider) -> None:
     end_s = int(time.time()) + 100
     found = validator(provider)(provider.token(exp=end_s, sub="bob "))
     assert found == ("bob", end_s * 1000)
+
+
+def test_one_for_ever_is_for_as_long_as_an_answer_can_say(provider: Provider) -> None:
+    assert validator(provider)(provider.token(exp=10**30)).expires_at_ms == LATEST_MS
 
 
 @pytest.mark.parametrize(
