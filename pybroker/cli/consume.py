@@ -1,4 +1,4 @@
-"""`pybroker consume TOPIC`: print records, from where and until when one likes."""
+"""`pybroker consume TOPIC...`: print records, from where and until when one likes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
@@ -21,8 +20,9 @@ from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, forma
 from pybroker.cli.client.times import time_ms
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message, TopicPartition
+    from confluent_kafka import Consumer, Message
 
+    from pybroker.cli.client.reading import Reading
     from pybroker.cli.client.registry import Registry
     from pybroker.cli.client.session import Session
 
@@ -35,14 +35,12 @@ examples:
   pybroker consume orders --partition 2 --offset 1000 --json
   pybroker consume orders --from -1h --until-end --filter key=shop-7 --filter 'header.trace=^4b'
   pybroker consume orders --schema-registry http://localhost:8081 --json
+  pybroker consume --include 'orders-.*' --from-beginning --format '%t %v'
   pybroker consume orders --group shop          (as a member of a group: offsets are committed)"""
 
 _TURN_S = 0.2
 _BATCH = 1_000
 _AT_THE_END = -191  # KafkaError._PARTITION_EOF: markers of transactions may stand behind the last record
-
-#: The group has gone on without this member, or somebody else is about to come: it is assigned anew, and asks again.
-_REBALANCED = (22, 25, 27, 113)  # ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, STALE_MEMBER_EPOCH
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -52,9 +50,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def command_line() -> ClientParser:
     """The command line, whose help is also a page of the site."""
-    parser = ClientParser("pybroker consume", "Print records of a topic as they come, until Ctrl-C.", _EXAMPLES)
-    parser.add_argument("name", nargs="?", metavar="TOPIC")
-    parser.add_argument("--topic", metavar="TOPIC", help="the same")
+    parser = ClientParser("pybroker consume", "Print records of topics as they come, until Ctrl-C.", _EXAMPLES)
+    parser.add_argument("names", nargs="*", metavar="TOPIC")
+    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="the same; may be given again")
+    parser.add_argument(
+        "--include",
+        type=_include,
+        metavar="REGEX",
+        help="instead: all topics whose whole names match, those too that come later; not Kafka's own",
+    )
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--from-beginning", action="store_true", help="unless given: what comes from now on")
     where.add_argument(
@@ -63,7 +67,9 @@ def command_line() -> ClientParser:
     where.add_argument(
         "--offset", type=_offset, metavar="N", help="of each partition; -N: the last N; earliest, latest"
     )
-    parser.add_argument("--partition", type=_partition, action="append", metavar="N", help="may be given again")
+    parser.add_argument(
+        "--partition", type=_partition, action="append", metavar="N", help="of one topic; may be given again"
+    )
     parser.add_argument("--group", help="join it, go on where it has come to, and commit")
     parser.add_argument("--max-messages", type=positive, metavar="N", help="end after so many")
     parser.add_argument("--until-end", action="store_true", help="end where the partitions end now")
@@ -104,13 +110,10 @@ def command_line() -> ClientParser:
 
 
 def _consume(session: Session, options: argparse.Namespace) -> None:
-    topic = _topic(options)
-    if options.group == "":
-        raise UsageError("which group?")
-    if options.group is not None and (options.since is not None or options.offset is not None or options.partition):
-        raise UsageError("--group goes on where the group is: not with --from, --offset or --partition")
-    if options.group is not None and options.until_end:
-        raise UsageError("--until-end is for reading without a group")
+    from pybroker.cli.client.reading import Alone, Member, Topics
+
+    topics = Topics(tuple(dict.fromkeys([*options.names, *options.topic])), options.include)
+    _check(options, topics.names)
     console_format = None if options.formatter_property is None else ConsoleFormat(options.formatter_property)
     consumer = session.consumer(
         {
@@ -123,13 +126,9 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
     )
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        if options.group is not None:
-            consumer.subscribe([topic], on_assign=partial(_commit_beginnings, session, options))
-            ends: dict[int, int] = {}
-        else:
-            starts, ends = _ranges(session, options, topic)
-            consumer.assign(starts)
-        _Printer(session, consumer, options, ends, console_format).run()
+        reading = (Alone if options.group is None else Member)(session, consumer, options, topics)
+        reading.begin()
+        Printer(session, consumer, options, reading, console_format).run()
     except KeyboardInterrupt:
         pass  # that is how it ends
     finally:
@@ -139,21 +138,35 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
         print(f"Processed a total of {console_format.count} messages", file=sys.stderr)
 
 
-class _Printer:
-    """Prints what comes. `ends` are offsets by partition at which --until-end ends."""
+def _check(options: argparse.Namespace, names: Sequence[str]) -> None:
+    """Raise UsageError for what makes no sense together."""
+    if "" in names or bool(names) is (options.include is not None):
+        raise UsageError("which topics? TOPIC... or --include REGEX")
+    if options.partition and len(names) != 1:
+        raise UsageError("--partition is of one topic")
+    if options.group == "":
+        raise UsageError("which group?")
+    if options.group is not None and (options.since is not None or options.offset is not None or options.partition):
+        raise UsageError("--group goes on where the group is: not with --from, --offset or --partition")
+    if options.group is not None and options.until_end:
+        raise UsageError("--until-end is for reading without a group")
+
+
+class Printer:
+    """Prints what comes, until as much was read as is wanted."""
 
     def __init__(
         self,
         session: Session,
         consumer: Consumer,
         options: argparse.Namespace,
-        ends: dict[int, int],
+        reading: Reading,
         console_format: ConsoleFormat | None,
     ) -> None:
         self._session = session
         self._consumer = consumer
         self._options = options
-        self._ends = ends
+        self._reading = reading
         self._left: int | None = options.max_messages
         self._registry: Registry | None = None
         if options.schema_registry is not None:
@@ -174,29 +187,35 @@ class _Printer:
             if read:
                 heard = time.monotonic()
                 if self._options.group is not None:
-                    self._consumer.commit(asynchronous=False)
+                    self._reading.commit()
             elif self._options.idle is not None and time.monotonic() - heard > self._options.idle:
                 return
             self._session.admin.poll(0)
             self._session.check()
+            self._reading.look_again()
 
     def _is_done(self) -> bool:
-        return self._left == 0 or (self._options.until_end and not self._ends)
+        return self._left == 0 or (self._options.until_end and not self._reading.ends)
 
     def _take(self, message: Message) -> bool:
         """Whether it is a record that was due; it may be one that is left out."""
         error = message.error()
-        offset, partition = message.offset(), message.partition()
-        assert offset is not None
-        assert partition is not None
+        if error is not None and error.code() in self._reading.goes_on_without:
+            return False
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
         if error is not None and error.code() != _AT_THE_END:
-            raise CommandError(f"{message.topic()}-{partition}: {error.str()}")
+            of = topic if partition is None or partition < 0 else f"{topic}-{partition}"
+            raise CommandError(f"{of}: {error.str()}")
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
         if self._options.until_end:
-            if error is not None or offset >= self._ends.get(partition, 0):
-                self._ends.pop(partition, None)
+            ends, place = self._reading.ends, (topic, partition)
+            if error is not None or offset >= ends.get(place, 0):
+                ends.pop(place, None)
                 return False  # written since
-            if offset + 1 == self._ends[partition]:
-                del self._ends[partition]
+            if offset + 1 == ends[place]:
+                del ends[place]
         if self._left == 0:
             return False  # of the same batch, with a filter
         parsed = self._decode(message)
@@ -234,68 +253,11 @@ class _Printer:
         return parsed
 
 
-def _commit_beginnings(
-    session: Session, options: argparse.Namespace, consumer: Consumer, assigned: list[TopicPartition]
-) -> None:
-    """Commit where the group begins in partitions that it has no offset of, as Java's consumer does.
-
-    Else what comes into those that gave nothing now would be behind the group's back: its next member would begin at
-    their end.
-    """
-    from confluent_kafka import KafkaException, TopicPartition
-
-    found = consumer.committed(assigned, timeout=session.timeout_s)
-    fresh = [(each.topic, each.partition) for each in found if each.offset < 0]
-    if options.from_beginning:
-        begin = session.starts(fresh)
-    else:
-        begin = session.ends(fresh, committed=options.isolation_level == "read_committed")
-    if begin:
-        try:
-            consumer.commit(offsets=[TopicPartition(*place, at) for place, at in begin.items()], asynchronous=False)
-        except KafkaException as error:
-            if error.args[0].code() not in _REBALANCED:
-                raise
-
-
-def _ranges(session: Session, options: argparse.Namespace, topic: str) -> tuple[list[TopicPartition], dict[int, int]]:
-    """Where to begin in each partition, and where those end now that have anything from there on."""
-    from confluent_kafka import TopicPartition
-
-    from pybroker.cli.topics import describe
-
-    (description,) = describe(session, [topic])
-    known = [each.id for each in description.partitions]
-    chosen = list(dict.fromkeys(options.partition or known))
-    for partition in chosen:
-        if partition not in known:
-            raise CommandError(f"{topic}: there is no partition {partition}, but 0 to {max(known)}")
-    places = [(topic, partition) for partition in chosen]
-    ends = session.ends(places)
-    starts = session.starts(places)
-    if options.since is not None:
-        begin = session.since(places, options.since)
-    elif options.offset is None or options.offset in ("earliest", "latest"):
-        begin = starts if options.from_beginning or options.offset == "earliest" else ends
-    elif options.offset < 0:
-        begin = {place: max(starts[place], ends[place] + options.offset) for place in places}
-    else:
-        begin = {place: min(max(options.offset, starts[place]), ends[place]) for place in places}
-    return (
-        [TopicPartition(topic, partition, begin[topic, partition]) for _, partition in places],
-        {
-            partition: ends[topic, partition]
-            for _, partition in places
-            if ends[topic, partition] > begin[topic, partition]
-        },
-    )
-
-
-def _topic(options: argparse.Namespace) -> str:
-    names = {each for each in (options.name, options.topic) if each is not None}
-    if len(names) != 1 or "" in names:
-        raise UsageError("one topic, please")
-    return str(names.pop())
+def _include(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
 
 
 def _moment(text: str) -> int:

@@ -44,13 +44,11 @@ def console_consumer(arguments: Sequence[str]) -> list[Command]:
     parser.add_argument("--from-beginning", action="store_true")
     parser.add_argument("--isolation-level")
     options, rest = parser.parse_known_args(arguments)
-    if options.include is not None:
-        raise CannotTranslate("one --topic is read, not --include")
     shown = {**_file(options.formatter_config), **dict(options.property)}
     for name in ("key_deserializer", "value_deserializer"):
         if given := getattr(options, name):
             shown[name.replace("_", ".")] = given
-    words = [*rest, *_consumer_words(options)]
+    words = [*rest, *([] if options.include is None else ["--include", options.include]), *_consumer_words(options)]
     for key, value in (shown or {"print.value": "true"}).items():
         words += ["--formatter-property", f"{key}={value}"]
     return [Command("consume", [*words, *connection_words(options)])]

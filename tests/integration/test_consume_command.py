@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from protocol.records.builder import BatchBuilder
 from pybroker.testing import Broker
@@ -47,6 +48,27 @@ def test_consume_from_wherever_one_likes(sh: Shell, broker: Broker) -> None:
     assert read("--from", "-5m") == []
     assert read() == []
     assert read("--from-beginning", "--partition", "0", "--max-messages", "2") == ["0:0=a0", "0:1=a1"]
+
+
+def test_consume_several_topics(sh: Shell, broker: Broker) -> None:
+    """Named, or all those whose whole names match; without Kafka's own."""
+    for topic in ("shop-1", "shop-22", "old-shop-1"):
+        broker.create_topic(topic, partitions=2)
+        write(broker, topic, (0, "first", 1000), (1, "last", 1000))
+    sh.good("consume", "shop-1", "--from-beginning", "--max-messages", "1", "--group", "makes-__consumer_offsets")
+    end = ("--until-end", "--from-beginning", "--format", "%t:%p=%v ")
+
+    def read(*options: str) -> list[str]:
+        return sorted(sh.good("consume", *end, *options).out.split())
+
+    both = ["shop-1:0=first", "shop-1:1=last", "shop-22:0=first", "shop-22:1=last"]
+    assert read("shop-1", "shop-22", "shop-1") == both
+    assert read("--topic", "shop-1", "--topic", "shop-22") == both
+    assert read("--include", r"shop-\d+") == both
+    assert read("--include", r"shop-\d+", "--max-messages", "1") in [[each] for each in both]
+    assert read("--include", "(__consumer.*|old-.*)") == ["old-shop-1:0=first", "old-shop-1:1=last"]
+    told = "pybroker consume: no topic matches\n"
+    assert sh("consume", *end, "--include", "shop") == Done(1, "", told)
 
 
 def test_consume_header_whose_name_is_no_text(sh: Shell, broker: Broker) -> None:
@@ -104,10 +126,10 @@ def test_consume_shows_all_that_a_record_has(sh: Shell, broker: Broker) -> None:
     }
 
 
-def consuming(broker: Broker, *options: str, stdout: int) -> subprocess.Popen[str]:
-    """The command as a process."""
+def consuming(broker: Broker, *options: str, stdout: int, before: str = "") -> subprocess.Popen[str]:
+    """The command as a process; `before`: what Python that does first."""
     words = ["consume", *options, "--from-beginning", "--bootstrap-server", broker.bootstrap_servers]
-    command = [sys.executable, "-m", "pybroker", *words]
+    command = [sys.executable, "-c", f"{before}\nfrom pybroker.cli.main import main; main()", *words]
     return subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, text=True)
 
 
@@ -137,3 +159,29 @@ def test_nobody_reads_on(broker: Broker) -> None:
         os.close(reading)
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize("group", [(), ("--group", "later")])
+def test_consume_topics_that_come_and_go(broker: Broker, group: tuple[str, ...]) -> None:
+    """Those that match are read from their beginnings, and those that are deleted are missed by nobody."""
+    name = f"late{len(group)}"
+    administration = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+    def make(topic: str) -> None:
+        broker.create_topic(f"{name}-{topic}")
+        write(broker, f"{name}-{topic}", (0, topic, 1000))
+
+    make("old")
+    line = ("--include", f"{name}-.*", "--idle", "30", *group)
+    often = "from pybroker.cli.client import reading; reading.LOOK_EVERY_S = 0.1"
+    with consuming(broker, *line, stdout=subprocess.PIPE, before=often) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "old\n"
+        make("new")
+        assert process.stdout.readline() == "new\n"
+        administration.delete_topics([f"{name}-old"])[f"{name}-old"].result(60)
+        make("newer")
+        assert process.stdout.readline() == "newer\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 0

@@ -27,6 +27,8 @@ def words(tool: str, given: str) -> str:
             " --formatter-property key.separator=:",
         ),
         ("--topic t", "--topic t --formatter-property print.value=true"),
+        ("--include t.*", "--include t.* --formatter-property print.value=true"),
+        ("--whitelist t.* --group g", "--include t.* --group g --formatter-property print.value=true"),
         (
             "--topic t --formatter kafka.tools.DefaultMessageFormatter --key-deserializer a.LongDeserializer",
             "--topic t --formatter-property key.deserializer=a.LongDeserializer",
@@ -83,7 +85,6 @@ def test_words_of_the_producer(given: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("tool", "given", "told"),
     [
-        ("consumer", "--include .*", "one --topic"),
         ("consumer", "--topic t --group g --consumer-property enable.auto.commit=false", "offsets are committed"),
         ("consumer", "--topic t --consumer.config /nowhere", "/nowhere: No such file"),
         ("producer", "--topic t --reader-config /nowhere", "/nowhere: No such file"),

@@ -1,0 +1,172 @@
+"""Which partitions a consumer reads, from where on, and until where."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from pybroker.cli.client.errors import CommandError
+from pybroker.cli.client.session import Place, Session
+from pybroker.cli.topics import describe
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import TopicDescription
+
+#: How often topics and partitions are looked for that came since.
+LOOK_EVERY_S = 5.0
+#: The group has gone on without this member, or somebody else is about to come: it is assigned anew, and asks again.
+_REBALANCED = (22, 25, 27, 113)  # ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, STALE_MEMBER_EPOCH
+#: What a client says of a partition whose topic was deleted.
+GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION)
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Topics that are named; or those whose whole names match, without Kafka's own, as its console consumer has it."""
+
+    names: tuple[str, ...]
+    include: re.Pattern[str] | None
+
+    def there(self, session: Session) -> list[TopicDescription]:
+        """Raises CommandError for one that is named, and is not there."""
+        if self.include is None:
+            return describe(session, self.names)
+        known = session.admin.list_topics(timeout=session.timeout_s).topics
+        names = [name for name in known if self.include.fullmatch(name)]
+        return [each for each in describe(session, names, if_there=True) if not each.is_internal] if names else []
+
+
+class Reading(ABC):
+    """What a consumer reads. `ends`: where partitions end now that have anything in them from where one begins."""
+
+    def __init__(self, session: Session, consumer: Consumer, options: argparse.Namespace, topics: Topics) -> None:
+        self.ends: dict[Place, int] = {}
+        #: Topics that match may go: that is no mistake.
+        self.goes_on_without = GONE if topics.include is not None else ()
+        self._session = session
+        self._consumer = consumer
+        self._options = options
+        self._topics = topics
+        self._looked = time.monotonic()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Raises CommandError for a topic or a partition that is not there."""
+
+    def look_again(self) -> None:
+        """Of topics that match, those that came since are read as well."""
+        if self._topics.include is None or self._options.until_end or time.monotonic() - self._looked < LOOK_EVERY_S:
+            return
+        self._looked = time.monotonic()
+        self._take_up(self._topics.there(self._session))
+
+    def commit(self) -> None:
+        """A group has come to here. Raises KafkaException."""
+        try:
+            self._consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in self.goes_on_without:
+                raise
+
+    @abstractmethod
+    def _take_up(self, topics: Sequence[TopicDescription]) -> None:
+        """These are read from now on."""
+
+
+class Alone(Reading):
+    """Without a group: from where one likes."""
+
+    _places: Sequence[Place] = ()
+
+    def begin(self) -> None:
+        topics = self._topics.there(self._session)
+        if not topics and self._options.until_end:
+            raise CommandError("no topic matches")
+        self._places = self._chosen(topics)
+        begin, ends = _ranges(self._session, self._options, self._places)
+        self._consumer.assign(_at(begin))
+        self.ends = {place: end for place, end in ends.items() if end > begin[place]}
+
+    def _take_up(self, topics: Sequence[TopicDescription]) -> None:
+        """From their beginnings: one has been here all the while."""
+        places, before = self._chosen(topics), self._places
+        self._places = places
+        if gone := set(before).difference(places):
+            self._consumer.incremental_unassign(_at(dict.fromkeys(gone, OFFSET_BEGINNING)))
+        if fresh := set(places).difference(before):
+            self._consumer.incremental_assign(_at(dict.fromkeys(fresh, OFFSET_BEGINNING)))
+
+    def _chosen(self, topics: Sequence[TopicDescription]) -> list[Place]:
+        """Raises CommandError for a partition that is not there."""
+        if not self._options.partition:
+            return [(topic.name, each.id) for topic in topics for each in topic.partitions]
+        ((name, known),) = [(topic.name, [each.id for each in topic.partitions]) for topic in topics]
+        for partition in self._options.partition:
+            if partition not in known:
+                raise CommandError(f"{name}: there is no partition {partition}, but 0 to {max(known)}")
+        return [(name, partition) for partition in dict.fromkeys(self._options.partition)]
+
+
+class Member(Reading):
+    """As a member of a group, which goes on where that has come to."""
+
+    _subscribed: Set[str] = frozenset()
+
+    def begin(self) -> None:
+        if self._topics.include is None:
+            self._subscribe(self._topics.names)
+        else:
+            self._take_up(self._topics.there(self._session))
+
+    def _take_up(self, topics: Sequence[TopicDescription]) -> None:
+        self._subscribe([each.name for each in topics])
+
+    def _subscribe(self, names: Sequence[str]) -> None:
+        if self._subscribed != set(names):
+            self._subscribed = set(names)
+            self._consumer.subscribe(list(names), on_assign=self._commit_beginnings)
+
+    def _commit_beginnings(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        """Commit where the group begins in partitions that it has no offset of, as Java's consumer does.
+
+        Else what comes into those that gave nothing now would be behind the group's back: its next member would begin
+        at their end.
+        """
+        found = consumer.committed(assigned, timeout=self._session.timeout_s)
+        fresh = [(each.topic, each.partition) for each in found if each.offset < 0]
+        if self._options.from_beginning:
+            begin = self._session.starts(fresh)
+        else:
+            begin = self._session.ends(fresh, committed=self._options.isolation_level == "read_committed")
+        if begin:
+            try:
+                consumer.commit(offsets=_at(begin), asynchronous=False)
+            except KafkaException as error:
+                if error.args[0].code() not in _REBALANCED:
+                    raise
+
+
+def _ranges(
+    session: Session, options: argparse.Namespace, places: Sequence[Place]
+) -> tuple[dict[Place, int], dict[Place, int]]:
+    """Where to begin in each partition, and where it ends now."""
+    ends = session.ends(places)
+    starts = session.starts(places)
+    if options.since is not None:
+        return session.since(places, options.since), ends
+    if options.offset is None or options.offset in ("earliest", "latest"):
+        return (starts if options.from_beginning or options.offset == "earliest" else ends), ends
+    if options.offset < 0:
+        return {place: max(starts[place], ends[place] + options.offset) for place in places}, ends
+    return {place: min(max(options.offset, starts[place]), ends[place]) for place in places}, ends
+
+
+def _at(offsets: Mapping[Place, int]) -> list[TopicPartition]:
+    return [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]

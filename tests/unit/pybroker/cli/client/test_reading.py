@@ -1,0 +1,154 @@
+"""What a consumer reads, with a session and a consumer that are played."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import TopicDescription
+
+from pybroker.cli.client import reading
+from pybroker.cli.client.errors import CommandError
+from pybroker.cli.client.reading import Alone, Member, Reading, Topics
+from pybroker.cli.client.session import Session
+from pybroker.cli.consume import Printer, command_line
+
+WRITTEN = 10
+GONE = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+
+class FakeSession:
+    """All partitions have WRITTEN records."""
+
+    def __init__(self, **topics: int) -> None:
+        self.topics = topics
+        self.admin = SimpleNamespace(poll=lambda timeout: 0)
+
+    def starts(self, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, 0)
+
+    def ends(self, places: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        return dict.fromkeys(places, WRITTEN)
+
+    def check(self) -> None:
+        pass
+
+
+class FakeConsumer:
+    """Keeps what it is told to read."""
+
+    def __init__(self, *messages: Message) -> None:
+        self.reads: set[tuple[str, int, int]] = set()
+        self.subscribed: list[list[str]] = []
+        self.messages = list(messages)
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self.reads = {(each.topic, each.partition, each.offset) for each in partitions}
+
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        self.reads |= {(each.topic, each.partition, each.offset) for each in partitions}
+
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None:
+        gone = {(each.topic, each.partition) for each in partitions}
+        self.reads = {each for each in self.reads if each[:2] not in gone}
+
+    def subscribe(self, names: list[str], **_: object) -> None:
+        self.subscribed.append(names)
+
+    def commit(self, **_: object) -> None:
+        raise KafkaException(GONE)
+
+    def consume(self, most: int, timeout: float) -> list[Message]:
+        messages, self.messages = self.messages[:most], self.messages[most:]
+        return messages
+
+
+class Cluster:
+    """A command line's reading of topics, of which the numbers of partitions may change."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, line: str, *messages: Message, **topics: int) -> None:
+        monkeypatch.setattr(reading, "LOOK_EVERY_S", 0)
+        monkeypatch.setattr(Topics, "there", lambda _, session: described(session.topics))
+        self.session = FakeSession(**topics)
+        self.consumer = FakeConsumer(*messages)
+        self.options = command_line().parse(line.split())
+        made = Alone if self.options.group is None else Member
+        session, consumer = cast(Session, self.session), cast(Consumer, self.consumer)
+        wanted = Topics(tuple(self.options.names), self.options.include)
+        self.reading: Reading = made(session, consumer, self.options, wanted)
+        self.printer = Printer(session, consumer, self.options, self.reading, None)
+
+
+def described(topics: dict[str, int]) -> list[TopicDescription]:
+    found = [
+        SimpleNamespace(name=name, partitions=[SimpleNamespace(id=each) for each in range(count)])
+        for name, count in topics.items()
+    ]
+    return cast("list[TopicDescription]", found)
+
+
+def test_topics_that_match_are_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What came since is read from its beginning; what is gone no more, or it would be asked for for ever."""
+    cluster = Cluster(monkeypatch, "--include a.*", a=1, ab=1)
+    cluster.reading.begin()
+    assert cluster.consumer.reads == {("a", 0, WRITTEN), ("ab", 0, WRITTEN)}
+    cluster.session.topics = {"a": 2, "ac": 1}
+    cluster.reading.look_again()
+    assert cluster.consumer.reads == {("a", 0, WRITTEN), ("a", 1, OFFSET_BEGINNING), ("ac", 0, OFFSET_BEGINNING)}
+
+
+def test_group_subscribes_again_where_topics_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And only then: it costs a rebalance."""
+    cluster = Cluster(monkeypatch, "--include a.* --group g", a=1)
+    cluster.reading.begin()
+    cluster.reading.look_again()
+    cluster.session.topics["ab"] = 1
+    cluster.reading.look_again()
+    assert cluster.consumer.subscribed == [["a"], ["a", "ab"]]
+
+
+@pytest.mark.parametrize("line", ["a", "a --group g", "--include a --until-end"])
+def test_topics_that_are_known_are_not_looked_for_again(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    """Those that are named, and all there are until an end."""
+    cluster = Cluster(monkeypatch, line, a=1)
+    cluster.reading.begin()
+    before = (set(cluster.consumer.reads), list(cluster.consumer.subscribed))
+    cluster.session.topics["ab"] = 1
+    cluster.reading.look_again()
+    assert (cluster.consumer.reads, cluster.consumer.subscribed) == before
+
+
+def test_topic_that_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is named is told of, though the client gives no partition and no offset; one that matched was known to
+    come and go, and its offset is nobody's.
+    """
+    error = Message("a", -1, error=GONE)
+    with pytest.raises(CommandError, match=r"^a: Broker: Unknown topic or partition$"):
+        Cluster(monkeypatch, "a --group g", error).printer.run()
+    cluster = Cluster(monkeypatch, "--include a --group g --idle 0.001", error, Message("a", 0, 7, b"", b"value"))
+    cluster.printer.run()
+    assert cluster.consumer.messages == []
+
+
+def test_offset_that_cannot_be_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a topic that is named it is told."""
+    with pytest.raises(KafkaException, match="Unknown topic"):
+        Cluster(monkeypatch, "a --group g", Message("a", 0, 7, b"", b"value")).printer.run()
+
+
+def test_whole_names_match() -> None:
+    """As Java's consumer has it; Kafka's own topics are for those who name them."""
+    topics = ["shop", "shop-1", "shop-12", "my-shop", "__shop"]
+    listed = SimpleNamespace(list_topics=lambda timeout: SimpleNamespace(topics=topics))
+    session = cast(Session, SimpleNamespace(admin=listed, timeout_s=1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "describe", lambda _, names, if_there: described_with_internal(names))
+        found = Topics((), re.compile("(__)?shop(-1)?")).there(session)
+    assert [each.name for each in found] == ["shop", "shop-1"]
+
+
+def described_with_internal(names: list[str]) -> list[SimpleNamespace]:
+    return [SimpleNamespace(name=name, is_internal=name.startswith("__")) for name in names]
