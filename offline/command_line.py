@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from typing import NoReturn
 
-from pybroker.cli.parser import told
+from pybroker.cli.parser import AnyOrderParser, told
 
 
-class OfflineParser(ArgumentParser):
+class OfflineParser(AnyOrderParser):
     """A bad command line is told in one line, and ends with `usage_exit_code`: 1 where Apache Kafka's tool does so."""
 
     usage_exit_code = 1

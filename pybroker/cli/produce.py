@@ -159,7 +159,7 @@ def command_line() -> OneLineParser:
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = command_line()
-    options = parser.parse_intermixed_args(arguments)  # the topic, options, then files
+    options = parser.parse_args(arguments)
     if options.topic is None:
         options.topic = _first_word(parser, options.files)
     if options.follow and (not options.files or _STANDARD_INPUT in options.files):

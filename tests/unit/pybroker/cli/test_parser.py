@@ -1,0 +1,87 @@
+"""The order of words on the command lines of all commands, found by their parsers."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from importlib import import_module
+
+import pytest
+
+from offline.command_lines import modules
+from pybroker.cli.parser import AnyOrderParser, actions_of
+
+#: What commands need besides names.
+NEEDED = {"groups reset-offsets": "--to-earliest", "quotas set": "--user ann", "topics alter": "--partitions 2"}
+NAMES = ["a=1", "b=2", "c=3"]
+
+
+def command_line(command: str) -> ArgumentParser:
+    parser = import_module(modules()[command]).command_line()
+    assert isinstance(parser, AnyOrderParser)
+    return parser
+
+
+def parsers() -> dict[str, ArgumentParser]:
+    """Of all commands, or of their actions where they have any, by what is typed."""
+    found = {}
+    for command in modules():
+        parser = command_line(command)
+        actions = actions_of(parser)
+        found |= {f"{command} {word}": each for word, each in actions.items()} if actions else {command: parser}
+    return found
+
+
+PARSERS = parsers()
+SEVERAL = sorted(
+    name
+    for name, parser in PARSERS.items()
+    if any(each.nargs in ("*", "+") for each in parser._get_positional_actions())
+)
+
+
+def test_commands_that_take_several_names() -> None:
+    """What stands below holds for more than a few."""
+    assert {"consume", "config explain", "produce", "topics describe", "quotas set", "verify"} <= set(SEVERAL)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_names_on_both_sides_of_options(name: str) -> None:
+    """As on one side of them."""
+    command, *action = name.split()
+    parser = command_line(command)
+    options = [*NEEDED.get(name, "").split(), "--json"]
+    expected = parser.parse_args([*action, *options, *NAMES])
+    assert len(NAMES) in [len(value) for value in vars(expected).values() if isinstance(value, list)]
+    for at in range(1, 4):
+        assert parser.parse_args([*action, *NAMES[:at], *options, *NAMES[at:]]) == expected
+    assert parser.parse_args([*action, *options, "--", *NAMES]) == expected
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_option_that_is_not_there_between_names(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is what is told."""
+    command, *action = name.split()
+    with pytest.raises(SystemExit):
+        command_line(command).parse_args([*action, "a=1", *NEEDED.get(name, "").split(), "--no-such-option", "b=2"])
+    assert "unrecognized arguments: --no-such-option " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(name for name in PARSERS if " " in name))
+def test_options_before_the_action(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those that have a value, and those that have none: it is the action's parser that has them."""
+    command, action = name.split()
+    for option in PARSERS[name]._actions:
+        words = [option.option_strings[-1], *([] if option.nargs == 0 else ["list"])] if option.option_strings else []
+        told = []
+        for line in ([*words, action], [action, *words]):
+            with pytest.raises(SystemExit):
+                command_line(command).parse_args([*line, "--help"])
+            told.append(capsys.readouterr())
+        assert told[0] == told[1]
+
+
+def test_names_that_begin_with_a_minus() -> None:
+    """They are legal, and stand behind --."""
+    options = command_line("topics").parse_args(["describe", "--json", "--", "-odd", "b"])
+    assert (options.names, options.json) == (["-odd", "b"], True)
+    assert command_line("topics").parse_args(["--json", "--timeout", "3", "describe", "--", "-odd"]).names == ["-odd"]
