@@ -92,6 +92,74 @@ def _top(row: int) -> int:
     return 24 + row * (_CELL + 8)
 
 
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A thing, and those that are in it."""
+
+    name: str
+    inner: Sequence[Tree] = ()
+
+
+def tree_diagram(trees: Sequence[Tree]) -> str:
+    """Things from left to right, with lines from each to those in it."""
+    widths = [max(map(len, names)) * _CHARACTER + 16 for names in _by_depth(trees)]
+    shapes: list[str] = []
+    row = 0
+
+    def draw(tree: Tree, depth: int) -> float:
+        """The middle of its box, which is as high as the first of those in it."""
+        nonlocal row
+        x, y = sum(widths[:depth]) + depth * _GAP, 4 + row * (_CELL + 6)
+        width, middle = len(tree.name) * _CHARACTER + 16, y + _CELL / 2
+        shapes.append(f'<rect x="{x + 1:.1f}" y="{y}" width="{width:.1f}" height="{_CELL}" rx="4" {_LINE}/>')
+        shapes.append(f'<text x="{x + 1 + width / 2:.1f}" y="{y + 17}">{escape(tree.name)}</text>')
+        bend = x + widths[depth] + _GAP / 2
+        for each in tree.inner:
+            to = draw(each, depth + 1)
+            start = x + 1 + width if to == middle else bend
+            shapes.append(
+                f'<path d="M{start:.1f} {middle}H{bend:.1f}V{to}H{bend + _GAP / 2:.1f}" {_LINE} opacity="0.55"/>'
+            )
+        row += 0 if tree.inner else 1
+        return middle
+
+    for tree in trees:
+        draw(tree, 0)
+    names = ", ".join(tree.name for tree in trees)
+    return _svg(round(sum(widths) + (len(widths) - 1) * _GAP) + 4, 4 + row * (_CELL + 6), shapes, names)
+
+
+def _by_depth(trees: Sequence[Tree]) -> list[list[str]]:
+    """Names of things by how deep they are."""
+    inner = [each for tree in trees for each in tree.inner]
+    return [[tree.name for tree in trees], *(_by_depth(inner) if inner else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A name for an offset."""
+
+    name: str
+    offset: int
+
+
+def offsets_diagram(count: int, marks: Sequence[Mark]) -> str:
+    """Offsets from 0 on in a row, and the next one, which has no record yet; marks point at theirs."""
+    shapes = [_ARROW_HEAD]
+    for offset in range(count + 1):
+        dashes = ' stroke-dasharray="4 3" opacity="0.55"' if offset == count else ""
+        shapes.append(f'<rect x="{1 + offset * _BOX}" y="4" width="{_BOX}" height="{_CELL}" {_LINE}{dashes}/>')
+        shapes.append(f'<text x="{1 + (offset + 0.5) * _BOX}" y="21">{offset}</text>')
+    for number, mark in enumerate(marks):
+        x, y = 1 + (mark.offset + 0.5) * _BOX, 62 + 24 * number
+        end = x > (count + 1) * _BOX / 2
+        shapes.append(f'<path d="M{x} {y}V{4 + _CELL}" {_LINE} opacity="0.8" marker-end="url(#arrow)"/>')
+        anchor, by = ("end", -6) if end else ("start", 6)
+        shapes.append(f'<text x="{x + by}" y="{y}" text-anchor="{anchor}">{escape(mark.name)}: {mark.offset}</text>')
+    title = ", ".join(f"{mark.name} {mark.offset}" for mark in marks)
+    return _svg((count + 1) * _BOX + 2, 70 + 24 * (len(marks) - 1), shapes, title)
+
+
 def states_diagram(froms: Mapping[str, Sequence[str]]) -> str:
     """States on an ellipse, with an arrow from each to those that may follow. `froms`: state -> those before it."""
     names = list(froms)

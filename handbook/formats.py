@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from console.anatomy.batch import header_span
 from console.anatomy.message import message_span
 from console.anatomy.record import record_spans
 from console.anatomy.span import Span
-from handbook.diagrams import bytes_diagram
+from handbook.diagrams import Tree, bytes_diagram, tree_diagram
 from handbook.layouts import LayoutField, layout_of
 from handbook.look_ups import look_ups_page
 from handbook.markdown import code, paragraphs, table
@@ -20,9 +20,25 @@ from protocol.messages.heartbeat import HEARTBEAT
 from protocol.primitives import Primitive
 from protocol.records.batch import HEADER_SIZE, parse_header
 from protocol.records.builder import BatchBuilder
+from protocol.records.compression import Codec
+from protocol.records.legacy import iter_entry_records, parse_message, unwrap
+from protocol.records.legacy_builder import MessageSetBuilder
 from protocol.schema import Message
 
 _EXAMPLE_TIME_MS = 1_767_225_600_000  # 2026-01-01
+_WRAPPED = (1000, 20)
+"""The first offset in a wrapper, and the number of messages."""
+_WRAPPER = f"""
+## A wrapper around {_WRAPPED[1]} messages
+
+A codec compresses messages together: their set is the value of one message without a key, whose attributes name the
+codec. (A record batch has no wrapper: what follows its header is compressed.)
+"""
+_WRAPPED_OFFSETS = """\
+The wrapper has the offset of its last message, so that whoever looks for an offset can pass over it. In v0 the broker
+had to write each inner offset, and so to compress the set again; since v1 it changes the wrapper's alone: offset in the
+partition = the wrapper's offset - the last inner offset + the inner offset.
+"""
 _CONSOLE = "The [console](../../console.md) shows any batch, record and index entry of a log in this way.\n"
 
 
@@ -80,8 +96,35 @@ def _message_sets() -> str:
             "## v1\n",
             bytes_diagram(old),
             _theory("protocol.records.legacy"),
+            _wrapper(old),
         )
     )
+
+
+def _wrapper(message: Sequence[LayoutField]) -> str:
+    """A wrapper around messages, and which offsets they have in it and in the partition."""
+    figures = []
+    for magic in (0, 1):
+        builder = MessageSetBuilder(magic, _WRAPPED[0], Codec.GZIP)
+        for number in range(_WRAPPED[1]):
+            builder.append(_EXAMPLE_TIME_MS + number, b"17", b"two apples")
+        whole = builder.build()
+        wrapper = parse_message(whole)
+        pairs = zip(unwrap(wrapper), iter_entry_records(whole), strict=True)
+        inner = [f"offset {each.offset}: record {record.offset} of the partition" for each, record in pairs]
+        figures.append(
+            tree_diagram(
+                [
+                    Tree(
+                        f"v{magic}, offset {wrapper.offset}, gzip, {len(whole)} bytes",
+                        [Tree(name) for name in (*inner[:2], "...", inner[-1])],
+                    )
+                ]
+            )
+        )
+    fields = [field for field in message if field.name != "key"]
+    held = [LayoutField("value: a message set, compressed", "") if each.name == "value" else each for each in fields]
+    return "".join((_WRAPPER, bytes_diagram(held), *figures, _WRAPPED_OFFSETS))
 
 
 def _indexes() -> str:

@@ -10,6 +10,7 @@ from handbook.commands import command_pages
 from handbook.error_codes import error_codes_page
 from handbook.formats import format_pages
 from handbook.messages import api_pages, api_path
+from handbook.partitions import partitions_page
 from handbook.states import states_page
 from protocol.registry import API_BY_KEY
 
@@ -23,6 +24,7 @@ def reference_pages() -> Mapping[str, str]:
     return {
         "reference/error-codes.md": error_codes_page(),
         "reference/states.md": states_page(),
+        "reference/formats/partitions.md": partitions_page(),
         **format_pages(),
         **command_pages(),
         **api_pages(),
