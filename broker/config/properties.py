@@ -1,32 +1,11 @@
-"""Java's .properties syntax, as far as `java.util.Properties.load` reads it, from UTF-8 and with line numbers kept.
-
-Comments begin with # or !; key and value are parted by `=`, `:` or white space; a backslash at the end goes on in the
-next line; `\\t \\n \\r \\f \\uXXXX` are escapes and a backslash before anything else is dropped. Blanks at the end of a
-value stay, as in Java. Refused: bytes that are not UTF-8, and `\\u` without four hexadecimal digits.
-"""
+"""Files of properties (see `pybroker.java_properties`), whose problems are those of a configuration."""
 
 from __future__ import annotations
 
-import re
-
-import msgspec
+from pybroker.java_properties import Property, UnreadableProperties
+from pybroker.java_properties import parse_properties as parse
 
 from .errors import ConfigError, Problem
-
-_BLANKS = " \t\f"
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_TRAILING_BACKSLASHES = re.compile(r"\\+$")
-_KEY_AND_VALUE = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-
-
-class Property(msgspec.Struct, frozen=True):
-    """One entry and the number of the line on which it begins, from 1."""
-
-    key: str
-    value: str
-    line: int
 
 
 def parse_properties(data: bytes, name: str = "") -> list[Property]:
@@ -35,61 +14,7 @@ def parse_properties(data: bytes, name: str = "") -> list[Property]:
     Raises ConfigError with the line of the first thing that can not be read.
     """
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = len(_LINE_END.findall(data[: error.start].decode("latin-1"))) + 1
-        raise ConfigError(Problem("", None, "the file is not UTF-8 here", "UTF-8 text", f"{name}:{line}")) from None
-    return [_property(logical, number, name) for logical, number in _logical_lines(text)]
-
-
-def _logical_lines(text: str) -> list[tuple[str, int]]:
-    """Lines that hold an entry, with continuations joined, each with the number of its first line."""
-    lines = _LINE_END.split(text)
-    logical = []
-    at = 0
-    while at < len(lines):
-        line = lines[at].lstrip(_BLANKS)
-        at += 1
-        if not line or line[0] in "#!":
-            continue
-        first = at
-        while _goes_on(line):
-            line = line[:-1]
-            if at == len(lines):
-                break
-            line += lines[at].lstrip(_BLANKS)
-            at += 1
-        logical.append((line, first))
-    return logical
-
-
-def _goes_on(line: str) -> bool:
-    backslashes = _TRAILING_BACKSLASHES.search(line)
-    return backslashes is not None and len(backslashes[0]) % 2 == 1
-
-
-def _property(logical: str, line: int, name: str) -> Property:
-    match = _KEY_AND_VALUE.fullmatch(logical)
-    assert match is not None, "the pattern takes any text"
-    try:
-        return Property(_unescape(match[1]), _unescape(match[2]), line)
-    except ValueError as error:
-        raise ConfigError(
-            Problem(logical, None, str(error), "\\u and four hexadecimal digits", f"{name}:{line}")
-        ) from None
-
-
-def _unescape(text: str) -> str:
-    if "\\" not in text:
-        return text
-
-    def character(match: re.Match[str]) -> str:
-        escape = match[1]
-        if len(escape) == 5:
-            return chr(int(escape[1:], 16))
-        if escape == "u":
-            raise ValueError("malformed \\uXXXX escape")
-        return _CONTROL.get(escape, escape)
-
-    # Java's \u escapes are UTF-16 units: a character beyond U+FFFF is written as two of them.
-    return _ESCAPE.sub(character, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return parse(data)
+    except UnreadableProperties as error:
+        problem = Problem(error.entry, None, error.reason, error.allowed, f"{name}:{error.line}")
+        raise ConfigError(problem) from None

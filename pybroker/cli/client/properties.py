@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pybroker.cli.client.errors import UsageError
+from pybroker.java_properties import UnreadableProperties, parse_properties
 
 _CREDENTIAL = re.compile(r'\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]+))')
 
@@ -56,21 +57,17 @@ _IN_KAFKA_PYTHON = {
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """The lines KEY=VALUE of a file; `#` and `!` begin comments. Raises UsageError."""
+    """The entries of a file in Java's syntax, which has escapes and lines that go on. Raises UsageError."""
     try:
-        lines = path.read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    found = {}
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if not text or text[0] in "#!":
-            continue
-        key, equals, value = text.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"{path}:{number}: {text!r} is not KEY=VALUE")
-        found[key.strip()] = value.strip()
-    return found
+        entries = parse_properties(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except UnreadableProperties as error:
+        raise UsageError(f"{path}:{error.line}: {error.reason}: {error.allowed}") from None
+    for entry in entries:
+        if not entry.key.strip():
+            raise UsageError(f"{path}:{entry.line}: {entry.value!r} is not KEY=VALUE")
+    return {entry.key.strip(): entry.value.strip() for entry in entries}  # Java's clients strip values, too
 
 
 def for_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:

@@ -17,10 +17,34 @@ def test_file_of_properties(tmp_path: Path) -> None:
     assert read_properties(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b"}
 
 
-@pytest.mark.parametrize(("text", "told"), [("security.protocol", "client:1: "), ("a=b\n=c", "client:2: ")])
+def test_java_syntax_of_files(tmp_path: Path) -> None:
+    """Login modules stand on several lines in most files there are; passwords and paths have escapes."""
+    file = tmp_path / "client.properties"
+    file.write_bytes(
+        b"sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\\n"
+        b'  username="ann" \\\n  password="caf\\u00e9";\nsecurity.protocol: SASL_PLAINTEXT\n'
+        b"ssl.truststore.location C\\:\\\\ca.pem\r\nssl.endpoint.identification.algorithm=\n"
+    )
+    assert for_librdkafka(read_properties(file)) == {
+        "sasl.username": "ann",
+        "sasl.password": "caf\u00e9",
+        "security.protocol": "SASL_PLAINTEXT",
+        "ssl.ca.location": r"C:\ca.pem",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a=b\n=c", "client:2: 'c' is not KEY=VALUE"),
+        ("a=b\n\na=\\u12", "client:3: malformed"),
+        ("a=\xff", "client:1: "),
+    ],
+)
 def test_line_that_is_none(tmp_path: Path, text: str, told: str) -> None:
     """With file and line."""
-    (tmp_path / "client").write_text(text)
+    (tmp_path / "client").write_text(text, "latin-1")
     with pytest.raises(UsageError, match=told):
         read_properties(tmp_path / "client")
 
