@@ -10,7 +10,7 @@ from pybroker.cli.client import resources
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value
-from pybroker.cli.client.output import show
+from pybroker.cli.client.output import show, tell
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource
@@ -122,7 +122,7 @@ def _alter(session: Session, options: argparse.Namespace) -> None:
         show([{"key": key, "value": value} for key, value in changes.items()], as_json=True)
         return
     for key, value in changes.items():
-        print(f"{key} is its default again" if value is None else f"{key}={value}")
+        tell(f"{key} is its default again" if value is None else f"{key}={value}")
 
 
 def _alter_one(session: Session, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, natural
-from pybroker.cli.client.output import show
+from pybroker.cli.client.output import show, tell
 from pybroker.cli.client.queries import Query, read_queries
 from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
 
@@ -136,7 +136,9 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             head = {"group": query.name, "state": query.state, "protocol": "spark", "checkpoint": query.checkpoint}
             show([{**head, "partitions": rows}], as_json=True)
             continue
-        print(("\n" if number or groups else "") + f"{query.name}: a query of Spark, {query.state}")
+        if number or groups:
+            print()
+        tell(f"{query.name}: a query of Spark, {query.state}")
         show(rows, as_json=False)
 
 
@@ -169,8 +171,10 @@ def _describe_groups(session: Session, options: argparse.Namespace, names: Seque
         if options.json:
             show([{**head, "members" if options.members else "partitions": rows}], as_json=True)
             continue
-        told = f"{group.group_id}: {head['state']}, {len(group.members)} members"
-        print(("\n" if number else "") + told)
+        if number:
+            print()
+        count = len(group.members)
+        tell(f"{group.group_id}: {head['state']}, {count} member{'' if count == 1 else 's'}")
         show(rows, as_json=False)
 
 
@@ -277,7 +281,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
         if options.json:
             show([{"group": name, "deleted": True}], as_json=True)
         else:
-            print(f"deleted {name}")
+            tell(f"deleted {name}")
 
 
 def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupDescription]:

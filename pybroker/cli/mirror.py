@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value, seconds
-from pybroker.cli.client.output import show
+from pybroker.cli.client.output import harmless, show, tell
 from pybroker.cli.client.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -297,17 +297,17 @@ class _Run:
             show([row], as_json=True)
             return
         if "group" in row:
-            print(f"group {row['group']}: {row['offsets']} offsets")
+            tell(f"group {row['group']}: {row['offsets']} offsets")
         else:
             how = "made" if row["created"] else f"goes on behind {row['copied_before']} offsets"
-            print(f"topic {row['topic']}: {row['partitions']} partitions, {how}")
+            tell(f"topic {row['topic']}: {row['partitions']} partitions, {how}")
         sys.stdout.flush()
 
     def _note(self, line: str) -> None:
         if line not in self._told:
             self._told.add(line)
             self._bar.end()
-            print(f"pybroker mirror: {line}", file=sys.stderr)
+            print(f"pybroker mirror: {harmless(line)}", file=sys.stderr)
 
     def _summary(self) -> None:
         done = self._copier.progress

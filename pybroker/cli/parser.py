@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from pybroker.cli.client.output import harmless
+
 
 class AnyOrderParser(argparse.ArgumentParser):
     """Takes options before the action, between names and after them: argparse has them behind the action, and takes
@@ -44,7 +46,7 @@ def told(parser: argparse.ArgumentParser, message: str) -> str:
     """What argparse has against a command line; of a missing action, which there are."""
     if message.endswith(" required: ACTION"):
         return f"what is to be done? {', '.join(actions_of(parser))}"
-    return message
+    return harmless(message)
 
 
 def actions_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value
-from pybroker.cli.client.output import show
+from pybroker.cli.client.output import show, tell
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
@@ -152,7 +152,7 @@ def _alter(session: Session, options: argparse.Namespace, entity: Entity, change
         )
         return
     for key, value in changes.items():
-        print(f"{_told(entity)}: " + (f"{key} is gone" if value is None else f"{key}={plain_number(value)}"))
+        tell(f"{_told(entity)}: " + (f"{key} is gone" if value is None else f"{key}={plain_number(value)}"))
 
 
 def alter(client: Administration, entity: Entity, changes: Mapping[str, float | None]) -> None:

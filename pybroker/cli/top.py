@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.options import ClientParser, positive, seconds
-from pybroker.cli.client.output import show, table
+from pybroker.cli.client.output import show, table, table_within
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Place, Session
@@ -26,6 +26,8 @@ examples:
 _HOME = "\x1b[H\x1b[J"
 _OTHER_SCREEN, _FIRST_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HEAD_LINES = 2
+#: Columns that are left out first where a terminal is narrow.
+_LESS_WANTED = ("partitions", "topics", "state", "most", "records")
 
 
 class Sample(NamedTuple):
@@ -162,14 +164,15 @@ def _show(session: Session, options: argparse.Namespace, view: View, *, on_termi
         return
     partitions = sum(int(str(row["partitions"])) for row in view.topics)
     head = (
-        f"{time.strftime('%H:%M:%S')}  cluster {session.cluster.cluster_id}  {len(session.cluster.nodes)} brokers  "
-        f"{len(view.topics)} topics  {partitions} partitions  {view.records_per_s:.1f} records/s"
+        f"{time.strftime('%H:%M:%S')}  {view.records_per_s:.1f} records/s  {len(view.topics)} topics  "
+        f"{partitions} partitions  brokers: {len(session.cluster.nodes)}  cluster {session.cluster.cluster_id}"
     )
-    lines = [head, "", *table(view.topics)]
-    if view.groups:
-        lines += ["", *table(view.groups)]
+    width, height = shutil.get_terminal_size()
+    tables = [view.topics, view.groups] if view.groups else [view.topics]
+    lines = [head]
+    for rows in tables:
+        lines += ["", *(table_within(width, rows, _LESS_WANTED) if on_terminal else table(rows))]
     if on_terminal and again:
-        width, height = shutil.get_terminal_size()
         lines = fitted(lines, len(view.topics), width, height)
         sys.stdout.write(_HOME)
         sys.stdout.write("\n".join(lines))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, key_value, positive
-from pybroker.cli.client.output import show
+from pybroker.cli.client.output import show, tell
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartitionInfo
@@ -118,7 +118,9 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
         if options.json:
             show([{**head, "partitions": rows}], as_json=True)
             continue
-        print(("\n" if number else "") + "  ".join((topic.name, str(topic.topic_id), *_assignments(head["configs"]))))
+        if number:
+            print()
+        tell("  ".join((topic.name, str(topic.topic_id), *_assignments(head["configs"]))))
         show(rows, as_json=False)
 
 

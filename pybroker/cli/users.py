@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser, positive
-from pybroker.cli.client.output import show
+from pybroker.cli.client.output import show, tell
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import UserScramCredentialAlteration
@@ -101,7 +101,7 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
     if options.json:
         show([{"user": options.name, "mechanism": each, "deleted": True} for each in mechanisms], as_json=True)
     else:
-        print(f"deleted {options.name} ({', '.join(mechanisms)})")
+        tell(f"deleted {options.name} ({', '.join(mechanisms)})")
 
 
 def _alter(session: Session, wanted: Sequence[UserScramCredentialAlteration]) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +11,7 @@ from confluent_kafka import Producer
 
 from pybroker.kafka_home import tools
 from pybroker.testing import Broker
+from tests.support.terminal import on_terminal
 
 
 def test_what_the_producer_sends_the_consumer_prints(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
@@ -82,13 +81,3 @@ def test_records_steer_no_terminal() -> None:
         assert subprocess.run(command, capture_output=True, timeout=60).stdout == b"\x1b]0;title\x07\n"
         for options, expected in ([], rb"\x1b]0;title\x07"), (["--encoding", "raw"], b"\x1b]0;title\x07"):
             assert on_terminal([*command, *options]) == expected + b"\r\n"
-
-
-def on_terminal(command: list[str]) -> bytes:
-    """What a command prints there, which puts a carriage return before each line feed."""
-    ours, its = pty.openpty()
-    done = subprocess.run(command, stdout=its, timeout=60)
-    os.close(its)
-    assert done.returncode == 0
-    with open(ours, "rb", buffering=0) as terminal:
-        return terminal.read(1 << 12) or b""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -16,6 +17,7 @@ from offline.conformance import command as conformance
 from pybroker.testing import Broker
 from tests.support.http_server import http_server
 from tests.support.shell import Shell
+from tests.support.terminal import on_terminal
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,19 @@ def test_top(sh: Shell, broker: Broker) -> None:
     told = sh.good("top", "--count", "2", "--interval", "0.05", "--sort", "name").out
     assert told.count("TOPIC ") == 2
     assert "\x1b" not in told
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_top_on_a_narrow_terminal(broker: Broker, columns: int) -> None:
+    """Figures are seen, whatever topics are called."""
+    broker.create_topic(f"{columns}-" + 8 * "long-name-")
+    words = ["top", "--count", "1", "--interval", "0.05", "--bootstrap-server", broker.bootstrap_servers]
+    screen = on_terminal([sys.executable, "-m", "pybroker", *words], columns=columns).decode().splitlines()
+    rows = [line for line in screen if line.startswith(f"{columns}-long-name")]
+    assert len(rows) == 1
+    assert re.search(r"\.\. .*\b0\.0 .*0$", rows[0])
+    assert max(map(len, screen[1:])) <= columns
+    assert "records/s" in screen[0][:40]
 
 
 def test_filters(sh: Shell, broker: Broker) -> None:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
+from pybroker.cli.client.output import harmless
 
 
 def run(parser: ClientParser, arguments: Sequence[str]) -> int:
@@ -40,5 +41,5 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
 
 
 def _refuse(parser: ClientParser, line: str, code: int) -> int:
-    print(f"{parser.prog}: {line}", file=sys.stderr)
+    print(f"{parser.prog}: {harmless(line)}", file=sys.stderr)
     return code

@@ -20,6 +20,7 @@ from pybroker.cli.client.options import ClientParser
         (KafkaException(KafkaError(31, "(null)")), 1, "pybroker things: Cluster authorization failed\n"),
         (ValueError("an empty name"), 2, "pybroker things: an empty name\n"),
         (KeyboardInterrupt(), 130, "pybroker things: interrupted\n"),
+        (CommandError("evil\x1b[31m\nname: no"), 1, "pybroker things: evil\\x1b[31m\\nname: no\n"),
     ],
 )
 def test_failures_are_one_line(

@@ -53,3 +53,11 @@ def test_action_that_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parser().parse([])
     assert capsys.readouterr().err == f"{parser().prog}: what is to be done? list, create (--help shows the options)\n"
+
+
+def test_mistake_that_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """It does not, and is one line still."""
+    with pytest.raises(SystemExit):
+        parser().parse(["list", "evil\x1b[31m\nname"])
+    told = "pybroker things: unrecognized arguments: evil\\x1b[31m\\nname (--help shows the options)\n"
+    assert capsys.readouterr().err == told

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from pybroker.cli.client.output import show, table
+from pybroker.cli.client.output import show, table, table_within, tell
 
 ROWS = [
     {"topic": "a", "end_offset": 5, "isr": [1, 2], "own": {}, "internal": False},
@@ -32,3 +34,41 @@ def test_names_do_not_steer_the_terminal() -> None:
     """What is not to be seen stands as its number."""
     rows = [{"group": "evil\x1b]0;owned\x07\u202e", "own": {"a": "\n"}, "isr": ["\r"], "name": "ä b"}]
     assert table(rows)[1] == r"evil\x1b]0;owned\x07\u202e  a=\n  \r   ä b"
+
+
+def test_lines_do_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor is one of them two; JSON is the same to whoever reads it."""
+    tell("deleted evil\x1b[31m\nname")
+    show([{"group": "a\x9b31m\x7f"}], as_json=True)
+    line, row = capsys.readouterr().out.splitlines()
+    assert line == r"deleted evil\x1b[31m\nname"
+    assert row == r'{"group": "a\u009b31m\u007f"}'
+    assert json.loads(row) == {"group": "a\x9b31m\x7f"}
+
+
+TOPICS = [
+    {"topic": "orders-of-the-whole-year", "partitions": 3, "records": 1000, "lag": 5},
+    {"topic": "b", "partitions": 12, "records": 7, "lag": None},
+]
+
+
+@pytest.mark.parametrize("width", range(10, 80))
+def test_table_within_a_width(width: int) -> None:
+    """No line is longer; what is wanted most stays as long as there is room for a name."""
+    lines = table_within(width, TOPICS, ("partitions", "records"))
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= width
+    assert ("PARTITIONS" in lines[0]) is (width >= 16 + 2 + 10 + 2 + 7 + 2 + 3)
+    assert ("RECORDS" in lines[0]) is (width >= 16 + 2 + 7 + 2 + 3)
+    assert ("LAG" in lines[0]) is (width >= 5 + 2 + 3)
+
+
+def test_names_are_cut_where_there_is_no_room() -> None:
+    """That they are is seen. Where all have room nothing is."""
+    assert table_within(30, TOPICS, ("partitions", "records")) == [
+        "TOPIC             RECORDS  LAG",
+        "orders-of-the-..     1000    5",
+        "b                       7    -",
+    ]
+    assert table_within(80, TOPICS, ("partitions", "records")) == table(TOPICS)
+    assert table_within(80, [], ()) == []
