@@ -1,0 +1,54 @@
+"""The timed transcript of a new user's first commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.comparison.table import put_between_marks
+from bench.first_minutes import STEPS, Done, take, transcript
+
+PAGE = Path(__file__).parents[3] / "docs/first-minutes.md"
+
+
+def test_steps_are_taken_in_one_folder_and_environment(tmp_path: Path) -> None:
+    """As soon as there is one; what is told on standard error is seen, too."""
+    activate = "mkdir -p .venv/bin && echo 'export ACTIVE=yes' > .venv/bin/activate && echo \"${ACTIVE:-no}\""
+    steps = (activate, 'echo "$ACTIVE $WHO" | tee told >&2', "cat told")
+    done = take(steps, tmp_path, {**os.environ, "WHO": "me"})
+    assert [each.printed for each in done] == ["no\n", "yes me\n", "yes me\n"]
+    assert [each.command for each in done] == list(steps)
+    assert 0 < done[0].took_s < done[-1].ended_s
+
+
+def test_step_that_fails_ends_it(tmp_path: Path) -> None:
+    """A part of a pipe, too: nothing is told of a way that does not lead there."""
+    with pytest.raises(subprocess.CalledProcessError):
+        take(("false | true", "touch gone-on"), tmp_path, dict(os.environ))
+    assert not (tmp_path / "gone-on").exists()
+
+
+def test_transcript_has_each_command_with_its_time() -> None:
+    """And stands on the page where that has a place for it."""
+    told = transcript([Done("a", "", 0.5, 0.5), Done("b", "one\ntwo\n", 61.25, 61.75)])
+    assert told.splitlines() == [
+        "61.8 s from the first command to the message.",
+        "",
+        "```text",
+        "[  0.5 s] $ a",
+        "[ 61.2 s] $ b",
+        "one",
+        "two",
+        "```",
+    ]
+    assert told in put_between_marks(PAGE.read_text(), told)
+
+
+def test_steps_end_with_the_message() -> None:
+    """From nothing: the first makes an environment, the second installs."""
+    assert " -m venv " in STEPS[0]
+    assert STEPS[1].startswith("pip install ")
+    assert STEPS[-1].startswith("pybroker consume ")
