@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGES = sorted(
-    path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/data/*.md") for path in ROOT.glob(pattern)
+    path for pattern in ("*.md", "docs/**/*.md", "*/README.md", "tests/*/*.md") for path in ROOT.glob(pattern)
 )
 ROOMS = (
     "protocol|storage|security|metadata|coordinator|broker|offline|console|pybroker|handbook|tests|bench|docs|config|"
@@ -76,7 +76,19 @@ def remarks(module: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "room",
-    ["broker", "console", "coordinator", "handbook", "metadata", "offline", "protocol", "security", "storage"],
+    [
+        "broker",
+        "console",
+        "coordinator",
+        "handbook",
+        "metadata",
+        "offline",
+        "protocol",
+        "pybroker",
+        "security",
+        "storage",
+        "tests/support",
+    ],
 )
 def test_the_readme_of_a_room_names_each_file(room: str) -> None:
     """Itself, or a folder that it lies in; of `<api>` there are many."""
