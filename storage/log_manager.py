@@ -13,7 +13,14 @@ from functools import cache, partial
 from itertools import chain
 from uuid import uuid4
 
-from storage.checkpoints import LOG_START_OFFSETS, TopicPartition, read_topic_id, write_clean_shutdown, write_topic_id
+from storage.checkpoints import (
+    LOG_START_OFFSETS,
+    PARTITION_METADATA,
+    TopicPartition,
+    read_topic_id,
+    write_clean_shutdown,
+    write_topic_id,
+)
 from storage.cleaner.output import CleanedSegment
 from storage.cleaner.swap import SwapInTask
 from storage.directory_names import delete_name, stray_name
@@ -25,7 +32,7 @@ from storage.log.flushing import flushes_of_small_files, full_flush, overdue_flu
 from storage.log.offset_checkpoints import OFFSET_CHECKPOINTS, OffsetCheckpoints
 from storage.log.partition import PartitionLog
 from storage.log.removals import Removals
-from storage.log.retention import expired_segments, released_segments, remove_segments
+from storage.log.retention import remove_what_may_go
 from storage.log.stored_log import StoredLog
 from storage.log.tasks import FlushTask, RenameTask, Task
 from storage.log_config import LogConfig
@@ -80,11 +87,6 @@ class LogManager:
         self._fs = fs
         self._on_remark = on_remark
 
-    @property
-    def refused(self) -> dict[TopicPartition, LogOffline]:
-        """Logs that could not be opened, and why, though their directory works."""
-        return self.unopened.refused
-
     # -- start and stop ----------------------------------------------------------------------------------------------
 
     def lock(self, others: Sequence[LogDirectory] = ()) -> None:
@@ -110,7 +112,7 @@ class LogManager:
         the metadata has a partition.
 
         `recover` gets all that has to be checked after an unclean stop, and may do some or all of it beforehand. A
-        single log that cannot be opened is among `refused`, what had to be cut off others in `cuts`.
+        single log that cannot be opened is among `unopened.refused`, what had to be cut off others in `cuts`.
         DirectoryRefused: two directories have the same partition with different records, and `place_of` names neither.
         LogOffline: they cannot be compared, as no descriptor is left.
         """
@@ -124,28 +126,40 @@ class LogManager:
             self.ignored += each.ignored
             self.futures += each.futures
             for stored in each.logs:
-                key = stored.topic, stored.partition
                 if each.directory.failure is not None:
                     break
-                self.unopened.put(each.directory, stored)
-                if stored.in_order and copies[key] == 1 and may_wait(each.directory, stored):
-                    continue
-                try:
-                    log = self.unopened.open(key)
-                except LogOffline:
-                    is_refused = self.unopened[key].offline is not None
-                    if copies[key] > 1 and not is_refused and each.directory.is_online:
-                        raise  # nobody knows which of the two it is
-                    # A partition's other log is used then. For want of a descriptor only what is known may wait.
-                    if key in self.logs or not (is_refused or may_wait(each.directory, stored)):
-                        self.unopened.take(key)
-                else:
-                    if key in self.logs:
-                        twins.append(log)
-                    else:
-                        self.add(log)
+                is_alone = copies[stored.topic, stored.partition] == 1
+                twin = self._load_one(each.directory, stored, is_alone, may_wait(each.directory, stored))
+                if twin is not None:
+                    twins.append(twin)
         if twins:
             self._settle(twins, place_of, now_ms)
+
+    def _load_one(
+        self, directory: LogDirectory, stored: StoredLog, is_alone: bool, may_wait: bool
+    ) -> PartitionLog | None:
+        """Open a log, or have it wait; the log if its partition has another already. `is_alone`: no directory has it.
+
+        LogOffline: it cannot be told from that other one.
+        """
+        key = stored.topic, stored.partition
+        self.unopened.put(directory, stored)
+        if stored.in_order and is_alone and may_wait:
+            return None
+        try:
+            log = self.unopened.open(key)
+        except LogOffline:
+            is_refused = self.unopened[key].offline is not None
+            if not is_alone and not is_refused and directory.is_online:
+                raise
+            # A partition's other log is used then. For want of a descriptor only what is known may wait.
+            if key in self.logs or not (is_refused or may_wait):
+                self.unopened.take(key)
+            return None
+        if key in self.logs:
+            return log
+        self.add(log)
+        return None
 
     def open(self, topic: str, partition: int) -> PartitionLog | None:
         """The log, opened if it has waited for that; None where there is none. LogOffline, as of UnopenedLogs."""
@@ -221,53 +235,53 @@ class LogManager:
         *,
         is_new: bool = True,
     ) -> PartitionLog:
-        """The log, made in the directory with the fewest if there is none, not in a cordoned one if there is another.
+        """The log; made where there is none. `topic_id` has 16 bytes.
 
-        `topic_id` has 16 bytes.
-
-        What lies there of a topic of that name that is no more, as a deletion did not reach it, is set aside.
-        LogOffline: no directory works; or it lies, or as it is not new may lie, in a directory that does not.
+        A directory of the same name that belongs to another topic, whose deletion did not reach it, is set aside.
+        LogOffline: no directory works; or the log lies, or may lie as it is not new, in one that does not.
         """
         log = self.open(topic, partition)
         if log is not None:
             if log.directory.failure is not None:
                 raise LogOffline(log.path, log.directory.failure)
             return log
-        online = [directory for directory in self.directories if directory.is_online]
-        preferred = self.preferred.pop((topic, partition), None)
-        failed = next((directory for directory in self.directories if not directory.is_online), None)
-        if not online or (failed is not None and not is_new):
-            assert failed is not None
-            raise LogOffline(failed.path, failed.failure or "")
-        open_to_new = [directory for directory in online if not directory.is_cordoned] or online
-        directory = preferred if preferred in open_to_new else min(open_to_new, key=lambda each: each.log_count)
-        try:
+        directory = self._directory_for(topic, partition, is_new)
+        with directory.offline_on_error():
             future = orphan(self.futures, topic, partition, topic_id)
-            if future is not None and future.directory in online:
-                directory = future.directory
-            path = f"{directory.path}/{topic}-{partition}"
+        if future is not None:
+            directory = future.directory
+        path = f"{directory.path}/{topic}-{partition}"
+        with directory.offline_on_error():
             found_id = read_topic_id(self._fs, path)
-        except OSError as error:  # for want of a descriptor: nobody knows what is there
-            raise directory.fail(error) from error
         if found_id not in (None, topic_id):
             self._keep_as_stray(directory, path, topic, partition, uuid4().hex)
             if directory.failure is not None:
                 raise LogOffline(path, directory.failure)
-        try:
+        expiration_ms = self.producer_expiration_ms
+        stored = StoredLog(path, topic, partition, config, now_ms, producer_expiration_ms=expiration_ms)
+        with directory.offline_on_error():
             forgotten = self._checkpoints.forget_deleted(directory)
             if future is not None:
                 self._fs.rename(future.path, path)
             self._fs.make_directory(path)
             write_topic_id(self._fs, path, topic_id)
-            expiration_ms = self.producer_expiration_ms
-            stored = StoredLog(path, topic, partition, config, now_ms, producer_expiration_ms=expiration_ms)
             log = load_log(directory, stored)
-        except OSError as error:
-            raise directory.fail(error) from error
-        for written in (f"{path}/partition.metadata", directory.path, *forgotten):
+        for written in (f"{path}/{PARTITION_METADATA}", directory.path, *forgotten):
             log.mark_unsynced(written)
         self.add(log)
         return log
+
+    def _directory_for(self, topic: str, partition: int, is_new: bool) -> LogDirectory:
+        """Where to make a log (rule D2): the preferred directory, else the one with the fewest, no cordoned one if any
+        other works. LogOffline: none works; or one does not, and the log, which is not new, may lie there.
+        """
+        preferred = self.preferred.pop((topic, partition), None)
+        online = [directory for directory in self.directories if directory.is_online]
+        failed = next((directory for directory in self.directories if not directory.is_online), None)
+        if failed is not None and (not online or not is_new):
+            raise LogOffline(failed.path, failed.failure or "")
+        open_to_new = [directory for directory in online if not directory.is_cordoned] or online
+        return preferred if preferred in open_to_new else min(open_to_new, key=lambda each: each.log_count)
 
     def add(self, log: PartitionLog) -> None:
         """Have a log among `logs`."""
@@ -296,11 +310,9 @@ class LogManager:
 
     def delete(self, topic: str, partition: int, unique: str, now_ms: int) -> None:
         """Take the log out; its directory is renamed, and goes after file.delete.delay.ms. `unique`: 32 hex digits."""
-        found = self._take_out(topic, partition)
-        if found is None:
-            return
-        directory, old, delay_ms = found
-        self.discard(directory, old, delete_name(topic, partition, unique), now_ms + delay_ms)
+        if (found := self._take_out(topic, partition)) is not None:
+            directory, path, delay_ms = found
+            self.discard(directory, path, delete_name(topic, partition, unique), now_ms + delay_ms)
 
     def replace(self, new: PartitionLog) -> PartitionLog:
         """`new` takes the place of the log of its partition, which is given back, closed; its files are still there."""
@@ -329,11 +341,9 @@ class LogManager:
 
     def set_aside(self, topic: str, partition: int, unique: str) -> None:
         """Take out a log that no topic has any more; its directory is kept as `-stray` for people to decide about."""
-        found = self._take_out(topic, partition)
-        if found is None:
-            return
-        directory, path, _ = found
-        self._keep_as_stray(directory, path, topic, partition, unique)
+        if (found := self._take_out(topic, partition)) is not None:
+            directory, path, _ = found
+            self._keep_as_stray(directory, path, topic, partition, unique)
 
     def _keep_as_stray(self, directory: LogDirectory, path: str, topic: str, partition: int, unique: str) -> None:
         """Give a partition's directory a name by which nobody uses it."""
@@ -360,22 +370,12 @@ class LogManager:
     def retention_tasks(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> Iterator[Task]:
         """Take expired segments out of these logs, or of all that are open, log by log as one iterates."""
         for log in list(self.logs.values()) if logs is None else logs:
-            task = self.retention_task(log, now_ms)
-            if task is not None:
+            if (task := self.retention_task(log, now_ms)) is not None:
                 yield task
 
     def retention_task(self, log: PartitionLog, now_ms: int) -> Task | None:
         """Take a log's expired segments out; what is left to do. Nothing while a cleaner is at it."""
-        if not log.directory.is_online or log.closed or (log.cleaning is not None and not log.copied):
-            return None
-        try:
-            expired = expired_segments(log, now_ms)
-            if expired and log.config.retention_hold_max_bytes and (unread_from := self.unread_from(log)) is not None:
-                expired = released_segments(log, expired, unread_from)
-            paths = remove_segments(log, expired, now_ms)
-        except OSError as error:
-            log.directory.fail(error)
-            return None
+        paths = remove_what_may_go(log, now_ms, self.unread_from)
         return RenameTask(log, paths, self._removals.of(log, now_ms)) if paths else None
 
     def swap_task(self, log: PartitionLog, cleaned: CleanedSegment, now_ms: int) -> SwapInTask:

@@ -8,13 +8,14 @@ dropped the pages and would report success the next time.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from storage.checkpoints import CHECKPOINTS_LOCK, LOCK
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
+from storage.log_config import LogConfig
 from storage.open_files import OUT_OF_DESCRIPTORS, OpenFiles
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ class LogDirectory:
     @property
     def is_online(self) -> bool:
         return self.failure is None
+
+    def roll_jitter_ms(self, config: LogConfig) -> int:
+        """By how much earlier than segment.ms a segment is rolled: those made together are not to roll together."""
+        limit_ms = min(config.segment_jitter_ms, config.segment_ms)
+        return self.jitter(limit_ms) if limit_ms else 0
 
     def check_usable(self) -> None:
         """Look whether the directory can be used, or be made. DirectoryRefused."""
@@ -152,12 +158,23 @@ class LogDirectory:
                 self.on_failure(self)
         return LogOffline(self.path, self.failure)
 
+    @contextmanager
+    def offline_on_error(self) -> Iterator[None]:
+        """Around calls to this disk: an OSError takes the directory offline, and is raised as LogOffline.
+
+        On the way of every append and read `fail` is called by hand, which costs nothing unless there is an error.
+        """
+        try:
+            yield
+        except OSError as error:
+            raise self.fail(error) from error
+
     def is_there_without(self, error: OSError) -> bool:
         """Whether what an error says is missing is that alone: an unmounted disk has lost its lock file, too."""
         return isinstance(error, FileNotFoundError) and self.fs.exists(f"{self.path}/{LOCK}")
 
     def attempt(self, step: Callable[[], None]) -> None:
-        """Take a step on this disk, which is offline if that fails."""
+        """Take a step on this disk; an OSError takes the directory offline, and is not raised."""
         try:
             step()
         except OSError as error:

@@ -206,24 +206,21 @@ class LocalLog:
     def append_old_format(self, view: memoryview, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Append a message set of v0 or v1 as it stands in another log, with its offsets in it. LogOffline."""
         size = len(view)
-        try:
-            segment = self._active
-            if segment.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
-                segment = self.roll(self.log_end_offset, now_ms)
-            segment.append((view,), size, last_offset, max_timestamp)
-        except OSError as error:
-            raise self.directory.fail(error) from error
+        self._make_room(size, last_offset, max_timestamp, now_ms)
+        with self.directory.offline_on_error():
+            self._active.append((view,), size, last_offset, max_timestamp)
         self._forget_positions()
         self.size_bytes += size
         self.log_end_offset = last_offset + 1
 
     def _make_room(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        """Roll for a batch that is not appended in the end: Kafka looks for room before it looks at sequences."""
-        try:
+        """Begin a new segment if the active one may not take a batch of this size and time. LogOffline.
+
+        Also for one that is refused afterwards: Kafka looks for room before it looks at sequences.
+        """
+        with self.directory.offline_on_error():
             if self._active.must_roll(self._config, size, last_offset, max_timestamp, now_ms):
                 self.roll(self.log_end_offset, now_ms)
-        except OSError as error:
-            raise self.directory.fail(error) from error
 
     def roll(self, base_offset: int, now_ms: int) -> Segment:
         """Begin a new segment; the old one is complete on return, and due to be flushed. OSError."""
@@ -232,15 +229,13 @@ class LocalLog:
             return active
         self._complete_active()
         self._on_roll(base_offset)
-        config = self._config
-        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         segment = Segment.create(
             self.directory.files,
             self.path,
             base_offset,
-            config,
+            self._config,
             now_ms=now_ms,
-            roll_jitter_ms=self.directory.jitter(jitter_ms) if jitter_ms else 0,
+            roll_jitter_ms=self.directory.roll_jitter_ms(self._config),
         )
         self.segments.add(segment)
         self._set_active(segment)

@@ -223,10 +223,8 @@ class PartitionLog(LocalLog):
         if size > self._config.segment_bytes:
             raise RecordBatchTooLarge(size, self._config.segment_bytes)
         self._make_room(size, self.log_end_offset + header.last_offset_delta, header.max_timestamp, now_ms)
-        try:
+        with self.directory.offline_on_error():
             return PlacedBatch(self.directory.fs, self._active, records[:size], header, self._config)
-        except OSError as error:
-            raise self.directory.fail(error) from error
 
     def append_replicated(self, batch: memoryview, *, now_ms: int) -> None:
         """Append a batch that brings its offsets and its leader epoch along, as it is in another log.
@@ -254,10 +252,8 @@ class PartitionLog(LocalLog):
     def _recall_batches(self, producer_id: int) -> None:
         entry = self.producer_state.producers[producer_id]
         if not entry.complete:
-            try:
+            with self.directory.offline_on_error():
                 recall_batches(self.segments, entry)
-            except OSError as error:
-                raise self.directory.fail(error) from error
 
     def _check_marker(self, view: memoryview, header: BatchHeader) -> None:
         marker = read_marker(view, header)
@@ -283,11 +279,9 @@ class PartitionLog(LocalLog):
 
     def _note_epoch(self, note: Callable[[int, int], bool], leader_epoch: int, start_offset: int) -> None:
         if leader_epoch >= 0:
-            try:
+            with self.directory.offline_on_error():
                 if note(leader_epoch, start_offset):
                     self.mark_unsynced(self.leader_epochs.path)
-            except OSError as error:
-                raise self.directory.fail(error) from error
 
     def assign_leader_epoch(self, leader_epoch: int) -> None:
         """This broker leads from `leader_epoch` on: what it appends begins at the end of the log."""
@@ -337,10 +331,8 @@ class PartitionLog(LocalLog):
         if before_offset > self.high_watermark or before_offset < 0:
             raise OffsetOutOfRange(before_offset, self.log_start_offset, self.high_watermark)
         self.check_usable()
-        try:
+        with self.directory.offline_on_error():
             self.raise_log_start(before_offset)
-        except OSError as error:
-            raise self.directory.fail(error) from error
         return self.log_start_offset
 
     def raise_log_start(self, offset: int) -> None:
@@ -380,7 +372,5 @@ class PartitionLog(LocalLog):
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that overlap [start, end): a reader of committed records skips their data. By order of their ends."""
-        try:
+        with self.directory.offline_on_error():
             return aborted_transactions(self, start_offset, end_offset)
-        except OSError as error:
-            raise self.directory.fail(error) from error

@@ -10,10 +10,27 @@ up to retention.hold.max.bytes of them: beyond that the oldest go first. What is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from storage.log.partition import PartitionLog
 from storage.segment.segment import Segment
+
+
+def remove_what_may_go(log: PartitionLog, now_ms: int, unread_from: Callable[[PartitionLog], int | None]) -> list[str]:
+    """Take the expired segments that nobody holds out of a log; the paths of their files, which are still there.
+
+    None go while a cleaner is at the log. A directory that fails goes offline. `unread_from`: see LogManager.
+    """
+    if not log.directory.is_online or log.closed or (log.cleaning is not None and not log.copied):
+        return []
+    try:
+        expired = expired_segments(log, now_ms)
+        if expired and log.config.retention_hold_max_bytes and (unread := unread_from(log)) is not None:
+            expired = released_segments(log, expired, unread)
+        return remove_segments(log, expired, now_ms)
+    except OSError as error:
+        log.directory.fail(error)
+        return []
 
 
 def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -> list[Segment]:

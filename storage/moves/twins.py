@@ -16,8 +16,6 @@ one ends with: the one stays that the metadata names, and nothing is lost of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 from storage.checkpoints import read_topic_id
@@ -62,24 +60,15 @@ def _is_part_of(shorter: PartitionLog, longer: PartitionLog) -> bool:
     """Whether one log, of the same topic, is the beginning of another; if so, that takes over its start. LogOffline."""
     if None not in (shorter.topic_id, longer.topic_id) and shorter.topic_id != longer.topic_id:
         return False
-    with _on_disk_of(shorter):
+    for log in (shorter, longer):
+        log.check_usable()
+    with shorter.directory.offline_on_error():
         head = last_batch(shorter)
-    with _on_disk_of(longer):
+    with longer.directory.offline_on_error():
         if head and head != batch_head(longer, shorter.log_end_offset - 1):
             return False
         longer.raise_log_start(shorter.log_start_offset)
     return True
-
-
-@contextmanager
-def _on_disk_of(log: PartitionLog) -> Iterator[None]:
-    """Around calls to a log's disk, of which it is the fault if they fail. LogOffline, also where it had failed."""
-    if log.directory.failure is not None:
-        raise LogOffline(log.path, log.directory.failure)
-    try:
-        yield
-    except OSError as error:
-        raise log.directory.fail(error) from error
 
 
 def orphan(futures: list[FutureLog], topic: str, partition: int, topic_id: bytes) -> FutureLog | None:

@@ -160,14 +160,13 @@ class _Loading:
             self._create(self.ended_at)
 
     def _segment(self, base_offset: int, sizes: dict[str, int] | None = None) -> Segment:
-        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return UnusedSegment(
             self.directory.files,
             self.path,
             base_offset,
             self.config,
             created_ms=self.now_ms,
-            roll_jitter_ms=self.directory.jitter(jitter_ms) if jitter_ms else 0,
+            roll_jitter_ms=self.directory.roll_jitter_ms(self.config),
             sizes=sizes,
         )
 

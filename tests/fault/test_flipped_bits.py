@@ -106,7 +106,7 @@ def opened(log_dir: Path) -> tuple[LogManager, PartitionLog]:
     manager.lock()
     manager.load(lambda topic: CONFIG, T0)
     assert manager.directories[0].is_online
-    assert not manager.refused
+    assert not manager.unopened.refused
     log = manager.open("orders", 0)
     assert log is not None
     return manager, log

@@ -150,7 +150,7 @@ def test_what_does_not_belong_there_harms_nobody(what: str, original: Path, tmp_
     for life in range(2):
         manager = load(log_dir)
         assert manager.directories[0].is_online
-        assert not manager.refused
+        assert not manager.unopened.refused
         assert not manager.cuts
         assert set(manager.logs) == {(topic, 0) for topic in TOPICS}
         for topic in TOPICS:
@@ -184,8 +184,8 @@ def test_something_else_where_a_file_should_be(suffix: str, how: str, original: 
     directory = manager.directories[0]
     if directory.failure is not None:
         assert path.name in directory.failure
-    elif ("one", 0) in manager.refused:
-        assert str(log_dir / "one-0") in str(manager.refused["one", 0])
+    elif ("one", 0) in manager.unopened.refused:
+        assert str(log_dir / "one-0") in str(manager.unopened.refused["one", 0])
     else:
         assert len(read_all(manager.logs["two", 0])) == 2 * COUNT
         try:
@@ -214,7 +214,7 @@ def test_a_small_file_of_ten_gigabytes(name: str, original: Path, tmp_path: Path
     manager = load(log_dir)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 20  # KiB
     assert manager.directories[0].is_online
-    assert not manager.refused
+    assert not manager.unopened.refused
     for topic in TOPICS:
         check_rules(manager.logs[topic, 0])
         assert len(read_all(manager.logs[topic, 0])) == 2 * COUNT

@@ -167,7 +167,7 @@ class Scenario:
         manager.lock()
         manager.load(lambda topic: self.config, T0)
         assert manager.directories[0].is_online, manager.directories[0].failure
-        assert not manager.refused, "P8: the next start needs nobody"
+        assert not manager.unopened.refused, "P8: the next start needs nobody"
         for topic in self.topics:
             if topic.made <= moment and (topic.deleted is None or topic.deleted > moment):
                 self._check_topic(topic, manager.open(topic.name, 0), promised(topic))

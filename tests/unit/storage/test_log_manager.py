@@ -253,7 +253,7 @@ def test_log_that_cannot_be_opened_does_not_keep_the_others_from_starting(tmp_pa
     manager = started(tmp_path, config=config)
     assert set(manager.logs) == {("t", 0), ("t", 2)}
     assert manager.directories[0].is_online
-    assert "t-1" in str(manager.refused["t", 1])
+    assert "t-1" in str(manager.unopened.refused["t", 1])
     for is_new in (True, False):
         with pytest.raises(LogOffline, match="CorruptBatch"):
             manager.create("t", 1, TOPIC_ID, config, T0, is_new=is_new)

@@ -209,10 +209,10 @@ def test_a_log_that_cannot_be_opened_is_offline_alone(root: Path, error: Excepti
         fs.failure = None
     assert remarks == [f"A log is offline: {root}/t-0 is offline: {type(error).__name__}: strange"]
     assert len(set(map(id, raised))) == 3, "one that is raised again has a longer traceback each time"
-    assert set(manager.refused) == {KEYS[0]}
+    assert set(manager.unopened.refused) == {KEYS[0]}
     manager.delete("t", 0, "0" * 32, T0)
     assert (root / f"t-0.{'0' * 32}-delete").exists()
-    assert (set(manager.unopened), manager.refused) == (set(KEYS[1:]), {})
+    assert (set(manager.unopened), manager.unopened.refused) == (set(KEYS[1:]), {})
     manager.close(T0)
     assert set(read_offsets(FileSystem(), f"{root}/recovery-point-offset-checkpoint")) == set(KEYS[1:])
 
@@ -288,7 +288,7 @@ def test_a_directory_that_is_gone_is_not_made_anew(
         manager.open("t", 1)
     assert not (root / "t-1").exists()
     assert manager.directories[0].is_online is bool(gone)
-    assert set(manager.refused) == ({KEYS[1]} if gone else set())
+    assert set(manager.unopened.refused) == ({KEYS[1]} if gone else set())
     if gone:
         assert opened(manager, "t", 0).log_end_offset == 1
     killed(manager)

@@ -142,7 +142,7 @@ def test_a_log_that_cannot_be_opened_is_left_alone(
     stage.opening.start()
     stage.loop.advance(20_000)
     assert sorted(tried) == list(range(10))
-    assert "ZeroDivisionError" in str(stage.logs.refused["t", 3])
+    assert "ZeroDivisionError" in str(stage.logs.unopened.refused["t", 3])
     assert caplog.messages[-1] == "All logs are open but 1, which are offline"
 
 
