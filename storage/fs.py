@@ -66,6 +66,15 @@ class FileSystem:
     def open_read(self, path: str) -> int:
         return _open_file(path, os.O_RDONLY)
 
+    @contextmanager
+    def reading(self, path: str) -> Iterator[int]:
+        """A file's handle, closed at the end of the block."""
+        handle = self.open_read(path)
+        try:
+            yield handle
+        finally:
+            self.close(handle)
+
     def open_write(self, path: str, *, create: bool = False, empty: bool = False) -> int:
         """For reading and writing; with `create` the file is made where it is missing, with `empty` emptied if not."""
         return _open_file(path, os.O_RDWR | (os.O_CREAT if create or empty else 0) | (os.O_TRUNC if empty else 0))

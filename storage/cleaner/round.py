@@ -116,11 +116,8 @@ class _Round:
         return self._modified_ms(before[-1]) - self.job.config.delete_retention_ms if before else 0
 
     def _modified_ms(self, segment: SourceSegment) -> int:
-        handle = self.fs.open_read(self._path(segment))
-        try:
+        with self.fs.reading(self._path(segment)) as handle:
             return self.fs.modified_ms(handle)
-        finally:
-            self.fs.close(handle)
 
     def _path(self, segment: SourceSegment) -> str:
         return f"{self.job.directory}/{file_name(segment.base_offset, LOG_SUFFIX)}"

@@ -93,13 +93,10 @@ def search_file(search: BatchSearch, fs: FileSystem = LOCAL) -> Searched:
     """
     size_bytes, position = search.entry.size_bytes, search.entry.position
     try:
-        handle = fs.open_read(search.path)
+        with fs.reading(search.path) as handle:
+            batch = fs.pread(handle, size_bytes, position)
     except FileNotFoundError:
         raise BatchGone(search.path) from None
-    try:
-        batch = fs.pread(handle, size_bytes, position)
-    finally:
-        fs.close(handle)
     try:
         is_it = len(batch) == size_bytes and parse_entry(batch, 0, position) == search.entry
     except CorruptBatch:

@@ -217,8 +217,5 @@ def batch_head(log: LocalLog, offset: int) -> bytes:
     pieces = pieces_from(log, offset, 1)
     if not pieces:
         return b""
-    handle = log.directory.fs.open_read(pieces[0].path)
-    try:
+    with log.directory.fs.reading(pieces[0].path) as handle:
         return log.directory.fs.pread(handle, _HEAD_BYTES, pieces[0].position)
-    finally:
-        log.directory.fs.close(handle)

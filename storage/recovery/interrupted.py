@@ -6,6 +6,8 @@ Files that were on their way out go; what a cleaner, or the splitting of a segme
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from protocol.records.errors import CorruptBatch
 from storage.checkpoints import PARTITION_METADATA
 from storage.fs import FileSystem
@@ -68,13 +70,8 @@ def finish_interrupted(fs: FileSystem, path: str, sizes: dict[str, int]) -> dict
 
 def _end_of(fs: FileSystem, path: str, base_offset: int, size_bytes: int) -> int:
     """The offset after the last whole batch of a segment file that has no index."""
-    handle = fs.open_read(path)
     end = base_offset
-    try:
+    with fs.reading(path) as handle, suppress(CorruptBatch):
         for entry, _ in scan_valid(fs, handle, 0, size_bytes):
             end = entry.last_offset + 1
-    except CorruptBatch:
-        pass
-    finally:
-        fs.close(handle)
     return end

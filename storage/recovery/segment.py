@@ -219,8 +219,7 @@ def move_aside(fs: FileSystem, segment: Segment, reason: str) -> Cut:
 
 def _copy(fs: FileSystem, path: str, position: int, end: int, target: str) -> bool:
     """Whether there was anything but zeros, of which long runs become holes."""
-    source = fs.open_read(path)
-    try:
+    with fs.reading(path) as source:
         handle = fs.open_write(target, create=True, empty=True)
         try:
             start, written = position, False
@@ -233,5 +232,3 @@ def _copy(fs: FileSystem, path: str, position: int, end: int, target: str) -> bo
             return written
         finally:
             fs.close(handle)
-    finally:
-        fs.close(source)

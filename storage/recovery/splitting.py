@@ -26,14 +26,11 @@ class SegmentOverflow(Exception):
 def split_segment(fs: FileSystem, directory: str, base_offset: int, size_bytes: int) -> list[int]:
     """Leave `.swap` files in place of the segment at `base_offset`; their base offsets. OSError."""
     path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
-    source = fs.open_read(path)
-    try:
+    with fs.reading(path) as source:
         pieces = _pieces(fs, source, base_offset, size_bytes)
         ends = [*(start for _, start in pieces[1:]), size_bytes]
         for (base, start), end in zip(pieces, ends, strict=True):
             _copy(fs, source, start, end, f"{directory}/{file_name(base, LOG_SUFFIX)}{CLEANED_SUFFIX}")
-    finally:
-        fs.close(source)
     fs.sync_path(directory)
     bases = [base for base, _ in pieces]
     for base in reversed(bases):  # the first one last: while it is not ready the others do not count
