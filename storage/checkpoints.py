@@ -37,7 +37,7 @@ LOCK = ".lock"
 CHECKPOINTS_LOCK = ".checkpoints.lock"
 
 _VERSION = "0"
-#: More than the smallest of them ever have; what is behind is not looked at.
+#: More than the smallest of these files ever have; what lies beyond is not looked at.
 _TINY_BYTES = 64 << 10
 #: 16 bytes in base64, with Kafka's alphabet.
 _ID = re.compile(r"[A-Za-z0-9_-]{22}(==)?")
@@ -69,9 +69,9 @@ def write_lines(fs: FileSystem, path: str, lines: Sequence[str], *, sync: bool =
 
 
 def read_offsets(fs: FileSystem, path: str, remarks: list[str] | None = None) -> dict[TopicPartition, int]:
-    """Offsets by (topic, partition); none where the file is missing or damaged; what is no entry is left out.
+    """Offsets by (topic, partition); none where the file is missing or damaged. Lines that are no entry are left out.
 
-    `remarks` gets what is wrong with the file. An empty one is not damaged: Apache Kafka begins with those.
+    `remarks` gets what is wrong with the file. An empty file is not damaged: Apache Kafka begins with empty ones.
     """
     try:
         lines = read_lines(fs, path) or []

@@ -32,7 +32,7 @@ class DirectoryKind(Enum):
 def parse_name(name: str) -> tuple[DirectoryKind, str, int]:
     """Kind, topic and partition; ("", -1) for what is neither a partition in use nor a copy of one.
 
-    What is called like something deleted is going to be removed: so all of the name has to be right.
+    A directory with the name of something deleted is going to be removed, so the whole name has to match.
     """
     if not name[-1:].isdigit():  # a start asks for thousands of partitions
         if renamed := _RENAMED.fullmatch(name):

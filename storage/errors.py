@@ -112,7 +112,7 @@ class TransactionCoordinatorFenced(AppendRefused):
 
 
 class UnexpectedAppendOffset(AppendRefused):
-    """Records that bring their offsets along, and those lie below the end of the log or are out of order."""
+    """Records that come with offsets, which lie below the end of the log or are out of order."""
 
     def __init__(self, offset: int, log_end_offset: int) -> None:
         super().__init__(f"Offset {offset} in an append is below the log end offset {log_end_offset}.")
@@ -136,7 +136,7 @@ class LogOffline(StorageError):
 
 
 class LogWaits(LogOffline):
-    """The log is opened in a moment, when others had their turn: ask again."""
+    """The log will be opened in a moment, after others have had their turn: ask again."""
 
 
 class CorruptFile(StorageError):
@@ -148,7 +148,7 @@ class CorruptFile(StorageError):
 
 
 class DirectoryRefused(StorageError):
-    """A log directory that may not be used, for which nothing in it was touched: one line for the operator."""
+    """A log directory that may not be used; nothing in it was touched. `reason` is a line for the operator."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")

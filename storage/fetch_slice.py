@@ -5,23 +5,23 @@ from __future__ import annotations
 from storage.fs import FileSystem
 from storage.open_files import OpenFile
 
-#: Asked of the disk at a time to have a slice in the page cache: little enough that nobody notices it on the core that
-#: the loop runs on, and what any Linux takes in one go.
+#: Bytes asked of the disk at a time when a slice is read into the page cache: too few to be noticed on the core that
+#: the loop runs on, and no more than any Linux takes at once.
 _WARM_BYTES = 128 << 10
-#: So far beyond what is waited for the disk reads on: who reads on finds it in the page cache.
+#: How far the disk reads beyond what is waited for: whoever reads on finds it in the page cache.
 _AHEAD_BYTES = 2 << 20
 
-#: In as little both ends are one page, or two of which the system rarely has but one.
+#: Both ends of a slice this small lie on one page, or on two that are rarely cached one without the other.
 _PAGE_BYTES = 4096
 
-#: Of so much, where both ends are in the page cache, so is taken to be what lies between.
+#: Within so many bytes, if both ends are in the page cache, what lies between is taken to be there as well.
 _BLOCK_BYTES = 256 << 10
-#: For so long: the system may put it out of its cache at any time.
+#: How long that is believed: the system may drop a page from its cache at any time.
 _CACHED_MS = 1000
-#: Of so many blocks of a file it is remembered: more than it has readers, less than would be felt in memory.
+#: For how many blocks of a file it is remembered: for more than it has readers, for too few to be felt in memory.
 _MOST_BLOCKS = 64
 _UNKNOWN = (0, 0)
-#: Of a file so many pages are known to have been asked about in vain; more are forgotten.
+#: How many pages of a file are remembered as asked about in vain, until all are forgotten.
 _MOST_PAGES = 256
 
 #: What a read that found nothing gives.
@@ -32,7 +32,7 @@ class FetchSlice:
     """`size` bytes at `position` of an open file; a chunk of a response that is sent by sendfile, or read.
 
     Holds its file open (rule H1): the bytes stay readable when the segment is deleted, renamed or closed meanwhile.
-    Dropping the slice is letting go; `release()` does it at once.
+    Dropping the slice lets go of the file; `release()` does so at once.
     """
 
     __slots__ = ("_fs", "_size", "at_hand", "file", "position")
@@ -77,8 +77,8 @@ class FetchSlice:
     def is_cold(self, now_ms: int) -> bool:
         """Whether sending it would wait for the disk, judged by its last page and its first.
 
-        Where the last page of its block is in memory, too, others as far as there are not asked about for a while:
-        those who read little at a time, or what was read before, need not ask each time. `now_ms`: any monotonic time.
+        If the last page of its block is in memory as well, slices up to there are taken to be so for a while: whoever
+        reads little at a time, or what others read before, need not ask each time. `now_ms`: any monotonic time.
         """
         file = self.file
         if self.at_hand or file is None or not file.tells_cached:
@@ -105,9 +105,10 @@ class FetchSlice:
         return cached is False
 
     def _is_cached(self, file: OpenFile, position: int) -> bool | None:
-        """Whether the page at `position` is cached, and was not read for having been asked about: newer Linux begins to
-        read a page that it does not have, alone, before it says so, and the next one to ask would take those around it
-        to be there. None where nobody can tell.
+        """Whether the page at `position` is cached, and not only because it was asked about; None: nobody can tell.
+
+        Newer Linux begins to read a page that is missing, but not its neighbours, before it says that it is missing.
+        Whoever asked next would take the neighbours to be cached as well.
         """
         page = position // _PAGE_BYTES
         cached = self._fs.is_cached(file.handle, position)
@@ -120,11 +121,11 @@ class FetchSlice:
         return cached
 
     def warm(self) -> None:
-        """Have the pages read into the cache, and those behind them begun with: for another thread, which waits for the
-        disk instead of the loop.
+        """Read the pages into the cache, and begin to read those behind them. For another thread, which waits for the
+        disk in the loop's place.
 
-        The system no longer reads ahead of this file by itself: it would do so when the loop sends what is marked for
-        it, and hold the loop up while it takes as much memory as the disk's `read_ahead_kb` says, megabytes on some.
+        From then on the system does not read ahead of this file by itself: it would do so while the loop sends, and
+        hold the loop up while it takes as much memory as the disk's `read_ahead_kb` says, megabytes on some.
         """
         fs, handle, file = self._fs, self.fileno(), self.file
         assert file is not None

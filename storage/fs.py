@@ -1,8 +1,8 @@
 """The only door to the disk: what this room needs of `os`, and nothing else.
 
-Thin on purpose. Everything raises OSError as the system gives it; what that means is decided by the callers. What is
-no regular file, where one should be, is such an error and never waited for: a pipe, a socket, a device. Tests hand in a
-double that fails the Nth call (`tests/support/failing_fs.py`); so no other file of the room imports os. Handles are the
+Thin on purpose. Everything raises OSError as the system gives it; callers decide what that means. A pipe, a socket or a
+device where a regular file should be is such an error as well, and is never waited for. Tests pass in a double that
+fails the Nth call (`tests/support/failing_fs.py`), which is why no other file of the room imports os. Handles are the
 system's file descriptors; `OpenFile` (open_files.py) says who may close them.
 """
 
@@ -31,7 +31,7 @@ _SMALL_FILE = 4096
 _WHOLE_BYTES = 64 << 20
 #: Not inherited by workers, and never waiting for somebody at the other end.
 _FLAGS = os.O_CLOEXEC | os.O_NONBLOCK
-#: Of what is made: records, and credentials among the metadata, are nobody's but the broker's.
+#: Modes of new files and directories: records, and the credentials among the metadata, are for the broker alone.
 _FILE_MODE, _DIRECTORY_MODE = 0o600, 0o700
 
 
@@ -46,8 +46,8 @@ class DirEntry(NamedTuple):
 class Identity(NamedTuple):
     """What tells a file from another, or from itself before it was changed.
 
-    Nobody can set the time of a change (ctime), and no copy keeps it; but clocks go back, so it is compared for being
-    equal alone.
+    Nobody can set the change time (ctime), and no copy keeps it. But clocks may go back, so two of these are compared
+    for equality only.
     """
 
     size_bytes: int
@@ -83,7 +83,7 @@ class FileSystem:
         os.close(handle)
 
     def write_at(self, handle: int, position: int, buffers: Sequence[Buffer]) -> None:
-        """Write all of `buffers` at `position`; what the system leaves over is written again until it fails."""
+        """Write all of `buffers` at `position`. If the system writes less, the rest follows until a write fails."""
         if len(buffers) > 1:
             written = os.pwritev(handle, buffers, position)
             if written == sum(map(len, buffers)):
@@ -97,7 +97,7 @@ class FileSystem:
             data, position = data[written:], position + written
 
     def read_into(self, handle: int, buffer: bytearray | memoryview, position: int) -> int:
-        """Fill `buffer` from `position` on, as far as the file goes; how many bytes. For those who read a lot."""
+        """Fill `buffer` from `position` on, as far as the file goes; the number of bytes. Makes no new object."""
         return os.preadv(handle, [buffer], position)
 
     def is_cached(self, handle: int, position: int) -> bool | None:
@@ -117,12 +117,12 @@ class FileSystem:
             raise
 
     def keep_from_reading_ahead(self, handle: int) -> None:
-        """What is read of the file from now on, and nothing else, is read from the disk."""
+        """From now on only what is asked for is read from the disk."""
         if _RANDOM is not None:
             os.posix_fadvise(handle, 0, 0, _RANDOM)
 
     def read_ahead(self, handle: int, position: int, size: int) -> None:
-        """Have the disk begin to read, without waiting for it. What the file does not have is left out."""
+        """Have the disk begin to read, without waiting for it. What lies beyond the end of the file is left out."""
         if _WILLNEED is not None:
             os.posix_fadvise(handle, position, size, _WILLNEED)
 
@@ -211,10 +211,10 @@ class FileSystem:
         os.rename(old, new)
 
     def identity(self, path: str, *, follow: bool = True) -> Identity | None:
-        """Another one once another file is in the place of `path`, or it was written to; None while there is none.
+        """Differs once the file was written to, or another has taken its place; None where there is no file.
 
-        Of a directory: once a name in it has changed. Without `follow` a symbolic link has none: what it stands for may
-        change at any time.
+        A directory's differs once a name in it has changed. Without `follow` a symbolic link has none: what it points
+        to may change at any time.
         """
         try:
             status = os.stat(path, follow_symlinks=follow)
@@ -236,7 +236,7 @@ class FileSystem:
 
     @contextmanager
     def exclusive(self, path: str) -> Iterator[None]:
-        """Have a file, made if it is not there, to oneself among processes, and threads, that ask so; waits."""
+        """Hold a lock on a file, made if it is missing; waits for any process, or thread, that holds it."""
         handle = _open_file(path, os.O_RDWR | os.O_CREAT)  # NFS gives no lock on what cannot be written
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -245,7 +245,7 @@ class FileSystem:
             os.close(handle)  # and so the lock is given up
 
     def make_directory(self, path: str, *, sync: bool = False) -> None:
-        """Make a directory and those above it; one that is there is fine. With `sync` all of them last from then on."""
+        """Make a directory and those above it; one that is there is fine. With `sync` they survive a power loss."""
         missing = []
         above = os.path.abspath(path)
         while sync and not os.path.exists(above):
@@ -277,7 +277,7 @@ class FileSystem:
     def lock(self, path: str, part: int | None = None) -> int | None:
         """Take the lock file, or a part that `share_lock` has left; its handle, or None where another process holds it.
 
-        A POSIX record lock, as Java's FileLock is: only so do Kafka and this broker keep each other out.
+        A POSIX record lock, as Java's FileLock is: another kind would not keep Kafka and this broker apart.
         """
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
@@ -299,7 +299,7 @@ class FileSystem:
 
 
 def _open_file(path: str, flags: int) -> int:
-    """A regular file's descriptor; OSError too for what is none."""
+    """A regular file's descriptor. OSError, also for anything that is no regular file."""
     try:
         handle = os.open(path, flags | _FLAGS, _FILE_MODE)
     except OSError as error:

@@ -106,7 +106,7 @@ class LogManager:
         *,
         may_wait: Callable[[LogDirectory, StoredLog], bool] = lambda directory, stored: False,
     ) -> None:
-        """Open all logs, but for those in order that `may_wait`. A directory that fails goes offline.
+        """Open all logs, except those in order that `may_wait`. A directory that fails goes offline.
 
         `config_of(topic)` gives a topic's values, `place_of(topic, partition)` the path of the log directory in which
         the metadata has a partition.

@@ -22,7 +22,7 @@ DEFAULT_CAPACITY = 512
 
 
 class OpenFile:
-    """A descriptor, open as long as anything refers to this object; with it goes what its readers keep here."""
+    """A descriptor, open as long as anything refers to this object. What its readers remember is kept here, too."""
 
     __slots__ = (
         "_fs",
@@ -41,7 +41,7 @@ class OpenFile:
         self.handle = handle
         #: False once its file system would not say what of it is cached.
         self.tells_cached = True
-        #: By block what is in the page cache: from which position on, and until when that is believed (see FetchSlice).
+        #: From which position on a block is in the page cache, and until when that is believed (see FetchSlice).
         self.cached: dict[int, tuple[int, int]] = {}
         #: Pages that were not in the page cache when they were asked about, and that nobody has read since with those
         #: around them (see FetchSlice).
@@ -63,7 +63,7 @@ class OpenFile:
 
 
 class LogFile:
-    """A file of a log by path, opened when it is used and closed behind one's back when others need the room.
+    """A file of a log by path, opened when it is used, and closed unasked when other files need the room.
 
     `open_file` is None while closed. Writers and readers go through `open()`.
     """
@@ -104,7 +104,7 @@ class LogFile:
 
 
 class OpenFiles:
-    """A bounded set of open files. On its way out goes a file that was not used since it was looked at last."""
+    """A bounded set of open files. Room is made by closing one that was not used since it was last considered."""
 
     __slots__ = ("_held", "capacity", "fs")
 

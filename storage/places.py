@@ -1,13 +1,13 @@
-"""Where readers of a segment are: what was found for them, and where the next batch begins.
+"""Where the readers of a segment are: the batches found for them, and where the next ones begin.
 
-Consumers go on behind what they got, and often several of them one after the other: neither has to search again.
+A consumer continues where its last batch ended, and often one consumer follows another: neither has to search again.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-#: So many finds are remembered at least, and twice as many at most: more readers than that search now and then.
+#: At least this many finds are remembered, and at most twice as many. With more readers, some have to search.
 _REMEMBERED = 32
 
 
@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """By the offset that was asked for: the place of its batch. By one that will be: the position where that begins."""
+    """Knows the place of the batch by an offset that was asked for, and by the offset after it where that begins."""
 
     __slots__ = ("_earlier", "_latest")
 

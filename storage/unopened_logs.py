@@ -1,8 +1,8 @@
-"""Logs that wait to be opened: after a clean stop all that are in order, at any start those for which there was no
+"""Logs that wait to be opened: after a clean stop those that are in order, after any stop those for which there was no
 descriptor, or which cannot be opened at all.
 
-They are opened as at a start. What is in order by the names of its files takes a moment; should it not be as its stop
-has left it all the same, it is mended then and there, and clients wait for that as they would for a longer start.
+They are opened as at a start. A log that is in order by the names of its files takes a moment. If it turns out not to
+be as its stop left it, it is repaired there and then, and clients wait for that as they would for a longer start.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
                 yield ClosedLog(key, stored.path, stored.config, stored.topic_id, found)
 
     def put(self, directory: LogDirectory, stored: StoredLog) -> None:
-        """Have one wait."""
+        """Add a log that waits."""
         key = stored.topic, stored.partition
         self.take(key)
         self[key] = UnopenedLog(directory, stored)
         directory.log_count += 1
 
     def take(self, key: TopicPartition) -> UnopenedLog | None:
-        """Have one wait no more."""
+        """Take out a log that waits; None where none does."""
         unopened = self.pop(key, None)
         if unopened is not None:
             unopened.directory.log_count -= 1
         return unopened
 
     def open(self, key: TopicPartition) -> PartitionLog:
-        """One that waits, opened: it waits no more. LogOffline: it cannot be opened, or not now.
+        """Open a log that waits, and take it out. LogOffline: it cannot be opened, or not now.
 
         What a lack of descriptors has prevented may be tried again.
         """

@@ -1,4 +1,4 @@
-"""A worker: the process in which a broker has heavy functions of this room and of the protocol run, beside its loop.
+"""A worker: the process in which a broker runs heavy functions of this room and of the protocol, beside its loop.
 
 Started by broker/waiting/workers.py and broker/maintenance/recovery.py as `python -I .../storage/worker.py PARENT_PID
 NICENESS PATH...` (`command`), with the broker's own sys.path, so that both import the same code. Jobs come in on

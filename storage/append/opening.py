@@ -40,11 +40,11 @@ from storage.log_config import LONG_MAX, LogConfig
 _INLINE_RECORDS, _INLINE_BYTES = 64, 16 << 10
 #: Nobody knows what compressed records grow to: those that need more than this go to a worker, too.
 _INLINE_UNPACKED_BYTES = 64 << 10
-#: No more records are looked at in a batch: it takes a worker some seconds.
+#: The most records of a batch that are looked at: they take a worker some seconds.
 _MOST_RECORDS = 1 << 20
-#: Compressed records of clients have at most so many times max.message.bytes, or this where that is less.
+#: Records may unpack to so many times max.message.bytes, where that counts as no less than _LEAST_BYTES.
 _SHRINKS, _LEAST_BYTES = 64, 64 << 10
-#: Of so many records it is said what is wrong with each; of the others only how many they are.
+#: How many wrong records are told of one by one; the others are only counted.
 _TOLD_ERRORS = 1000
 
 _CODECS = {"uncompressed": Codec.NONE, **{codec.name.lower(): codec for codec in Codec if codec}}
@@ -106,11 +106,12 @@ def unpacked_limit(config: LogConfig) -> int:
 def open_batch(
     records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, max_bytes: int | None = None
 ) -> bytes | None:
-    """Check each record of a client's batch; the batch written anew where that has to be, else None.
+    """Check each record of a client's batch; the batch written anew if need be, else None.
 
-    It has to be for another codec, and where the header belies the records: offsets that are not consecutive, another
-    largest timestamp. TooMuchToOpen: more than `max_bytes` when they are uncompressed, or more records than are looked
-    at; otherwise it raises as `check_batch` does. Of the records only what becomes of them is kept in memory.
+    It is written anew for another codec, and where its header contradicts the records: offsets that are not
+    consecutive, another largest timestamp. TooMuchToOpen: more than `max_bytes` when they are uncompressed, or more
+    records than are looked at; otherwise it raises as `check_batch` does. Records are not kept in memory, only the
+    batch made of them.
     """
     codec = target_codec(config, header.codec)
     if header.record_count > _MOST_RECORDS:

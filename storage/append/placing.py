@@ -1,8 +1,7 @@
 """A large batch is put into its place in the file before it is appended: to write 100 MB takes a tenth of a second.
 
-Another thread does that, and leaves out the header: without it there is no batch, also for who finds the file after a
-crash. The append, which comes when that is done, writes the header. Nothing else may be appended meanwhile: the caller
-sees to that.
+Another thread writes all but the header. Without that it is no batch, also for whoever finds the file after a crash.
+The append follows, and writes the header. Nothing else may be appended in between: the caller sees to that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What records must be like to be appended, and what is done to them on the way.
 
 Header-only where nothing asks for more: 61 bytes and the checksum (opening.py has the rest). Every refusal is
-Apache Kafka's for the same bytes (tried on 4.3.1), but for lies inside the records of a batch whose header is
+Apache Kafka's for the same bytes (tried on 4.3.1), except for lies inside the records of a batch whose header is
 consistent, which only record validation `full` sees: counts, offset deltas, timestamps.
 Magic 2 only; older formats are converted before they come here.
 """

@@ -43,7 +43,7 @@ class TransactionIndex:
 
     @property
     def may_have_any(self) -> bool:
-        """Without reading: False where there are none for sure."""
+        """False where there are certainly none. Reads nothing."""
         return self._entries is None or bool(self._entries)
 
     @property

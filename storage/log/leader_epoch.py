@@ -5,10 +5,10 @@
     0 0                   epoch, start offset
     3 1500
 
-Read by followers and consumers to find where their log and the leader's part. Written anew on each change, without
-waiting for the disk: what a crash takes away is found again in the batches from the recovery point on. A start
-gives each partition an epoch: the file has it from its first batch on, or the next clean stop; another start would
-replace it.
+Read by followers and consumers to find where their log and the leader's diverge. Written anew on each change, without
+waiting for the disk: what a crash takes away is found again in the batches from the recovery point on. A start gives
+each partition an epoch. The file gets it with the epoch's first batch, or at the next clean stop: until then another
+start would replace it.
 """
 
 from __future__ import annotations

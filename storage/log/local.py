@@ -1,7 +1,7 @@
 """The segments of one partition on this disk: writing, reading, rolling, cutting, removing. Knows no producer.
 
-Sharing: the event loop owns it, all methods are called from there. Other threads only force to the disk, or rename and
-remove, what a task names that was made here. An append is one write; offsets change after the whole of it.
+Sharing: the event loop owns it, all methods are called from there. Other threads only sync, rename and remove the files
+that a task names, and tasks are made on the loop. An append is one write; offsets change after the whole of it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 #: Base offset, length and leader epoch: what an append gives a batch.
 _FRONT = Struct(">qii")
-#: Of so many batches appended last the position is remembered, for readers at the tail.
+#: The positions of the batches appended last are remembered, of so many of them: for readers at the tail.
 _RECENT_BATCHES = 512
-#: A batch of up to so many bytes is kept for who waits for it: what is larger goes out by sendfile.
+#: A batch of at most so many bytes is kept in memory for whoever waits for it; a larger one goes out by sendfile.
 _KEPT_BYTES = 4096
-#: By so many logs of a directory, those that began last: it is read at once, or never.
+#: So many logs of a directory keep one, those that began last: such a batch is read at once, or never.
 _KEPT_BATCHES = 256
 
 
@@ -98,9 +98,9 @@ class LocalLog:
         self.closed = False
         #: Somebody waits for the next batch: it is kept in memory, as it is read at once.
         self.awaited = False
-        #: Ends what a cleaner is doing with it; None: none is. Until it is done, its closed segments stay.
+        #: Ends what a cleaner is doing with this log; None: no cleaner is. Until it is done, closed segments stay.
         self.cleaning: Callable[[], None] | None = None
-        #: Whether that only reads it, by the names of its files: then segments may go that are over.
+        #: Whether that only reads the log, by the names of its files: then segments that have expired may go.
         self.copied = False
         #: Bytes of records in all segments.
         self.size_bytes = sum(segment.size_bytes for segment in segments)
@@ -157,10 +157,10 @@ class LocalLog:
         now_ms: int,
         is_placed: bool = False,
     ) -> None:
-        """Give the batch its place and write it, into a new segment where it has to be (rules W1, W2).
+        """Give the batch its offset and leader epoch, and write it, into a new segment if need be (rules W1, W2).
 
-        `is_placed`: it lies at the end already, but for its header. LogOffline: the write failed; what was there before
-        is unchanged, and the directory is offline.
+        `is_placed`: all but its header lies at the end already. LogOffline: the write failed; what was there before is
+        unchanged, and the directory is offline.
         """
         size = len(view)
         try:
@@ -199,7 +199,7 @@ class LocalLog:
         self._recent_positions.append(position)
 
     def _forget_batch(self) -> None:
-        """Have the last batch in memory no more."""
+        """Keep the last batch in memory no longer."""
         self._last_batch = EMPTY
         self.directory.keeps_batch.pop(self, None)
 
@@ -243,12 +243,12 @@ class LocalLog:
         return segment
 
     def _complete_active(self) -> None:
-        """Write what the active segment's indexes keep back. A flush may have passed them by, and not come again."""
+        """Complete the active segment's indexes. They are due for a flush: the last one may have left them out."""
         for path in self._active.become_inactive():
             self.mark_unsynced(path)
 
     def _on_roll(self, base_offset: int) -> None:
-        """For what has to be in a file before a segment that begins at `base_offset`."""
+        """A hook: what has to be written before a segment begins at `base_offset`. OSError."""
 
     def mark_unsynced(self, path: str) -> None:
         """`path` was written: the next flush, which is due soon, forces it to the disk."""

@@ -48,7 +48,7 @@ from storage.segment.segments import Segments
 _NO_TIME = -1
 _CLIENT = AppendOrigin.CLIENT
 _NEW_TUPLE = tuple.__new__
-#: What another log has taken is not judged again.
+#: What another log has accepted is not judged again.
 _AS_IT_IS = LogConfig(max_message_bytes=INT_MAX, message_timestamp_after_max_ms=LONG_MAX)
 
 
@@ -119,8 +119,9 @@ class PartitionLog(LocalLog):
     def config(self, config: LogConfig) -> None:
         self._config = config
         opens = config.compacted or config.compression_type != "producer" or config.record_validation == "full"
+        #: A batch is checked by its header alone, and keeps its timestamps.
         self._plain = not (opens or config.log_append_time)
-        #: An append leaves its records as they came but for their place, and asks for no flush.
+        #: An append leaves its records as they came, except for their place, and asks for no flush.
         self.appends_at_once = not config.log_append_time and config.flush_messages == LONG_MAX
 
     # -- append ------------------------------------------------------------------------------------------------------

@@ -12,13 +12,13 @@ from storage.producers.state import DEFAULT_EXPIRATION_MS
 class StoredLog(NamedTuple):
     """Which log it is, how its last broker left it, and what it is to be opened with.
 
-    `clean`: that broker stopped in order. Otherwise what lies behind `recovery_point` is checked; unless the log was
-    `recovered` since, which is checked but not forced to the disk. `gapless_from`: above that offset a segment is cut
-    off, too, that does not begin where the one before it ends: after a power loss the end of that one may be missing
-    while the next is there.
-    `in_order`: it is so by the names of its files, and opened in a moment (recovery/order.py). `topic_id`: 16 bytes, as
-    its last stop has noted them; None: they have to be read. `state`: of its names and its topic id then, as of
-    `state_of` (recovery/as_left.py); None: nobody knows.
+    `clean`: that broker stopped in order. Otherwise what lies behind `recovery_point` is checked, unless the log was
+    `recovered` since: then it is checked already, but not forced to the disk.
+    `gapless_from`: above that offset, a segment that does not begin where the one before it ends is cut off as well.
+    After a power loss the end of one segment may be missing while the next is there.
+    `in_order`: it is so by the names of its files, and quick to open (recovery/order.py).
+    `topic_id`: 16 bytes, as its last stop noted them; None: they have to be read.
+    `state`: of its names and its topic id, when the start looked (`state_of`, recovery/as_left.py); None: unknown.
     """
 
     path: str

@@ -10,8 +10,9 @@ its caller what is to be done elsewhere, and ends its turn where an allowance is
 happen to the log: a look-up holds no file open, asks anew which log it is, and goes on in what that has then. What it
 says was so at some moment between question and answer.
 
-One whose header is true is the last batch that is looked into; of others so many are, and so many records, and then a
-look-up is answered with where the next batch begins. Who reads from there reads too much, and misses nothing.
+A batch whose header is true is the last one that is opened. Of batches with a wrong header only so many are opened, and
+so many records read; then the answer is where the next batch begins. Whoever reads from there reads too much, and
+misses nothing.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: What comes to a T in steps: gives a batch to be searched by `search_file`, and is sent what came of that, None where
-#: it ended its process, or is thrown its error; or gives None, to be gone on with when there is an allowance again.
+#: Works out a T in steps. It yields a batch for `search_file`, and is sent the result (None if the search ended its
+#: process) or thrown the error; or it yields None, and is resumed when there is an allowance again.
 Steps: TypeAlias = Generator[BatchSearch | None, Searched | None, T]
 
-#: What one look-up looks at. To make this of small records takes a worker a fifth of a second.
+#: How much one look-up opens at most: so many small records take a worker a fifth of a second.
 _MOST_BATCHES, _MOST_RECORDS = 16, 1 << 17
 #: What is taken off an allowance: for a segment whose largest timestamp is not known yet, for a batch searched here
 #: besides its records, and for a file that is opened to ask when it was written to.
@@ -164,7 +165,7 @@ class _TurnOver(Exception):
 class _LookUp:
     """One look-up: how far it has come, and what it may still look at.
 
-    `offset`: no record below it is what is looked for. Nor is any before `_position` in `_segment`, for as long as that
+    No record below `offset` is the one looked for, and none before `_position` in `_segment`, as long as that segment
     is part of the log.
     """
 
@@ -252,7 +253,7 @@ class _LookUp:
         return None
 
     def _start_of(self, entry: Entry, log: PartitionLog) -> TimestampAndOffset:
-        """Of the formats before batches an entry says where it ends only: then it is where the one before has ended."""
+        """Where an entry begins. In formats before batches it says only where it ends: then, where the last ended."""
         first_offset = max(self.offset, log.log_start_offset)
         if entry.header is not None:
             first_offset = max(first_offset, entry.base_offset)

@@ -7,11 +7,11 @@ A copy takes the place of a log in memory at once, and on the disk one name afte
     2  appends go to the copy; it is forced to the disk
     3  the log's directory -> ...-delete             when all that was acknowledged is in the copy
 
-A crash before 3 leaves both. Of whichever of them is longer the other is a part: that one stays. What was deleted by
+A crash before 3 leaves both. The shorter one is a part of the longer one, which stays. What was deleted by
 DeleteRecords stays deleted, whichever of them knows it: until 2 is done, that is the log.
 
 If a disk fails before 3, its directory may come back when retention, or a cleaner, has removed from the other what this
-one ends with: the one stays that the metadata names, and nothing is lost of the other.
+one ends with. Then the one that the metadata names stays, and nothing of the other is lost.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a clean stop left in order: who knows that need not look at the files of each log at the next start.
+"""Which logs a clean stop left in order, noted so that the next start need not look at the files of each.
 
-A stop notes it in `.pybroker_in_order`, beside its mark, when all else is written. The note is no part of the data:
-with none, with a damaged one, one of another version or of another stop than the last, a start looks at each log, and
-that is all. Nor is a log believed to be as it was left that has changed since: its directory and its topic id's file
-have to be the very ones of the stop (size, inode, mtime, ctime), and so have the checkpoints by which it was in order.
-Times are never put in order: a clock may have gone back, and every change leaves another ctime than before.
+A stop notes it in `.pybroker_in_order`, beside its mark, when all else is written. The note is no part of the data: if
+it is missing, damaged, of another version, or of another stop than the last, a start looks at each log, and that is
+all. A log that has changed since is not believed to be as it was left: its directory and its topic id's file have to be
+the very ones of the stop (size, inode, mtime, ctime), and so have the checkpoints by which it was in order. Times are
+compared for equality only: a clock may have gone back, and every change leaves another ctime than before.
 
     {"version":1,"brokerEpoch":12,"checkpoints":[[38,5,1700000000000000000,1700000000000000000],null],
      "topics":{"orders":{"topicId":"<base64>","partitions":{"0":"<base64>"}}}}
@@ -36,7 +36,7 @@ from storage.recovery.order import is_in_order, is_opened_in_a_moment, is_read_i
 NOTE = ".pybroker_in_order"
 
 _VERSION = 1
-#: By those a log is in order, or not.
+#: The checkpoints that decide whether a log is in order.
 _CHECKPOINTS = RECOVERY_POINTS, LOG_START_OFFSETS
 #: The identities of a partition's directory, and of the file with its topic id.
 _STATE = struct.Struct(">qQqqqQqq")
@@ -76,7 +76,7 @@ class ClosedLog(NamedTuple):
 
 
 def state_of(fs: FileSystem, path: str) -> bytes | None:
-    """What any change of the names in a log's directory, or of its topic id, makes another; None: nobody can tell."""
+    """Differs after any change of a log's topic id, or of the names of its files; None: nobody can tell."""
     try:
         directory = fs.identity(path, follow=False)
         metadata = fs.identity(f"{path}/{PARTITION_METADATA}", follow=False)
@@ -149,7 +149,7 @@ def write_note(
 
 
 def _may_change_unseen(state: bytes, now_ns: int) -> bool:
-    """Whether the last change is so late that another one in the same moment of the clock would leave the same time."""
+    """Whether the last change is so recent that another one could still leave the same time."""
     values = _STATE.unpack(state)
     changed_ns: int = max(values[3], values[7])
     return now_ns <= changed_ns

@@ -151,7 +151,8 @@ def look_into_all(
 def look_into(directory: LogDirectory) -> FoundDirectory:
     """Read what the last broker left, and remove its mark of a clean stop: a crash needs recovery now. OSError.
 
-    Who is told how it was left (`was_left_clean`) leaves that mark, and what is no partition's, to who tells it.
+    Where another process has looked first, and told this one how it was left (`was_left_clean`), the mark and all that
+    is no partition's are that one's business.
     """
     fs, path = directory.fs, directory.path
     is_first = directory.was_left_clean is None
@@ -161,7 +162,7 @@ def look_into(directory: LogDirectory) -> FoundDirectory:
         directory.was_left_clean = broker_epoch is not None
         if broker_epoch is not None:
             as_left = read_note(fs, path, broker_epoch)
-            with suppress(IsADirectoryError):  # somebody's: no note either
+            with suppress(IsADirectoryError):  # somebody else made it: it is no note
                 fs.remove(f"{path}/{NOTE}")
             fs.remove(f"{path}/{CLEAN_SHUTDOWN}")
             fs.sync_path(path)  # and so does a power loss

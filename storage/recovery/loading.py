@@ -1,4 +1,4 @@
-"""From a partition's directory to its log: after a clean stop with as few reads as can be, after another with repairs.
+"""From a partition's directory to its log: after a clean stop with as few reads as possible, else with repairs.
 
 The order (README, rules R1-R7): finish or undo what was interrupted (.deleted, .cleaned, .swap); open the segments;
 after an unclean stop check every batch from the recovery point on, cut at the first that is not whole and right, and
@@ -178,10 +178,11 @@ class _Loading:
         self.changed = True
 
     def open_clean(self, expected: int) -> int:
-        """The end offset, with repairs only where a file is missing or of an odd size. `expected`: where the log ended
-        at the stop, 0 where that is not known; if it does not end there, its last segment is checked. Offsets of what
-        has to be cut off then had been given away: the log goes on behind them. But where all is right up to the
-        snapshot that the stop has left, it is the checkpoint that is damaged.
+        """The end offset, with repairs only where a file is missing or has an odd size.
+
+        `expected`: where the log ended at the stop, 0 where that is not known. If it does not end there, its last
+        segment is checked. The offsets of what is cut off had been given out, so the log goes on behind them. But if
+        everything is right up to the snapshot that the stop left, it is the checkpoint that is damaged.
         """
         self._repair(self.damaged)
         last = self.segments[-1]
@@ -198,9 +199,11 @@ class _Loading:
         return self.go_on_behind(expected, end_offset)
 
     def go_on_behind(self, recovery_point: int, end_offset: int) -> int:
-        """Where a log goes on that was recovered up to `end_offset`: offsets below the recovery point were given away,
-        so behind that. But unless a clean stop has written it, the recovery point may be that of a log which had the
-        name before; so something must have been cut off then.
+        """Where a log goes on that was recovered up to `end_offset`: not below the recovery point, since offsets up to
+        there were given out.
+
+        Unless a clean stop wrote it, the recovery point may be that of an earlier log of the same name. Then it counts
+        only if something was cut off.
         """
         is_its_own = bool(self.ended_at or self.cuts)
         if not is_its_own or not end_offset < recovery_point <= self.segments[-1].base_offset + INT_MAX:

@@ -1,7 +1,7 @@
-"""Logs that may wait to be opened after a clean stop: known by the names of their files, and opened in a moment then.
+"""Logs that may be opened later after a clean stop: recognised by the names of their files, and quick to open then.
 
-A start looks at every log, so it asks for nothing but names, and a few sizes. What is in order by them may be opened
-later, while clients are served; nothing has to be mended then, but for what names do not tell.
+A start looks at every log, so it asks for names only, and a few sizes. A log that is in order by these may be opened
+while clients are served: nothing has to be repaired then, except what names do not show.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class _Check:
         self._last_possible = min(segment.base_offset + INT_MAX, limit - 1)
 
     def common_batches(self) -> None:
-        """Go on over batches v2 of common sizes as long as nothing is wrong; all but a few are, so no call too many."""
+        """Go on over batches v2 of common sizes as long as nothing is wrong. Nearly all are: no call too many."""
         segment, state, unpack, index = self._segment, self._state, HEADER.unpack_from, self._segment.index_batch
         add_batch, last_possible = state.add_batch, self._last_possible
         position, next_offset, latest_epoch = self.position, self._next_offset, self._latest_epoch
@@ -168,8 +168,9 @@ class _Check:
         return "it is no whole batch"
 
     def _overflows(self, entry: Entry) -> bool:
-        """Whether the batch is right but for being too far from the base offset; and not by a bit of its own offset,
-        which no checksum covers: then the batch behind it has a lower one.
+        """Whether the batch is right, only too far from the base offset.
+
+        No checksum covers its own offset. If a bit of that is wrong, the batch behind it has a lower one.
         """
         segment = self._segment
         if not self.position or not segment.base_offset + INT_MAX < entry.last_offset < self._limit:

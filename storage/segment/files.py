@@ -14,7 +14,7 @@ LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX = ".log", ".index"
 #: Of the files of a segment, the log first.
 SUFFIXES = LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX
 SNAPSHOT_SUFFIX = ".snapshot"
-#: What the names of files end with that a cleaner makes, and swaps in.
+#: How the names of files end that a cleaner is making, and swapping in.
 CLEANED_SUFFIX, SWAP_SUFFIX = ".cleaned", ".swap"
 
 _DIGITS = 20

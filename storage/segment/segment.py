@@ -2,10 +2,9 @@
 
     <base offset, 20 digits>.log | .index | .timeindex | .txnindex (only with aborted transactions)
 
-Only the last segment of a log, the active one, is written to. What a segment read from its files is kept, the rest is
-read when it is asked for: a broker with many partitions starts without opening them. Owned by one thread; the lock,
-or rather that there is none, lives one level up. Nothing here survives an OSError: the caller takes the directory
-offline.
+Only the last segment of a log, the active one, is written to. A segment keeps what it has read of its files, and reads
+the rest when it is asked for: a broker with many partitions starts without opening them. Not thread-safe: one thread
+owns it, and there is no lock. After an OSError it is not used any more: the caller takes the directory offline.
 """
 
 from __future__ import annotations
@@ -112,10 +111,10 @@ class Segment(SegmentFiles):
     # -- append and roll ---------------------------------------------------------------------------------------------
 
     def append(self, buffers: Sequence[Buffer], size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """Write a batch at the end, or the front of one whose rest lies there. OSError: whatever was written of it lies
-        beyond `size_bytes` and is no part of it.
+        """Write a batch at the end, or only its front where the rest lies there already. The caller has seen to it that
+        it fits (`must_roll`).
 
-        The caller has seen to it that it fits (`must_roll`).
+        OSError: whatever was written lies beyond `size_bytes`, and is no part of the segment.
         """
         position = self.size_bytes
         file = self.log.open_file or self.log.open()
@@ -209,7 +208,7 @@ class Segment(SegmentFiles):
         yield from scan_entries(self._fs, file.handle, position, self.size_bytes)
 
     def place_of(self, offset: int) -> Place | None:
-        """Where `find` finds the batch; for readers, of whom is remembered where they are."""
+        """Where the batch lies that `find` finds. For readers, whose places are remembered."""
         file = self.log.open_file or self.log.open()
         places = file.places
         if places is None:
@@ -226,7 +225,7 @@ class Segment(SegmentFiles):
         return places.note(offset, place, found.last_offset + 1)
 
     def _place_at(self, file: OpenFile, places: Places, position: int, offset: int) -> Place | None:
-        """The batch v2 that begins at `position` with `offset`, if that is so: a gap may come between, or the end."""
+        """The batch v2 at `position`, if there is one and it begins with `offset`: there may be a gap, or the end."""
         front = self._fs.pread(file.handle, HEADER_SIZE, position)
         if len(front) < HEADER_SIZE:
             return None
@@ -253,8 +252,8 @@ class Segment(SegmentFiles):
             self.rebuild_indexes()
 
     def scan_from_timestamp(self, timestamp: int, offset: int = 0) -> Iterator[Entry]:
-        """The batches from a little before the first that may not be left out: its largest timestamp is not below
-        `timestamp`, and it does not end below `offset`.
+        """The batches from a little before the first one that matters: its largest timestamp is not below `timestamp`,
+        and it does not end below `offset`.
         """
         start = self._trusted_time_index_entry(timestamp)
         if start.timestamp >= 0:
