@@ -53,7 +53,7 @@ def test_what_it_reads_is_what_the_schema_reads(
     offsets: list[tuple[int, int, int]],
     before: bytes,
 ) -> None:
-    """Long names are left to the schema."""
+    """Long names may be left to the schema; by chance what follows one can be read all the same."""
     body = OFFSET_COMMIT.request.encode(
         version,
         request(
@@ -67,10 +67,9 @@ def test_what_it_reads_is_what_the_schema_reads(
         ),
     )
     found = read(version, body, before)
-    if max(len(each.encode()) for each in (group, member, instance or "", topic if version < 10 else "")) > 126:
-        assert found is None
+    if found is None:
+        assert max(len(each.encode()) for each in (group, member, instance or "", topic if version < 10 else "")) > 126
         return
-    assert found is not None
     single, read_offsets = found
     assert list(zip(*read_offsets, strict=True)) == offsets
     assert (single.group_id, single.member_id, single.group_instance_id) == (group, member, instance)
