@@ -153,10 +153,7 @@ class Crew:
         def pass_on(done: Deferred[int]) -> None:
             if not found.done:
                 timer.cancel()
-                try:
-                    found.resolve(done.result())
-                except Exception as error:
-                    found.fail(error)
+                found.settle_as(done)
 
         def give_up() -> None:
             if not found.done:

@@ -49,7 +49,7 @@ def verified(broker: Broker, asked: Verify) -> Deferred[Codes]:
         if forced is None:
             answered.resolve(codes)
         else:
-            forced.add_done_callback(lambda done: _pass_on(done, answered))
+            forced.add_done_callback(answered.settle_as)
 
     attempt()
     return answered
@@ -57,10 +57,3 @@ def verified(broker: Broker, asked: Verify) -> Deferred[Codes]:
 
 def _is_too_early(asked: Verify, codes: Codes) -> bool:
     return asked.api_version >= FIRST_VERSION_THAT_JOINS and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-
-
-def _pass_on(done: Deferred[Codes], answered: Deferred[Codes]) -> None:
-    try:
-        answered.resolve(done.result())
-    except Exception as error:
-        answered.fail(error)

@@ -127,6 +127,13 @@ class Deferred(Generic[T]):
         following.on_cancel(self.cancel)
         return following
 
+    def settle_as(self, done: Deferred[T]) -> None:
+        """Take over the value or the error of one that is done."""
+        try:
+            self.resolve(done.result())
+        except Exception as error:
+            self.fail(error)
+
     def _settle(self, state: int) -> bool:
         if self._state == _CANCELLED:
             return False
@@ -153,12 +160,6 @@ def after(
     """
     answered: Deferred[T] = Deferred()
 
-    def pass_on(reply: Deferred[T]) -> None:
-        try:
-            answered.resolve(reply.result())
-        except Exception as error:
-            answered.fail(error)
-
     def go_on(done: Deferred[Any]) -> None:
         if answered.done and not even_if_cancelled:
             return
@@ -172,7 +173,7 @@ def after(
             return
         if isinstance(reply, Deferred):
             answered.on_cancel(reply.cancel)
-            reply.add_done_callback(pass_on)
+            reply.add_done_callback(answered.settle_as)
         else:
             answered.resolve(reply)  # type: ignore[arg-type]  # None: no answer is to be sent
 
