@@ -8,6 +8,7 @@ from typing import Any
 
 from protocol.primitives import Primitive
 from protocol.schema import Array, Field, Message, StructType
+from protocol.value_classes import default_expression
 
 
 class Source:
@@ -35,6 +36,14 @@ class Source:
         name = self.name(stem)
         self.namespace[name] = value
         return name
+
+    def default(self, field: Field) -> str:
+        """Source of the field's default."""
+        namespace: dict[str, object] = {}
+        expression = default_expression(field, namespace)
+        for name, value in namespace.items():  # at most one
+            expression = expression.replace(name, self.bind("default", value))
+        return expression
 
     def layout(self, codes: str) -> struct.Struct:
         """The Struct for these codes, big-endian."""

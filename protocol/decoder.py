@@ -17,7 +17,6 @@ from protocol.compiler import Layout, Source, has_records, least_size, tag_of, t
 from protocol.errors import ProtocolError
 from protocol.primitives import Primitive, length_rest, read_unsigned_varint, skip_tagged_fields
 from protocol.schema import Array, Field, Message, ReadBuffer, Struct, StructType
-from protocol.value_classes import default_expression
 
 
 def compile_decoder(message: Message, version: int) -> Callable[[ReadBuffer, int], tuple[Struct, int]]:
@@ -111,18 +110,11 @@ class DecoderWriter:
         layout = Layout(kind, self.version, self.flexible)
         write(f"{target} = {write.bind('make', kind.value_class)}()")
         for field in layout.absent + layout.tagged:
-            write(f"{target}.{field.name} = {self.default(kind, field)}")
+            write(f"{target}.{field.name} = {write.default(field)}")
         for field in layout.plain:
             self.value(field, field.type, f"{target}.{field.name}", self.version in field.nullable)
         if self.flexible:
             self.tagged_fields(kind, layout, target)
-
-    def default(self, kind: StructType, field: Field) -> str:
-        namespace: dict[str, object] = {}
-        expression = default_expression(field, namespace)
-        for name, value in namespace.items():  # at most one
-            expression = expression.replace(name, self.source.bind("default", value))
-        return expression
 
     def value(self, field: Field, kind: Primitive | Array | StructType, target: str, nullable: bool) -> None:
         """Read one value into `target`, an attribute or a local name."""

@@ -15,7 +15,6 @@ from protocol.compiler import Layout, Source, has_records, tag_of, title
 from protocol.errors import EncodeError
 from protocol.primitives import SMALL_VARINTS, Primitive, unsigned_varint
 from protocol.schema import Array, Chunk, Field, Message, Struct, StructType
-from protocol.value_classes import default_expression
 
 CANNOT_ENCODE = (AttributeError, TypeError, ValueError, struct.error)
 
@@ -91,20 +90,13 @@ class EncoderWriter:
         for field in layout.absent:
             if not field.ignorable:
                 attribute = f"{value}.{field.name}"
-                self.source(f"if {self.differs(attribute, self.default(field))}: unsupported({field.name!r})")
+                self.source(f"if {self.differs(attribute, self.source.default(field))}: unsupported({field.name!r})")
         for field in layout.plain:
             self.value(field, field.type, f"{value}.{field.name}", self.version in field.nullable)
         if layout.tagged:
             self.tagged_fields(layout, value)
         elif self.flexible:
             self.run.append(("x", ""))
-
-    def default(self, field: Field) -> str:
-        namespace: dict[str, object] = {}
-        expression = default_expression(field, namespace)
-        for name, value in namespace.items():  # at most one
-            expression = expression.replace(name, self.source.bind("default", value))
-        return expression
 
     @staticmethod
     def differs(value: str, default: str) -> str:
@@ -212,7 +204,7 @@ class EncoderWriter:
         for field in layout.tagged:
             content = write.name("v")
             write(f"{content} = {value}.{field.name}")
-            write(f"if {self.differs(content, self.default(field))}:")
+            write(f"if {self.differs(content, self.source.default(field))}:")
             write.indent += 1
             write(f"if not {count}: {outer}, {section} = out, []")
             write(f"{count} += 1")
