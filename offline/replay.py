@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from offline.wire.link import LinkBroken
 from offline.wire.player import Compared, Player
 from offline.wire.recording import RecordingUnreadable, read
 from pybroker.cli.client.progress import ProgressBar
+from pybroker.cli.option_values import seconds
 
 _MOST_SHOWN = 200
 
@@ -39,7 +40,7 @@ def command_line() -> ArgumentParser:
         "--bootstrap-server", type=servers, default="localhost:9092", metavar="HOST:PORT,...", help="the other broker"
     )
     parser.add_argument("--at-once", action="store_true", help="without the pauses that the session had")
-    parser.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for each answer (30)")
+    parser.add_argument("--timeout", type=seconds, default=30.0, metavar="SECONDS", help="for each answer (30)")
     parser.add_argument(
         "--ignore", action="append", default=[], metavar="FIELD", help="a field that may differ; may be given again"
     )
@@ -113,16 +114,6 @@ def _summary(requests: int, answers: int, differ: int, *, as_json: bool) -> None
         print(json.dumps(told, separators=(",", ":")))
     else:
         print(f"{requests} requests, {answers} answers: " + (f"{differ} differ" if differ else "no difference"))
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1
-    if not 0 < seconds <= 86_400:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds between 0 and 86400")
-    return seconds
 
 
 def _refuse(line: str, code: int = 2) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
@@ -18,6 +18,7 @@ from offline.conformance.stage import Stage
 from offline.errors import OfflineError
 from offline.wire.addresses import servers
 from protocol.registry import API_BY_KEY
+from pybroker.cli.option_values import seconds
 
 _CLEAR = "\r\x1b[K"
 
@@ -36,7 +37,7 @@ def command_line() -> ArgumentParser:
         "--bootstrap-server", type=servers, default="localhost:9092", metavar="HOST:PORT,...", help="(localhost:9092)"
     )
     parser.add_argument("--api", action="append", default=[], metavar="NAME", help="this one; may be given again")
-    parser.add_argument("--timeout", type=_seconds, default=30.0, metavar="SECONDS", help="for each answer (30)")
+    parser.add_argument("--timeout", type=seconds, default=30.0, metavar="SECONDS", help="for each answer (30)")
     parser.add_argument("--json", action="store_true", help="an object a line, one for each version of each API")
     return parser
 
@@ -104,16 +105,6 @@ def _end_bar() -> None:
     if sys.stderr.isatty():
         sys.stderr.write(_CLEAR)
         sys.stderr.flush()
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1
-    if not 0 < value <= 86_400:
-        raise ArgumentTypeError(f"{text!r} is no number of seconds between 0 and 86400")
-    return value
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pybroker.source.columns import arrow_schema
+from pybroker.source.columns import as_records
 from pybroker.source.reader import shared_reader
 
 #: The columns of the rows, in the order of the request's batches.
@@ -37,17 +37,5 @@ class RestoreWriter(DataSourceArrowWriter):
         self._wanted = wanted
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-        schema = arrow_schema(SENT)
-        shared_reader().tell("restore_topic", (_as_records(batch, schema) for batch in iterator), **self._wanted)
+        shared_reader().tell("restore_topic", (as_records(batch, SENT) for batch in iterator), **self._wanted)
         return WriterCommitMessage()
-
-
-def _as_records(batch: Any, schema: Any) -> Any:
-    """With the types that records have."""
-    import pyarrow as pa
-
-    arrays = [
-        column if column.type.equals(field.type) else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

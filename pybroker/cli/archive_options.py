@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from pybroker.archive.errors import ArchiveError
+from pybroker.cli.option_values import key_value
 from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.java import JavaNotFoundError
 from pybroker.source.client_properties import PREFIX, read_client_properties
@@ -20,7 +21,7 @@ def add_client(parser: OneLineParser, *, required: bool) -> None:
     parser.add_argument("--bootstrap-server", required=required, metavar="HOST:PORT,...", help="a running broker")
     parser.add_argument(
         *("--property", "-X"),
-        type=_property,
+        type=key_value,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -79,10 +80,3 @@ def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
     except KeyboardInterrupt:
         tell("interrupted: the same command goes on where this one has stopped")
     return 1
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, value

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pybroker.cli.client import resources
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, key_value
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, tell
+from pybroker.cli.option_values import key_value
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource

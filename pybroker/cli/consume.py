@@ -14,10 +14,11 @@ from pybroker.cli.client.command import run
 from pybroker.cli.client.console_format import ConsoleFormat
 from pybroker.cli.client.control_characters import for_terminal
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, key_value, positive, seconds
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.record_filter import passes, record_filter
 from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, formatted, record_format
 from pybroker.cli.client.times import time_ms
+from pybroker.cli.option_values import key_value, positive, seconds
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from pybroker.cli.client.options import seconds
+from pybroker.cli.option_values import seconds
 from pybroker.cli.parser import OneLineParser
 
 PID_FILE = Path("pybroker.pid")

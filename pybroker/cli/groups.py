@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, natural
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, tell
 from pybroker.cli.client.queries import Query, read_queries
 from pybroker.cli.client.times import duration_ms, time_ms, utc_time_ms
+from pybroker.cli.option_values import natural
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConsumerGroupDescription

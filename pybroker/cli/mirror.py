@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, key_value, seconds
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import harmless, show, tell
 from pybroker.cli.client.progress import ProgressBar
+from pybroker.cli.option_values import key_value, seconds
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Place, Session

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, key_value, natural, positive, seconds
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
 from pybroker.cli.client.progress import ProgressBar
+from pybroker.cli.option_values import key_value, natural, positive, seconds
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Session

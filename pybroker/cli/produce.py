@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.client.connection import connection_of
 from pybroker.cli.client.errors import UsageError
+from pybroker.cli.option_values import key_value, seconds
 from pybroker.cli.parser import OneLineParser
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def command_line() -> OneLineParser:
     keys.add_argument("--key-separator", type=_separator, metavar="TEXT", help="the key stands before it, not a value")
     keys.add_argument(
         "--reader-property",
-        type=_property,
+        type=key_value,
         action="append",
         metavar="KEY=VALUE",
         help="read lines as kafka-console-producer does, by its parse.key=true, parse.headers=true and so on",
@@ -143,11 +144,11 @@ def command_line() -> OneLineParser:
         "--null-marker", type=os.fsencode, metavar="TEXT", help="a key, or a value, that is this is null"
     )
     parser.add_argument("--max-line-bytes", type=_line_bytes, default=1_000_000, help="longer lines are cut")
-    parser.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="without --follow: for a line (30)")
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help="without --follow: for a line (30)")
     parser.add_argument(
         "-X",
         "--property",
-        type=_property,
+        type=key_value,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -213,23 +214,6 @@ def _line_bytes(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= 100_000_000:
         raise argparse.ArgumentTypeError(f"{text!r} is not between 1 and 100000000")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1
-    if not 0 < seconds <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds between 0 and 86400")
-    return seconds
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, value
 
 
 def _tell(line: str) -> None:

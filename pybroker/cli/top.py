@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pybroker.cli.client.command import run
-from pybroker.cli.client.options import ClientParser, positive, seconds
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, table, table_within
+from pybroker.cli.option_values import positive, seconds
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Place, Session

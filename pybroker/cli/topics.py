@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, key_value, positive
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, tell
+from pybroker.cli.option_values import key_value, positive
 
 if TYPE_CHECKING:
     from confluent_kafka import TopicPartitionInfo

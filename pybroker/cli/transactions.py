@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, natural, positive
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show
+from pybroker.cli.option_values import natural, positive
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration

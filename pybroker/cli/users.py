@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.cli.client.options import ClientParser, positive
+from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, tell
+from pybroker.cli.option_values import positive
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import UserScramCredentialAlteration

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pybroker.cli.client.errors import UsageError
-from pybroker.cli.client.options import key_value
 from pybroker.cli.client.properties import read_properties
+from pybroker.cli.option_values import key_value
 from pybroker.kafka_home.words import CannotTranslate, Command, connection_words, tool_parser
 
 _FORMATTERS = ("kafka.tools.DefaultMessageFormatter", "org.apache.kafka.tools.consumer.DefaultMessageFormatter")

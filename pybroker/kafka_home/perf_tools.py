@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Sequence
 
-from pybroker.cli.client.options import key_value
+from pybroker.cli.option_values import key_value
 from pybroker.kafka_home.words import Command, connection_words, tool_parser
 
 

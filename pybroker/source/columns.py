@@ -49,6 +49,13 @@ def spark_schema(columns: Iterable[str]) -> str:
     return ", ".join(f"{name} {SPARK_TYPES[name]}" for name in columns)
 
 
+def as_records(batch: Any, columns: Iterable[str]) -> Any:
+    """A pyarrow.RecordBatch with the types that records have: strings, for one, become their bytes."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays(batch.columns, schema=arrow_schema(columns))  # which casts
+
+
 def arrow_schema(columns: Iterable[str]) -> Any:
     """The columns as a pyarrow.Schema: the one that Spark makes of `spark_schema`."""
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pybroker.source.columns import arrow_schema
+from pybroker.source.columns import as_records
 from pybroker.source.errors import UnusableOption
 from pybroker.source.reader import Reader, shared_reader
 from pybroker.source.sink_options import SinkOptions, read_sink_options
@@ -42,7 +42,7 @@ class _Sink:
         """Send a task's rows; they are acknowledged when this returns."""
         answer = shared_reader().tell(
             "write_topic",
-            (_as_records(batch, self._columns) for batch in iterator),
+            (as_records(batch, self._columns) for batch in iterator),
             columns=list(self._columns),
             topic=self._options.topic,
             properties=dict(self._options.properties),
@@ -56,15 +56,3 @@ class TopicSink(_Sink, DataSourceArrowWriter):
 
 class TopicStreamSink(_Sink, DataSourceStreamArrowWriter):
     """A stream's rows, a micro-batch at a time."""
-
-
-def _as_records(batch: Any, columns: tuple[str, ...]) -> Any:
-    """With the types that records have: strings as their bytes."""
-    import pyarrow as pa
-
-    schema = arrow_schema(columns)
-    arrays = [
-        column if column.type.equals(field.type) else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

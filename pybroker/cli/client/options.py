@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pybroker.cli.option_values import key_value, seconds
 from pybroker.cli.parser import OneLineParser
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     Action = Callable[[Session, argparse.Namespace], None]
 
-_SECONDS = 86_400
 _NEGATIVE = re.compile(r"-\d")
 
 
@@ -88,36 +88,3 @@ def _with_negative_values(arguments: Sequence[str]) -> list[str]:
         else:
             words.append(word)
     return words
-
-
-def key_value(text: str) -> tuple[str, str]:
-    """KEY=VALUE."""
-    key, equals, value = text.partition("=")
-    if not key.strip() or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key.strip(), value
-
-
-def seconds(text: str) -> float:
-    """A time to wait."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1
-    if not 0 < value <= _SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds between 0 and {_SECONDS}")
-    return value
-
-
-def positive(text: str) -> int:
-    """A count of at least one."""
-    if not text.isdecimal() or not 1 <= int(text) < 1 << 31:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
-    return int(text)
-
-
-def natural(text: str) -> int:
-    """A whole number that is not negative."""
-    if not (text.isascii() and text.isdecimal()) or int(text) >= 1 << 63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
-    return int(text)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from pybroker.source.columns import COLUMNS, USUAL, chosen_columns
+from pybroker.source.columns import COLUMNS, USUAL, arrow_schema, as_records, chosen_columns
 from pybroker.source.errors import UnusableOption
 
 
@@ -21,3 +22,13 @@ def test_columns_come_in_the_order_of_the_choice_whatever_the_case() -> None:
 def test_choice_that_makes_no_sense_is_refused(names: list[str], said: str) -> None:
     with pytest.raises(UnusableOption, match=said):
         chosen_columns(names)
+
+
+def test_rows_get_the_types_that_records_have() -> None:
+    """What Spark has as text goes as its bytes; what fits already is not touched."""
+    rows = pa.RecordBatch.from_pydict({"key": pa.array([b"k"]), "value": pa.array(["é"])})
+
+    records = as_records(rows, ("key", "value"))
+
+    assert records.to_pylist() == [{"key": b"k", "value": "é".encode()}]
+    assert records.schema == arrow_schema(("key", "value"))

@@ -1,0 +1,40 @@
+"""What a word on a command line stands for, where several commands ask for the same: the `type` of an option."""
+
+from __future__ import annotations
+
+import argparse
+
+_MOST_SECONDS = 86_400
+
+
+def key_value(text: str) -> tuple[str, str]:
+    """KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not key.strip() or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    return key.strip(), value
+
+
+def seconds(text: str) -> float:
+    """A time to wait."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 < value <= _MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds between 0 and {_MOST_SECONDS}")
+    return value
+
+
+def positive(text: str) -> int:
+    """A count of at least one."""
+    if not text.isdecimal() or not 1 <= int(text) < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return int(text)
+
+
+def natural(text: str) -> int:
+    """A whole number that is not negative."""
+    if not (text.isascii() and text.isdecimal()) or int(text) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
+    return int(text)
