@@ -153,53 +153,69 @@ def send_once(inputs: Mapping[Path, int], target: Target, timeout_s: float, tell
 
     Errors: DeliveryError, after which some may be in the topic; OSError; KeyboardInterrupt, which says how many are.
     """
-    sender = Sender(target, tell, timeout_ms=max(1, round(timeout_s * 1000)))
-    count = acknowledged = 0
+    return _OneTime(Sender(target, tell, timeout_ms=max(1, round(timeout_s * 1000))), target).send_all(inputs)
 
-    def settled() -> None:
-        nonlocal acknowledged
-        acknowledged += 1
 
-    def send(path: Path, line: Line) -> None:
-        nonlocal count
+class _OneTime:
+    """Inputs that are sent once, and how many of their lines were handed over and acknowledged so far."""
+
+    def __init__(self, sender: Sender, target: Target) -> None:
+        self._sender = sender
+        self._target = target
+        self._sent = 0
+        self._acknowledged = 0
+
+    def send_all(self, inputs: Mapping[Path, int]) -> int:
+        """Send all lines; return how many, once all are acknowledged. Errors: see `send_once`."""
         try:
-            while not sender.offer(path, line, settled):
-                sender.wait(_POLL_S)
-                check()
+            for path, fd in inputs.items():
+                self._send_input(path, fd)
+            self._finish()
+        except KeyboardInterrupt:
+            self._sender.flush(_LAST_S)
+            others = "" if self._acknowledged == self._sent else ", not the others"
+            raise KeyboardInterrupt(f"{_lines(self._acknowledged)} acknowledged{others}") from None
+        self._check()
+        if self._sender.left_out:
+            raise DeliveryError(f"{self._target.topic}: {_lines(self._sender.left_out)} left out")
+        return self._sent
+
+    def _send_input(self, path: Path, fd: int) -> None:
+        lines = LineSplitter(self._target.max_line_bytes)
+        while data := os.read(fd, _CHUNK_BYTES):
+            for line in lines.feed(data):
+                self._send(path, line)
+            self._sender.wait(0)
+            self._check()
+        if (rest := lines.rest()) is not None:
+            self._send(path, rest)
+
+    def _send(self, path: Path, line: Line) -> None:
+        """Hand a line to the producer, once it has room."""
+        try:
+            while not self._sender.offer(path, line, self._on_settled):
+                self._sender.wait(_POLL_S)
+                self._check()
         except BadLine as error:
-            finish()
-            problem = f"{path}: the line at byte {line.start}: {error}"
-            raise DeliveryError(f"{problem}: {_lines(acknowledged)} acknowledged, not the others") from None
-        count += 1
+            self._finish()
+            raise self._incomplete(f"{path}: the line at byte {line.start}: {error}") from None
+        self._sent += 1
 
-    def finish() -> None:
-        while sender.flush(_POLL_S):
-            check()
+    def _on_settled(self) -> None:
+        self._acknowledged += 1
 
-    def check() -> None:
-        if sender.failure is not None:
-            sender.abandon()
-            raise DeliveryError(f"{sender.failure}: {_lines(acknowledged)} acknowledged, not the others")
+    def _finish(self) -> None:
+        """Wait until all that was handed over is acknowledged."""
+        while self._sender.flush(_POLL_S):
+            self._check()
 
-    try:
-        for path, fd in inputs.items():
-            lines = LineSplitter(target.max_line_bytes)
-            while data := os.read(fd, _CHUNK_BYTES):
-                for line in lines.feed(data):
-                    send(path, line)
-                sender.wait(0)
-                check()
-            if (rest := lines.rest()) is not None:
-                send(path, rest)
-        finish()
-    except KeyboardInterrupt:
-        sender.flush(_LAST_S)
-        others = "" if acknowledged == count else ", not the others"
-        raise KeyboardInterrupt(f"{_lines(acknowledged)} acknowledged{others}") from None
-    check()
-    if sender.left_out:
-        raise DeliveryError(f"{target.topic}: {_lines(sender.left_out)} left out")
-    return count
+    def _check(self) -> None:
+        if self._sender.failure is not None:
+            self._sender.abandon()
+            raise self._incomplete(str(self._sender.failure))
+
+    def _incomplete(self, problem: str) -> DeliveryError:
+        return DeliveryError(f"{problem}: {_lines(self._acknowledged)} acknowledged, not the others")
 
 
 def _lines(count: int) -> str:
