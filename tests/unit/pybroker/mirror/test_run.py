@@ -11,9 +11,10 @@ from typing import cast
 import pytest
 from confluent_kafka import KafkaError
 
-from pybroker.cli import mirror
 from pybroker.cli.client.errors import CommandError
 from pybroker.cli.client.session import Session
+from pybroker.mirror import run as mirror_run
+from pybroker.mirror.run import MirrorRun
 from pybroker.mirror.topics import GONE, MirroredTopic
 
 ORDERS = MirroredTopic("orders", 2, {}, "id-1")
@@ -44,15 +45,15 @@ class Runs:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
 
-    def __call__(self, source: Source, *, named: tuple[str, ...] = ()) -> mirror._Run:
+    def __call__(self, source: Source, *, named: tuple[str, ...] = ()) -> MirrorRun:
         copier = SimpleNamespace(troubles=source.troubles, drop=source.dropped.append)
-        self._patch.setattr("pybroker.mirror.copying.Copier", lambda *_, **__: copier)
-        self._patch.setattr("pybroker.mirror.topics.chosen_topics", source.listed)
+        self._patch.setattr("pybroker.mirror.run.Copier", lambda *_, **__: copier)
+        self._patch.setattr("pybroker.mirror.run.chosen_topics", source.listed)
         clock = SimpleNamespace(monotonic=lambda: source.now, sleep=source.sleep)
-        self._patch.setattr(mirror, "time", clock)
+        self._patch.setattr(mirror_run, "time", clock)
         options = SimpleNamespace(gaps="markers", topic=list(named), topics=None, json=False)
         session = cast("Session", SimpleNamespace(timeout_s=TIMEOUT_S))
-        run = mirror._Run(session, session, options, None, lambda: pytest.fail("nothing is to be marked"))
+        run = MirrorRun(session, session, options, None, lambda: pytest.fail("nothing is to be marked"))
         run._topics = [AUDIT, ORDERS]
         return run
 
