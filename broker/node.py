@@ -33,7 +33,7 @@ from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
-from storage.checkpoints import read_topic_id, write_topic_id
+from storage.checkpoints import MetaProperties, read_topic_id, write_topic_id
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
 from storage.log.directory import LogDirectory, check_all, lock_all
@@ -108,29 +108,21 @@ def open_node(
 
     Raises DirectoryRefused, MetadataLogDamaged, StorageError and OSError, with all directories unlocked again.
     """
-    paths = [path.rstrip("/") for path in config.log_dirs]
-    metadata_path = config.metadata_log_dir.rstrip("/")
-    cluster_id = config.get_str("pybroker.cluster.id")
-    owns = partial(_is_owners, config.num_workers) if config.num_workers > 1 else None
     logs = LogManager(
-        paths,
+        config.log_dirs,
         fs=fs,
         max_open_files=max_open_files,
         on_failure=on_failure,
         on_remark=tell_remark,
-        owns=owns,
+        owns=partial(_is_owners, config.num_workers) if config.num_workers > 1 else None,
     )
+    metadata_path = config.metadata_log_dir.rstrip("/")
     metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
     others = []
     if metadata_directory is None:
         metadata_directory = LogDirectory(metadata_path, fs, on_failure=on_failure)
         others.append(metadata_directory)
-    leave_out_unusable(logs.directories, metadata_path)
-    usable = [each.path for each in logs.directories if each.is_online]
-    found = inspect(fs, usable, metadata_path, config.node_id, cluster_id)
-    failed = next((each for each in logs.directories if not each.is_online), None)
-    if failed is not None and (not usable or metadata_path not in found):  # whose data should the new ones be of?
-        raise DirectoryRefused(failed.path, f"cannot be used: {failed.failure}")
+    found = _inspect(config, fs, logs, metadata_path)
     directories = [*(each for each in logs.directories if each.is_online), *others]
     check_all(directories)
     is_new = metadata_path not in found
@@ -139,36 +131,70 @@ def open_node(
     spared = [] if is_new else [each for each in directories if each is not metadata_directory]
     lock_all([each for each in directories if each not in unformatted], spared)
     try:
-        metadata = None if is_new else _load_metadata(metadata_directory, config, now_ms)
         found = {each.path: found[each.path] for each in directories if each.is_online and each.path in found}
-        missing: Missing = {}
-        if metadata is not None:
-            image = metadata[1].image
-            missing = find_missing(fs, image, config.node_id, found)
-            check_unformatted(missing, image, [each.path for each in unformatted])
-            missing = settle(missing, image, config.node_id, found)
-            lock_all(unformatted, spared)
-        data = make_ready(
-            fs,
-            [each.path for each in logs.directories if each.is_online],
-            metadata_path,
-            config.node_id,
-            found,
-            new_id=random_id,
-            now_ms=now_ms,
-            cluster_id=cluster_id,
-            controllers=endpoints(config.controller_listeners),
-            spare=partial(_spare, spared),
-        )
-        metadata = metadata or _load_metadata(metadata_directory, config, now_ms)
-        deleted_topics = metadata[1].deleted_topics
-        metadata_log, image = _lead_metadata(config, *metadata, data, missing, now_ms)
-        load_logs(config, logs, image, data.directory_ids, deleted_topics, now_ms, in_processes=fs is LOCAL)
-        return Node(config, data, logs, metadata_log, image, missing, deleted_topics)
+        return _open_locked(config, fs, logs, metadata_directory, found, unformatted, spared, now_ms)
     except BaseException:
         logs.unlock()
         metadata_directory.unlock()
         raise
+
+
+def _inspect(
+    config: BrokerConfig, fs: FileSystem, logs: LogManager, metadata_path: str
+) -> Mapping[str, MetaProperties]:
+    """meta.properties by path, of the directories that have it. Those that do not work are taken offline.
+
+    Raises DirectoryRefused for data that this node may not have, or if none is left that says whose data is to be here.
+    """
+    leave_out_unusable(logs.directories, metadata_path)
+    usable = [each.path for each in logs.directories if each.is_online]
+    found = inspect(fs, usable, metadata_path, config.node_id, config.get_str("pybroker.cluster.id"))
+    failed = next((each for each in logs.directories if not each.is_online), None)
+    if failed is not None and (not usable or metadata_path not in found):
+        raise DirectoryRefused(failed.path, f"cannot be used: {failed.failure}")
+    return found
+
+
+def _open_locked(
+    config: BrokerConfig,
+    fs: FileSystem,
+    logs: LogManager,
+    metadata_directory: LogDirectory,
+    found: Mapping[str, MetaProperties],
+    unformatted: Sequence[LogDirectory],
+    spared: Sequence[LogDirectory],
+    now_ms: int,
+) -> Node:
+    """`open_node`, once the directories are locked; those `unformatted` are when the metadata misses nothing.
+
+    Those `spared` go offline where they cannot be written.
+    """
+    metadata = None
+    missing: Missing = {}
+    if metadata_directory.path in found:
+        metadata = _load_metadata(metadata_directory, config, now_ms)
+        image = metadata[1].image
+        missing = find_missing(fs, image, config.node_id, found)
+        check_unformatted(missing, image, [each.path for each in unformatted])
+        missing = settle(missing, image, config.node_id, found)
+        lock_all(unformatted, spared)
+    data = make_ready(
+        fs,
+        [each.path for each in logs.directories if each.is_online],
+        metadata_directory.path,
+        config.node_id,
+        found,
+        new_id=random_id,
+        now_ms=now_ms,
+        cluster_id=config.get_str("pybroker.cluster.id"),
+        controllers=endpoints(config.controller_listeners),
+        spare=partial(_spare, spared),
+    )
+    metadata_log, loader = metadata or _load_metadata(metadata_directory, config, now_ms)
+    _lead_metadata(config, metadata_log, loader, data, missing, now_ms)
+    in_processes = fs is LOCAL
+    load_logs(config, logs, loader.image, data.directory_ids, loader.deleted_topics, now_ms, in_processes=in_processes)
+    return Node(config, data, logs, metadata_log, loader.image, missing, loader.deleted_topics)
 
 
 def _spare(spared: Sequence[LogDirectory], path: str, error: OSError) -> bool:
@@ -266,7 +292,7 @@ def _lead_metadata(
     data: NodeData,
     missing: Missing,
     now_ms: int,
-) -> tuple[MetadataLog, MetadataImage]:
+) -> None:
     """Begin the next leader epoch, with this node's registrations."""
     image = loader.image
     directory = metadata_log.partition_log.directory
@@ -295,7 +321,6 @@ def _lead_metadata(
         )
     )
     append(lifecycle.unfence_broker(image, config.node_id, missing))
-    return metadata_log, image
 
 
 def _metadata_log_config(config: BrokerConfig) -> LogConfig:
