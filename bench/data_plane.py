@@ -56,8 +56,8 @@ def produce_frame(version: int, records: bytes, partitions: int = 1) -> bytes:
     return frame(PRODUCE, version, acks=-1, timeout_ms=30_000, topic_data=[topic])
 
 
-def fetch_frame(version: int, offset: int, max_bytes: int = 1 << 20) -> bytes:
-    partitions = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)]
+def fetch_frame(version: int, offset: int) -> bytes:
+    partitions = [FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)]
     topic = (
         FetchTopic(topic_id=TOPIC_ID, partitions=partitions)
         if version >= 13

@@ -61,9 +61,9 @@ def create(broker: Broker, name: str, partitions: int) -> None:
     broker.call(CREATE_TOPICS, 7, CREATE_TOPICS.request(topics=[topic], timeout_ms=60_000))
 
 
-def show_starts(name: str, folder: Path, count: int = STARTS) -> None:
+def show_starts(name: str, folder: Path) -> None:
     brokers = []
-    for _ in range(count):
+    for _ in range(STARTS):
         with running(folder) as broker:
             brokers.append((broker.start_ms, cpu_seconds(broker.pid), memory_mb(broker.pid)))
     for unit, figures in zip(("ms", "s of processor time", "MB"), zip(*brokers, strict=True), strict=True):

@@ -64,8 +64,8 @@ def format_lines(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in (_VERSION, str(len(lines)), *lines)).encode()
 
 
-def write_lines(fs: FileSystem, path: str, lines: Sequence[str], *, sync: bool = False) -> None:
-    fs.replace_file(path, format_lines(lines), sync=sync)
+def write_lines(fs: FileSystem, path: str, lines: Sequence[str]) -> None:
+    fs.replace_file(path, format_lines(lines))
 
 
 def read_offsets(fs: FileSystem, path: str, remarks: list[str] | None = None) -> dict[TopicPartition, int]:

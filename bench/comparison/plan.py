@@ -149,8 +149,8 @@ def fetch(topic: str, partitions: Sequence[int], max_bytes: int, max_wait_ms: in
     )
 
 
-def _fetched(topic: str, partition: int, *, failed: int = 0, error_code: int = 0, records: bytes = b"") -> bytes:
-    data = PartitionData(partition_index=partition, error_code=error_code, aborted_transactions=None, records=records)
+def _fetched(topic: str, partition: int, *, failed: int = 0, error_code: int = 0) -> bytes:
+    data = PartitionData(partition_index=partition, error_code=error_code, aborted_transactions=None, records=b"")
     responses = [FetchableTopicResponse(topic=topic, partitions=[data])]
     return _answer(FETCH, FETCH_VERSION, FETCH.response(error_code=failed, responses=responses))
 

@@ -31,9 +31,7 @@ SMALL_BYTES = 128 << 20
 _LOOK_S = 0.2
 
 
-def recover(
-    jobs: list[RecoveryJob], threads: int, progress: Progress | None = None, small_bytes: int = SMALL_BYTES
-) -> dict[str, Recovered]:
+def recover(jobs: list[RecoveryJob], threads: int, small_bytes: int = SMALL_BYTES) -> dict[str, Recovered]:
     """Do the jobs, the largest first, with up to `threads` processes a log directory; what became of them by path.
 
     Nothing is done here where there is too little to do.
@@ -50,7 +48,7 @@ def recover(
     )
     began = time.monotonic()
     done: dict[str, Recovered] = {}
-    progress = progress or Progress("Recovery", len(jobs), total)
+    progress = Progress("Recovery", len(jobs), total)
     with ThreadPoolExecutor(len(crews), thread_name_prefix="recovery") as pool:
         members = [_Member(share, done) for share in crews]
         running: Iterable[Future[None]] = {pool.submit(member.work) for member in members}

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 from console.errors import NotThere
 
-#: A segment's files besides the log itself, in the order in which they are told.
-INDEX_SUFFIXES = ("index", "timeindex", "txnindex")
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:

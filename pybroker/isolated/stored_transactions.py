@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pybroker.isolated.aborted import Aborted
 from pybroker.isolated.stored_log import StoredLog
 from storage.errors import CorruptFile
-from storage.fs import LOCAL, FileSystem
+from storage.fs import LOCAL
 from storage.producers.markers import read_marker
 from storage.producers.snapshot import read_snapshot
 
@@ -23,9 +23,9 @@ class StoredTransactions(NamedTuple):
     last_stable_offset: int
 
 
-def find_transactions(log: StoredLog, end: int, fs: FileSystem = LOCAL) -> StoredTransactions:
+def find_transactions(log: StoredLog, end: int) -> StoredTransactions:
     """Those of the records before `end`. Errors: as those of StoredLog, CorruptFile."""
-    begun, opened = _newest_snapshot(log, end, fs)
+    begun, opened = _newest_snapshot(log, end)
     aborted = [
         Aborted(each.producer_id, each.first_offset, each.last_offset)
         for each in log.aborted(begun)
@@ -45,11 +45,11 @@ def find_transactions(log: StoredLog, end: int, fs: FileSystem = LOCAL) -> Store
     return StoredTransactions(tuple(aborted), min([*opened.values(), end]))
 
 
-def _newest_snapshot(log: StoredLog, end: int, fs: FileSystem) -> tuple[int, dict[int, int]]:
+def _newest_snapshot(log: StoredLog, end: int) -> tuple[int, dict[int, int]]:
     """Its offset, and where the transactions begin that were open then, by producer id."""
     for offset in reversed([each for each in log.snapshots if each <= end]):
         try:
-            entries = read_snapshot(fs, log.snapshot_path(offset))
+            entries = read_snapshot(LOCAL, log.snapshot_path(offset))
         except (CorruptFile, FileNotFoundError):
             continue
         return offset, {each.producer_id: each.transaction_offset for each in entries if each.transaction_offset >= 0}

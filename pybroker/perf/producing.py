@@ -67,9 +67,9 @@ class Produced:
         }
 
 
-def random_payloads(size: int, seed: int = 0) -> list[bytes]:
+def random_payloads(size: int) -> list[bytes]:
     """A few hundred values of that size, of capital letters, as Kafka's tool has them: they compress somewhat."""
-    made = random.Random(seed)
+    made = random.Random(0)
     return [bytes(made.choices(range(65, 91), k=size)) for _ in range(max(1, min(200, (1 << 22) // max(size, 1))))]
 
 

@@ -86,9 +86,9 @@ def substituted(value: object, environ: Mapping[str, str], path: str = "") -> ob
     return value
 
 
-def build(kind: type[T], value: object, path: str = "") -> T:
+def build(kind: type[T], value: object) -> T:
     """Return `value` as an instance of the dataclass `kind`."""
-    made: T = _made(kind, value, path)
+    made: T = _made(kind, value, "")
     return made
 
 

@@ -19,12 +19,6 @@ from metadata.replay import replay_all
 DIRECTORY = b"directory-id-16b"
 
 
-def new_ids() -> Callable[[], bytes]:
-    """A source of topic ids: 1, 2, 3 ..."""
-    numbers = itertools.count(1)
-    return lambda: next(numbers).to_bytes(16, "big")
-
-
 def cluster(brokers: int = 1, fenced: int = 0, log_directories: tuple[bytes, ...] = (DIRECTORY,)) -> MetadataImage:
     """A cluster that has been formatted, with brokers 1..n, of which the last ones are fenced."""
     loader = MetadataLoader()

@@ -122,7 +122,3 @@ class BrokerClient(TxnClient):
     def call(self, api: Api, version: int, request: Any = None, **fields: Any) -> Struct:
         values = dict(request or {}) if not isinstance(request, Struct) else {}
         return self._broker.call(api, version, **{**values, **fields})
-
-    def send_only(self, api: Api, version: int, **fields: Any) -> Deferred[Struct] | None:
-        """A request whose consequences wait in the loop."""
-        return self._broker.send(api, version, **fields)
