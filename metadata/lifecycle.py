@@ -159,7 +159,7 @@ def unfence_broker(image: MetadataImage, broker_id: int, missing: Collection[tup
         fields = (going if missing and (topic_id, index) in missing else coming)(partition)
         if fields is not None:
             builder.add(topic_id, index, fields)
-    return [_registration_change(image, broker_id, 0, fenced=UNFENCE), *builder.changes]
+    return [_registration_change(image, broker_id, fenced=UNFENCE), *builder.changes]
 
 
 def _once_a_kind(decide: _DecideFields) -> _DecideFields:
@@ -176,7 +176,7 @@ def _once_a_kind(decide: _DecideFields) -> _DecideFields:
 
 
 def _coming(partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
-    """What of a partition changes as its replica comes; None: nothing, another one leads."""
+    """What changes in a partition when its replica comes up; None: nothing, as another one leads."""
     if partition.leader == NO_LEADER and _may_lead(partition, broker_id):
         differing = _differing(partition, isr=(broker_id,), eligible_leader_replicas=(), last_known_elr=())
         return {"leader": broker_id, **differing}
@@ -189,7 +189,7 @@ def _may_lead(partition: PartitionRegistration, broker_id: int) -> bool:
 
 
 def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
-    """The records of a controlled shutdown: give up leadership, then be fenced. None of one that was unregistered."""
+    """The records of a controlled shutdown: give up leadership, then be fenced. Empty if it was unregistered."""
     if broker_id not in image.brokers:
         return []
     builder = ChangesBuilder(image.metadata_version)
@@ -199,14 +199,14 @@ def leave(image: MetadataImage, broker_id: int) -> list[Changes]:
         if fields is not None:
             builder.add(topic_id, index, fields)
     return [
-        _registration_change(image, broker_id, 1, in_controlled_shutdown=1),
+        _registration_change(image, broker_id, in_controlled_shutdown=1),
         *builder.changes,
-        _registration_change(image, broker_id, 0, fenced=FENCE),
+        _registration_change(image, broker_id, fenced=FENCE),
     ]
 
 
 def _going(image: MetadataImage, partition: PartitionRegistration, broker_id: int) -> dict[str, Any] | None:
-    """What of a partition changes as its leader goes; None: nothing, it does not lead.
+    """What changes in a partition when this broker goes; None: nothing, as it does not lead.
 
     Without KIP-966 the last replica in sync stays in sync, as the set may not become empty.
     """
@@ -238,7 +238,7 @@ def lose_directories(image: MetadataImage, broker_id: int, online: Sequence[byte
     """Only the directories `online` of a broker still work: what lies in the others is led by nobody (KIP-858)."""
     if broker_id not in image.brokers:
         return []
-    records = [_registration_change(image, broker_id, 2, log_dirs=list(online))] if online else []
+    records = [_registration_change(image, broker_id, log_dirs=list(online))] if online else []
     for topic_id, index, partition in _replicas_of(image, broker_id):
         directory = partition.directory_of(broker_id)
         going = _going(image, partition, broker_id)
@@ -254,7 +254,7 @@ def cordon_directories(image: MetadataImage, broker_id: int, cordoned: Sequence[
         return []
     if set(broker.cordoned_log_directories) == set(cordoned):
         return []
-    return [_registration_change(image, broker_id, 3, cordoned_log_dirs=list(cordoned))]
+    return [_registration_change(image, broker_id, cordoned_log_dirs=list(cordoned))]
 
 
 def assign_directories(
@@ -275,7 +275,9 @@ def assign_directories(
     return records
 
 
-def _registration_change(image: MetadataImage, broker_id: int, version: int, **fields: Any) -> MetadataRecord:
+def _registration_change(image: MetadataImage, broker_id: int, **fields: Any) -> MetadataRecord:
+    """A change of a registration, in the oldest version that has these fields, as Apache Kafka writes it."""
+    version = max(field.versions.min for field in BrokerRegistrationChangeRecord.fields if field.name in fields)
     epoch = image.brokers[broker_id].broker_epoch
     value = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, **fields)
     return MetadataRecord(BrokerRegistrationChangeRecord, version, value)
