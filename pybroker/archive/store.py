@@ -9,8 +9,8 @@
 
 A run writes its files below runs/RUN; they are forced to the disk, then the manifest names them, which is when they
 count; then they move to where the manifest says, and what they replace goes. Whoever opens the archive next finishes
-that: the directory of the manifest's run is moved, those of other runs, which were never finished, are removed. Of a
-Delta table what is replaced goes last, when the table's log says so.
+that: the directory of the manifest's run is moved, and those of other runs, which were never finished, are removed. In
+a Delta table the files that are replaced go last, when the table's log says so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Archive:
     """An archive that this process has: alone, or to read it beside others. Errors, of all methods: OSError."""
 
     def __init__(self, root: Path, *, writing: bool, making: bool | None = None, files: Files | None = None) -> None:
-        """Open, or make (who writes, unless it is said), an archive, and finish what a run that was killed has left.
+        """Open an archive, or make it if `making` (unless given: if `writing`); finish what a killed run has left.
 
         Errors: ArchiveBusy; DamagedArchive where something else is there; ArchiveError where nothing is to be read.
         """
@@ -79,7 +79,7 @@ class Archive:
 
     @property
     def inner(self) -> Path:
-        """The folder of what is no row."""
+        """The folder of everything but rows."""
         return self._inner
 
     def set_isolation(self, isolation: str) -> None:
@@ -133,7 +133,7 @@ class Archive:
         return [str(self.root / each.path) for each in self.manifest.files if wanted is None or each.topic in wanted]
 
     def strangers(self) -> list[str]:
-        """Parquet files that are beside the archive's own, and count for nothing."""
+        """Parquet files beside the archive's own, which do not count."""
         known = {each.path for each in self.manifest.files}
         return [path.as_posix() for path in self._files.parquet(self.root) if path.as_posix() not in known]
 

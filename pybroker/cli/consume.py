@@ -199,7 +199,7 @@ class Printer:
         return self._left == 0 or (self._options.until_end and not self._reading.ends)
 
     def _take(self, message: Message) -> bool:
-        """Whether it is a record that was due; it may be one that is left out."""
+        """Print a record, unless a filter leaves it out; whether it counts as read."""
         error = message.error()
         if error is not None and error.code() in self._reading.goes_on_without:
             return False
@@ -237,7 +237,7 @@ class Printer:
         return formatted(message, self._options.format, self._options.encoding)
 
     def _decode(self, message: Message) -> list[str]:
-        """Have JSON where key or value have a schema; which of them it is."""
+        """Put JSON in the place of key and value where they have a schema; which of the two were replaced."""
         if self._registry is None:
             return []
         parsed = []

@@ -1,4 +1,4 @@
-"""How a command's process ends where whoever reads what it prints has seen enough, as `| head` has."""
+"""How a command's process ends when whoever reads its output has seen enough, as `| head` has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 
 
 def end(command: Callable[[], int]) -> NoReturn:
-    """Run a command and end with its exit code; with 0, and without a word, when its output is closed meanwhile."""
+    """Run a command and end with its exit code; silently and with 0 if its output was closed meanwhile."""
     try:
         try:
             code: object = command()

@@ -1,9 +1,9 @@
-"""Python's isolated mode (`python -I`) without a second start of the interpreter, where that comes to the same.
+"""Python's isolated mode (`python -I`) without a second start of the interpreter, where that makes no difference.
 
-A process of the command `pybroker` is nobody else's: what could make it find a foreign `storage` or `protocol` is what
-it was started with. Where that is but the folder of the script, or the current one, it is taken off the path. With
-anything more (PYTHONPATH, a user's site packages, options, variables that change the interpreter) it is not known what
-has been loaded already, and only another start helps.
+The process of the command `pybroker` runs nobody else's code: only how it was started could make it find a foreign
+`storage` or `protocol`. If there is just the folder of the script, or the current one, that is taken off the path. With
+anything more (PYTHONPATH, a user's site packages, options, variables that change the interpreter) nobody knows what has
+been loaded already, and only another start helps.
 """
 
 from __future__ import annotations

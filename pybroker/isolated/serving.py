@@ -54,7 +54,7 @@ class Exchange:
         self._is_complete = wanted["do"] not in _WITH_ROWS
 
     def emit(self, batch: pa.RecordBatch) -> None:
-        """Give a record batch away."""
+        """Send a record batch, as a part of the answer."""
         write_frame(self._answers, BATCH, batch.serialize())
 
     def received(self) -> Iterator[bytes]:
@@ -72,7 +72,7 @@ class Exchange:
                 raise SystemExit(f"a frame of kind {kind!r} where rows should be")
 
     def answer(self, kind: bytes, value: object) -> None:
-        """Tell the end, once all that comes with the request is read: whoever sends it does not listen before."""
+        """Send the end of the answer, once all that comes with the request is read: until then nobody listens."""
         for _ in self.received():
             pass
         write_json(self._answers, kind, value)
@@ -105,7 +105,7 @@ def _answer(exchange: Exchange) -> None:
 
 
 def _told(error: Exception) -> SourceError:
-    """An error as one that whoever asked knows; one that nobody has foreseen has its stack on stderr."""
+    """An error as one of those that the caller knows. The stack of an unforeseen one goes to stderr."""
     if isinstance(error, SourceError):
         return error
     if isinstance(error, (StorageError, RecordsError)):

@@ -120,7 +120,7 @@ class MirrorRun:
         self._bar.show(done.records + done.filled, self._total, f"{done.records} records, {done.bytes >> 20} MB")
 
     def _settle(self) -> None:
-        """Leave topics that the source gives nothing of any more, as they are gone. Raises CommandError for others."""
+        """Give up topics that are gone from the source. Raises CommandError for any other trouble with a topic."""
         deadline = time.monotonic() + self._target.timeout_s
         while self._copier.troubles:
             name, error = self._copier.troubles.popitem()
@@ -132,7 +132,7 @@ class MirrorRun:
                 self._find()
 
     def _find(self) -> list[MirroredTopic]:
-        """What there is to be copied. Copies of what was deleted, or made anew, are left as they are."""
+        """The topics to be copied. Copies of those that were deleted, or made anew, are left as they are."""
         found = chosen_topics(self._source, self._options.topic, self._options.topics, self._topics)
         ids = {topic.name: topic.id for topic in found}
         for topic in self._topics:
@@ -172,9 +172,9 @@ class MirrorRun:
             raise CommandError("the source has no such topics")
 
     def _ends_of_copy(self, places: Sequence[Place], ends: Mapping[Place, int]) -> dict[Place, int]:
-        """Where the copy goes on. Raises CommandError where it is none.
+        """Where the copy goes on. Raises CommandError where a topic is there that is no copy.
 
-        Looked at twice: what a run that was killed had sent may have been on its way.
+        Asked until the answer stays the same: what a killed run had sent may still have been on its way.
         """
         begin = self._target.ends(places)
         while True:
@@ -197,7 +197,7 @@ class MirrorRun:
                 self._note(line)
 
     def _wait_for(self, places: Sequence[Place]) -> None:
-        """Until the copy's new topics are there, and their leaders know it."""
+        """Wait until the copy's new topics are there, and their leaders know them."""
         deadline = time.monotonic() + self._target.timeout_s
         while not are_there(self._target, places):
             if time.monotonic() > deadline:

@@ -52,7 +52,7 @@ class Reader:
     def batches(self, do: str, columns: Sequence[str], **arguments: Any) -> Iterator[Any]:
         """Ask for records, and return them as pyarrow.RecordBatch of these columns as they come.
 
-        Whoever stops before the end ends the child with it. Errors: as `ask`, before or after some of the batches.
+        A caller that stops before the end ends the child. Errors: as `ask`, before or after some of the batches.
         """
         import pyarrow as pa
 
@@ -86,7 +86,7 @@ class Reader:
             write_json(self._process.stdin, ANSWER, {})
         except BrokenPipeError:
             raise self._died() from None
-        except BaseException:  # the child waits for the rest, and would take whatever comes next for that
+        except BaseException:  # the child waits for the rest, and would take the next request for it
             self.close()
             raise
         kind, payload = self._receive()
@@ -132,7 +132,7 @@ class Reader:
             frame = read_frame(self._process.stdout)
         except CutOff:
             frame = None
-        except BaseException:  # interrupted: the answer comes all the same, and would be taken for the next one's
+        except BaseException:  # interrupted: the answer still comes, and would be taken for that of the next request
             self.close()
             raise
         if frame is None:
@@ -155,7 +155,7 @@ class Reader:
 def _widen(process: subprocess.Popen[bytes]) -> None:
     """Let pipes hold more: with Linux's usual 64 KiB both sides would wait for each other at every piece."""
     for pipe in filter(None, (process.stdin, process.stdout)):
-        with suppress(OSError, AttributeError):  # who has many of them may not; other systems have no such call
+        with suppress(OSError, AttributeError):  # forbidden to a user with many pipes; other systems have no such call
             fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 

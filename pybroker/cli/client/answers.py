@@ -1,4 +1,4 @@
-"""What a broker tells over HTTP, at its metrics.listeners, and has no room for in Kafka's protocol."""
+"""What a broker tells over HTTP, at its metrics.listeners, since Kafka's protocol has no place for it."""
 
 from __future__ import annotations
 

@@ -136,8 +136,8 @@ class Member(Reading):
     def _commit_beginnings(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
         """Commit where the group begins in partitions that it has no offset of, as Java's consumer does.
 
-        Else what comes into those that gave nothing now would be behind the group's back: its next member would begin
-        at their end.
+        Otherwise records that come later into a partition that gave nothing now would be missed: the group's next
+        member would begin at its end.
         """
         found = consumer.committed(assigned, timeout=self._session.timeout_s)
         fresh = [(each.topic, each.partition) for each in found if each.offset < 0]
