@@ -209,7 +209,7 @@ def _are_right(data: bytes, borders: list[int], heads: Heads) -> bool:
     """Whether their checksums say so."""
     source = data if len(data) < _SMALL_BATCH * heads.count else memoryview(data)
     sums = [crc32c(source[start + CRC_START : end]) for start, end in pairwise(borders)]
-    return array("I", sums) == heads.sums()
+    return array("I", sums) == heads.checksums()
 
 
 def _places(data: bytes, path: str, position: int, verify: bool) -> list[Place]:

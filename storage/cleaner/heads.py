@@ -35,7 +35,7 @@ class Heads:
     __slots__ = ("count", "data", "size")
 
     def __init__(self, data: bytes, starts: Sequence[int]) -> None:
-        """Of the batches that begin there: as much as has the key of the first one, where it is its only record."""
+        """Of the batches that begin at `starts`. `size` reaches as far as the key of the first one's first record."""
         self.count = len(starts)
         for self.size in (_up_to_value(data[starts[0] : starts[0] + _UP_TO]), HEADER_SIZE):
             size = self.size
@@ -71,7 +71,7 @@ class Heads:
     # -- fields of headers -------------------------------------------------------------------------------------------
 
     def are_of_v2(self) -> bool:
-        """Whether each may be what it is taken for."""
+        """Whether each may be a batch of v2."""
         return self.are(MAGIC_OFFSET, 2) and min(self.lengths()) >= HEADER_SIZE - LOG_OVERHEAD
 
     def are_single(self) -> bool:
@@ -83,7 +83,7 @@ class Heads:
     def lengths(self) -> array[int]:
         return self.numbers(_LENGTH_AT, "I")
 
-    def sums(self) -> array[int]:
+    def checksums(self) -> array[int]:
         return self.numbers(_CRC_AT, "I")
 
     def offsets(self) -> array[int]:

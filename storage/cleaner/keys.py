@@ -1,17 +1,17 @@
 """The keys of a cleaning round and where each was seen last, in memory that is bounded beforehand.
 
-Interpreted, they stand in a dict up to a number of keys: what is done for each record is done by Python's own C code.
-Beyond that, and from the beginning where the cleaner is compiled, they stand in a table with open addressing over one
-array (`walk.py`), which takes a seventh of the memory for a key; compiled, it is faster than the dict, interpreted half
-as fast. Of a key it has 96 bits of two hashes: to take two of 16 million keys for one has a chance of one in 10**15.
-Python's own hashes: their seed is new in each process, so nobody can make keys collide. Apache Kafka's table has
-128 bits of MD5, for which anybody can.
+Where the cleaner is not compiled, they are first kept in a dict: Python's own C code does the work for each record.
+When there are too many for that, and from the beginning where the cleaner is compiled, they are kept in a table with
+open addressing over one array (`walk.py`). It takes a seventh of the memory for a key; compiled it is faster than the
+dict, interpreted half as fast. It holds 96 bits of two hashes of a key: the chance that any two of 16 million keys are
+taken for one is one in 10**15. These are Python's own hashes, whose seed is new in each process, so nobody can make
+keys collide. Apache Kafka's table holds 128 bits of MD5, for which anybody can.
 
-Memory is reckoned as in Kafka: 24 bytes a key, of which log.cleaner.io.buffer.load.factor are used; a round ends where
-that many keys are found. The table begins small and grows fourfold, up to 19.2 of the 24 (slots of 16 bytes, at most
-75 % of them taken at a factor of 0.9), with the one before beside it while keys are moved. The dict may have half of
-all until it gives way, or less where keys are long: the table holds nothing of them. There is a byte for each offset of
-the round, its mark.
+Memory is reckoned as in Kafka: 24 bytes a key, of which log.cleaner.io.buffer.load.factor are used; a round ends when
+that many keys are found. The table begins small and grows fourfold, up to 19.2 of the 24 bytes (slots of 16 bytes, at
+most 75 % of them taken at a factor of 0.9), while the one before is still there for its keys to be moved. The dict may
+take up half of all before it gives way, or less where keys are long: the table does not hold the keys themselves. Each
+offset of the round has one more byte, its mark.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from storage.cleaner.twin import IS_COMPILED, flip_marks, known_keys, move_keys,
 
 #: Bytes of log.cleaner.dedupe.buffer.size for each key, as in Apache Kafka: an MD5 digest and an offset.
 BYTES_PER_KEY = 24
-#: A round has at most so many offsets for each key that fits, and always may have so many.
+#: A round has at most so many offsets for each key that fits, but may always have the second number.
 _OFFSETS_PER_KEY, _LEAST_OFFSETS = 6, 1 << 24
 
 #: Bytes that a key takes in a dict, with its objects, twice over; and the part that the keys' own bytes may have.
@@ -149,13 +149,13 @@ def _free_slots(slots: int) -> array[int]:
 class KeyTable:
     """The last offset of each key among the offsets from `start_offset` on, at most `max_keys` of them.
 
-    Offsets above `latest_offset` were not seen. To be told of all keys, and then of its end.
+    First `note` or `note_some` all keys, then `finish`; only then ask. Offsets above `latest_offset` were not seen.
     """
 
     __slots__ = ("_keys", "_room", "end_offset", "latest_offset", "marks", "max_keys", "start_offset")
 
     def __init__(self, start_offset: int, end_offset: int, memory_bytes: int, load_factor: float) -> None:
-        """`end_offset` is lowered to where there are marks for."""
+        """`end_offset` is lowered if there is no memory for so many marks."""
         keys = max(1, memory_bytes // BYTES_PER_KEY)
         offsets = min(end_offset - start_offset, max(_OFFSETS_PER_KEY * keys, _LEAST_OFFSETS))
         self.start_offset = start_offset

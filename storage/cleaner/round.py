@@ -47,7 +47,7 @@ def clean(job: CleanJob, fs: FileSystem = LOCAL) -> CleanResult:
     """Clean. OSError; CorruptFile where a segment is not what it should be: then nothing of the log has changed."""
     remove_cleaned(fs, job.directory)
     collects = gc.isenabled()
-    gc.disable()  # it makes millions of objects and no cycles: looking for them takes a tenth of the time
+    gc.disable()  # a round makes millions of objects and no cycles: to look for them takes a tenth of the time
     try:
         return _Round(job, fs).run()
     except BaseException:
@@ -69,10 +69,10 @@ class _Round:
         resources = job.resources
         self.table = KeyTable(job.first_dirty_offset, job.end_offset, resources.memory_bytes, resources.load_factor)
         self.read_bytes = self.read_records = self.kept_records = 0
-        #: Where batches may end whose headers tell what nothing else does: see `_tells_more`.
+        #: Last offsets of batches that may have to stay without records: see `_is_kept_empty`.
         lasts = (last.offset for last in job.producers.values() if last.offset is not None)
-        self._telling = {job.end_offset - 1, *lasts}
-        self._telling_in_order = sorted(self._telling)
+        self._kept_empty = {job.end_offset - 1, *lasts}
+        self._kept_empty_in_order = sorted(self._kept_empty)
         #: Segments whose checksums the first pass has taken.
         self._verified: set[int] = set()
         #: What the first pass keeps in mind for the second.
@@ -161,11 +161,11 @@ class _Round:
             if last_offset < table.start_offset:
                 continue
             if header is not None and header[5] & CONTROL_BIT:
-                transactions.is_obsolete(memoryview(data)[start:stop], header)
-            elif header is None or not header[5] & TRANSACTIONAL_BIT or not transactions.is_aborted(header):
+                transactions.note_control(memoryview(data)[start:stop], header)
+            elif header is None or not header[5] & TRANSACTIONAL_BIT or not transactions.note_data(header):
                 room -= count
                 if room < 0 or last_offset >= table.end_offset:
-                    # Not all of them may find room. They are added one by one, and what there is is counted anew.
+                    # There may be no room for all of them: they are added one by one, and then the room is counted.
                     table.note(*waiting)
                     waiting = BatchKeys([], [], [])
                     if not table.note_some(*_keys(header, memoryview(data)[start:stop])):
@@ -205,12 +205,12 @@ class _Round:
 
     def _clean_window(self, window: BatchWindow, output: CleanedOutput, transactions: CleanedTransactions) -> None:
         """Put what stays of a window's batches into the output."""
-        single = single_marks(window, self.table, self._telling_in_order)
+        single = single_marks(window, self.table, self._kept_empty_in_order)
         if single is not None:
             self._clean_single(window, single, output, transactions)
             return
         marks, noted_from, noted_to = self.table.marks, self.table.start_offset, self.table.latest_offset
-        view, telling, read_records, kept_records = memoryview(window.data), self._telling, 0, 0
+        view, kept_empty, read_records, kept_records = memoryview(window.data), self._kept_empty, 0, 0
         for start, stop, header in window.places:
             if header is None:
                 message = self._filter_legacy(view[start:stop])
@@ -225,10 +225,10 @@ class _Round:
                 and base_offset >= noted_from
                 and last_offset <= noted_to
             ):
-                # The usual case: the marks say what becomes of its records, and mostly it is one thing for all of them.
+                # The usual case: the marks say what becomes of its records, and mostly the same becomes of all of them.
                 at = base_offset - noted_from
                 dropped = marks.count(DROP, at, at + count)
-                if dropped == count and last_offset not in telling:
+                if dropped == count and last_offset not in kept_empty:
                     read_records += count
                     continue
                 if not dropped and marks.find(TOMBSTONE, at, at + count) < 0:
@@ -249,7 +249,7 @@ class _Round:
         output: CleanedOutput,
         transactions: CleanedTransactions,
     ) -> None:
-        """The same for one batch, whatever it is."""
+        """Put what stays of one batch, of whatever kind, into the output."""
         batch = view[start:stop]
         kept = self._filter(header, batch, transactions)
         if kept is batch:
@@ -260,7 +260,7 @@ class _Round:
     def _clean_single(
         self, window: BatchWindow, marks: bytearray, output: CleanedOutput, transactions: CleanedTransactions
     ) -> None:
-        """The same for batches of one record each, by what becomes of these."""
+        """Put what stays of batches with one record each into the output. `marks`: what becomes of each record."""
         view, starts, ends = memoryview(window.data), window.starts, window.ends
         self.read_records += len(marks) - marks.count(TOMBSTONE)
         self.kept_records += marks.count(KEEP)
@@ -282,7 +282,7 @@ class _Round:
         count = header.record_count
         self.read_records += count
         is_control = header.is_control
-        obsolete = transactions.is_obsolete(batch, header) if is_control else transactions.is_aborted(header)
+        obsolete = transactions.note_control(batch, header) if is_control else transactions.note_data(header)
         horizon, now_ms = header.delete_horizon, self.job.now_ms
         if obsolete and (not is_control or (horizon is not None and horizon <= now_ms)):
             return self._without_records(header)
@@ -310,11 +310,13 @@ class _Round:
         return rewrite(uncompressed(batch, header), header, marks, horizon)
 
     def _without_records(self, header: BatchHeader) -> bytes | None:
-        """A batch of which no record stays: kept empty where its header tells what nothing else does."""
-        return emptied(header) if self._tells_more(header) else None
+        """What is left of a batch of which no record stays: nothing, or a batch without records."""
+        return emptied(header) if self._is_kept_empty(header) else None
 
-    def _tells_more(self, header: BatchHeader) -> bool:
-        """Whether it is a producer's last batch, or the last one of the round."""
+    def _is_kept_empty(self, header: BatchHeader) -> bool:
+        """Whether a batch stays even without records, since nothing else says what its header does: a producer's last
+        batch, or the last one of the round.
+        """
         if header.next_offset == self.job.end_offset:
             return True
         last = self.job.producers.get(header.producer_id) if header.has_producer_id else None
@@ -335,7 +337,7 @@ class _Round:
         return self._marks_by_keys(_keys(header, batch))
 
     def _marks_by_keys(self, found: BatchKeys) -> bytearray:
-        """The same for any record: before the round, in it, or behind it, where all of them stay."""
+        """What becomes of any records, by their keys: before the round, in it, or behind it, where all of them stay."""
         table = self.table
         marks = table.look_up(found.keys, found.tombstones)
         for number, offset in enumerate(found.offsets):
@@ -346,7 +348,7 @@ class _Round:
         return marks
 
     def _without_tombstones(self, marks: Sequence[int], header: BatchHeader, batch: memoryview) -> tuple[bytes, int]:
-        """Once their horizon has passed: those that the round has seen go. How many are left comes with the marks."""
+        """Drop the tombstones that the round has seen, as their horizon has passed; marks, and how many are left."""
         if header.last_offset <= self.table.latest_offset:
             return bytes(marks).replace(bytes([TOMBSTONE]), bytes([DROP])), 0
         offsets = read_keys(uncompressed(batch, header), header).offsets
@@ -357,7 +359,7 @@ class _Round:
         return left, left.count(TOMBSTONE)
 
     def _filter_legacy(self, batch: memoryview) -> memoryview | bytes | None:
-        """The same for a message v0 or v1, or a wrapper: they have no horizon, and cannot be empty."""
+        """What stays of a message v0 or v1, or a wrapper, if anything. They have no horizon, and cannot be empty."""
         records = legacy_records(batch)
         self.read_records += len(records)
         marks = self._marks_by_keys(_keys(None, batch))

@@ -1,7 +1,7 @@
 """Batches that are one record each, as they are where a producer does not wait: a window of them together.
 
-They are none of a transaction's and not compressed; the window says so. Where something else is not as it mostly is,
-nothing is done, and they have to be looked at one by one.
+They belong to no transaction and are not compressed: the window says so. Where anything else is unusual, nothing is
+done here, and they have to be looked at one by one.
 """
 
 from __future__ import annotations
@@ -39,13 +39,16 @@ def note_single(window: BatchWindow, table: KeyTable) -> bool:
     return True
 
 
-def single_marks(window: BatchWindow, table: KeyTable, telling: Sequence[int]) -> bytearray | None:
-    """What becomes of the records of its batches. `telling`: offsets of those whose headers count; in order."""
+def single_marks(window: BatchWindow, table: KeyTable, kept_empty: Sequence[int]) -> bytearray | None:
+    """What becomes of the records of its batches; None: they have to be looked at one by one.
+
+    `kept_empty`: offsets of batches that may have to stay without records, ascending.
+    """
     offsets, start = window.single_offsets, table.start_offset
     if offsets is None:
         return None
     first, last = _bounds(offsets)
-    if last > table.latest_offset or bisect_left(telling, first) < bisect_right(telling, last):
+    if last > table.latest_offset or bisect_left(kept_empty, first) < bisect_right(kept_empty, last):
         return None
     if first >= start:
         if isinstance(offsets, range):
@@ -61,7 +64,7 @@ def _bounds(offsets: Sequence[int]) -> tuple[int, int]:
 
 
 def _read_keys(window: BatchWindow) -> BatchKeys | None:
-    """The keys of its batches, without offsets. None: some records are not as they mostly are."""
+    """The keys of its batches, without offsets. None: some records are unusual."""
     found = None if window.heads is None else read_heads(window.heads)
     return walk_keys(window.data, window.starts, window.ends) if found is None else found
 
@@ -98,6 +101,6 @@ def _batch_lengths() -> list[int]:
 
 
 def walk_keys(data: bytes, starts: list[int], ends: list[int]) -> BatchKeys | None:
-    """The same byte by byte: of keys of many sizes, of records now below 64 bytes and then not, and when compiled."""
+    """The same byte by byte: for keys and records of many sizes, and wherever that is compiled."""
     found = walk_single(data, starts, ends)
     return None if found is None else BatchKeys(found[0], [], found[1])

@@ -16,19 +16,19 @@ from storage.index.transaction import AbortedTransaction
 
 
 class CleanedTransactions:
-    """To be told of all batches in order. `seen_aborted`: those of which a batch and then the marker were met."""
+    """Is told of all batches, in order. `seen_aborted`: transactions of which a batch and then the marker were met."""
 
     __slots__ = ("_committed", "_ongoing", "_waiting", "seen_aborted")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        #: Aborted ones that begin further on, the first one last.
+        #: Aborted transactions that begin further on, the first one last.
         self._waiting = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
         #: By producer: an aborted transaction that is open here, and whether a batch of it was met.
         self._ongoing: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._committed: set[int] = set()
         self.seen_aborted: list[AbortedTransaction] = []
 
-    def is_aborted(self, header: BatchHeader) -> bool:
+    def note_data(self, header: BatchHeader) -> bool:
         """Take note of a data batch; whether it belongs to an aborted transaction."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
@@ -40,7 +40,7 @@ class CleanedTransactions:
         self._ongoing[header.producer_id] = (ongoing[0], True)
         return True
 
-    def is_obsolete(self, batch: memoryview, header: BatchHeader) -> bool:
+    def note_control(self, batch: memoryview, header: BatchHeader) -> bool:
         """Take note of a control batch; whether nothing is left of what it ends. InvalidRecord: no control record."""
         self._begin_up_to(header.last_offset)
         record = next(iter_batch_records(batch, header), None)

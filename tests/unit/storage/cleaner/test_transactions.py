@@ -25,11 +25,11 @@ def marker(offset: int, producer_id: int = 7, *, commit: bool) -> memoryview:
 
 
 def is_aborted(transactions: CleanedTransactions, batch: bytes) -> bool:
-    return transactions.is_aborted(parse_header(batch))
+    return transactions.note_data(parse_header(batch))
 
 
 def is_obsolete(transactions: CleanedTransactions, batch: memoryview) -> bool:
-    return transactions.is_obsolete(batch, parse_header(batch))
+    return transactions.note_control(batch, parse_header(batch))
 
 
 def test_marker_is_needed_as_long_as_there_is_data_before_it() -> None:
