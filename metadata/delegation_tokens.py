@@ -104,7 +104,7 @@ def describe_tokens(
     may_describe: Callable[[str], bool],
     may_describe_tokens_of: Callable[[str], bool],
 ) -> Iterable[Struct]:
-    """Those of the owners (of all, for None) that somebody may know of.
+    """The tokens of some owners (None: of all) that somebody may know of.
 
     Args:
         may_describe: that token, by its id.

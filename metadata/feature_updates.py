@@ -120,7 +120,7 @@ def _check(update: FeatureUpdate, current: int, node_id: int) -> None:
 
 
 def _check_metadata_version(update: FeatureUpdate, current: int) -> None:
-    """It may go back only over levels that brought no new records: what those say could not be kept."""
+    """metadata.version may go back only over levels without new records: what those say could not be kept."""
     if any(update.level < level <= current for level in CHANGED_METADATA_LEVELS):
         if update.upgrade_type == UpgradeType.UNSAFE_DOWNGRADE:
             why = "Unsafe metadata downgrade is not supported in this version."

@@ -32,7 +32,7 @@ class UnopenedLogs(dict[TopicPartition, UnopenedLog]):
 
     @property
     def refused(self) -> dict[TopicPartition, LogOffline]:
-        """Those that cannot be opened, though their directory works, and why."""
+        """The logs that cannot be opened, though their directory works, and why."""
         return {key: LogOffline(each.stored.path, each.offline) for key, each in self.items() if each.offline}
 
     def were_closed(self, directory: LogDirectory) -> bool:

@@ -24,7 +24,7 @@ def chosen_folder(request: Request) -> tuple[int, Folder]:
 
 
 def chosen_segment(request: Request) -> tuple[int, Folder, Segment]:
-    """The same, and the segment. NotThere."""
+    """The log directory's number, the folder and the segment that the address names. NotThere."""
     directory, folder = chosen_folder(request)
     return directory, folder, folder.segment(request.path_params["base"])
 

@@ -82,7 +82,7 @@ def _judge_older(found: Transaction, producer: Producer, commit: bool) -> ErrorC
 
 
 def _judge_bumping(found: Transaction, producer: Producer, commit: bool) -> ErrorCode | None:
-    """The same for the protocol with epochs that are bumped."""
+    """As `_judge_older`, where EndTxn bumps the producer's epoch (KIP-890)."""
     rotated = (
         found.previous_producer_id == producer.producer_id
         and found.producer_epoch == 0

@@ -65,7 +65,7 @@ class Finding:
         return f"{self.path}: {place}{self.what}{ends[self.severity]}"
 
     def to_json(self) -> dict[str, object]:
-        """The same for programs."""
+        """The finding for programs: an object of JSON."""
         found: dict[str, object] = {"path": self.path, "kind": str(self.kind), "severity": str(self.severity)}
         if self.position is not None:
             found["position"] = self.position

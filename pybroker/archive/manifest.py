@@ -81,7 +81,7 @@ class Manifest:
         return ends
 
     def topics(self) -> list[str]:
-        """Those that are archived."""
+        """The topics that are archived, in order."""
         return sorted({each.topic for each in self.ranges})
 
     def of_topic(self, topic: str) -> list[ArchivedRange]:

@@ -207,7 +207,7 @@ def describe(session: Session, names: Sequence[str], *, if_there: bool = False) 
 
 
 def describe_all(session: Session) -> list[TopicDescription]:
-    """The same of all; without those that go meanwhile."""
+    """What the cluster says of all topics, except those that are deleted meanwhile."""
     names = list(session.admin.list_topics(timeout=session.timeout_s).topics)
     return describe(session, names, if_there=True) if names else []
 

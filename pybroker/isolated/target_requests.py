@@ -47,7 +47,7 @@ def _cluster_id(connection: Connection, topic: str) -> str | None:
 
 
 def _settings(connection: Connection, topic: str) -> dict[str, str | None]:
-    """Those that matter; none where one may not see them."""
+    """The topic's settings that matter to a restore; none where one may not see them."""
     asked = DescribeConfigsResource(
         resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=list(_SETTINGS)
     )

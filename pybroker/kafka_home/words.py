@@ -33,7 +33,7 @@ def tool_parser(tool: str) -> ArgumentParser:
 
 
 def connection_words(options: object) -> list[str]:
-    """The same in pybroker's words."""
+    """What all tools take, as options of pybroker's commands."""
     if getattr(options, "zookeeper", None):
         print("there is no ZooKeeper: the broker on localhost:9092 is asked", file=sys.stderr)
     words = []

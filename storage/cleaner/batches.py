@@ -172,7 +172,7 @@ def _window(data: bytes, path: str, position: int, verify: bool) -> BatchWindow 
 
 
 def _window_of_v2(data: bytes, position: int, verify: bool) -> BatchWindow | None:
-    """The same where they are of v2 and right; None: another look has to be had at each of them."""
+    """The whole batches there, if all are of v2 and right; None: each has to be looked at by itself."""
     offsets: Sequence[int] | None
     heads = None
     if IS_COMPILED:

@@ -88,7 +88,7 @@ class DictKeys:
         return len(self._offsets) + keys <= self._max_keys
 
     def in_table(self, max_keys: int) -> TableKeys:
-        """The same in a table, with room for so many."""
+        """The same keys in a table, with room for `max_keys`."""
         table = TableKeys(self._start_offset, max_keys)
         if self._offsets:
             table.put(list(self._offsets), list(self._offsets.values()))
@@ -106,7 +106,7 @@ class DictKeys:
 
 
 class TableKeys:
-    """The same for at most so many keys, in an array."""
+    """Offsets by key, as DictKeys, for at most `max_keys` of them, in an array."""
 
     __slots__ = ("_max_slots", "_size", "_start_offset", "_table")
 
@@ -194,7 +194,7 @@ class KeyTable:
             self.marks = self.marks.replace(bytes([_SUPERSEDED_TOMBSTONE]), bytes([DROP]))
 
     def note_some(self, keys: Keys, offsets: Sequence[int], tombstones: Sequence[int]) -> bool:
-        """The same where there may be no room for all: as many records as there is; False if that were not all.
+        """`note` as many records as there is room for; False if these were not all.
 
         As in Kafka a record with a key is the end once the table is full, whether its key is new or not.
         """

@@ -82,7 +82,7 @@ class CleanedOutput:
         self._add(batch)
 
     def copy(self, source: memoryview, start: int, stop: int, last_offset: int, max_timestamp: int) -> None:
-        """The same for a batch that lies there in `source`: neighbours go out in one piece."""
+        """Add the batch at `start` of `source`: neighbours are written in one piece."""
         if start != self._copy_stop or source is not self._source:
             self._end_copy()
             self._source, self._copy_start = source, start
@@ -90,7 +90,7 @@ class CleanedOutput:
         self._copy_stop = stop
 
     def copy_single(self, source: memoryview, places: Iterable[tuple[int, int]]) -> None:
-        """The same for batches of v2, each of one record, that begin and end there: small ones, and many of them."""
+        """Add batches of v2 of one record each, which begin and end at `places` of `source`: small ones, and many."""
         self._end_copy()
         index, position, pieces = self._segment.index_batch, self._position, []
         for start, end in places:

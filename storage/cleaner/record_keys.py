@@ -49,7 +49,7 @@ def read_keys(data: bytes, header: BatchHeader) -> BatchKeys:
 
 
 def add_keys(found: BatchKeys, data: bytes, position: int, stop: int, header: BatchHeader) -> None:
-    """The same for records that lie there in `data`, uncompressed; to be added to what was found in other batches.
+    """Add to `found` the keys of a batch's records, which lie uncompressed at [position, stop) of `data`.
 
     Raises InvalidRecord for bytes that are no records, or not as many as the header says.
     """

@@ -70,7 +70,7 @@ def _read_keys(window: BatchWindow) -> BatchKeys | None:
 
 
 def read_heads(heads: Heads) -> BatchKeys | None:
-    """The same where all keys have one size. None: they have not."""
+    """The keys of batches whose keys all have one size. None: they have not."""
     record_at, data = HEADER_SIZE, heads.data
     if heads.size == record_at:
         return None
@@ -101,6 +101,6 @@ def _batch_lengths() -> list[int]:
 
 
 def walk_keys(data: bytes, starts: list[int], ends: list[int]) -> BatchKeys | None:
-    """The same byte by byte: for keys and records of many sizes, and wherever that is compiled."""
+    """The keys, byte by byte: where they or the records have many sizes, and wherever that is compiled."""
     found = walk_single(data, starts, ends)
     return None if found is None else BatchKeys(found[0], [], found[1])

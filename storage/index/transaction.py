@@ -80,7 +80,7 @@ class TransactionIndex:
         entries.append(transaction)
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
-        """Those that overlap [start, end), and whether later segments can be left unasked."""
+        """The transactions that overlap [start, end), and whether no later segment need be asked."""
         found = []
         for transaction in self.entries():
             if transaction.last_offset >= start_offset and transaction.first_offset < end_offset:

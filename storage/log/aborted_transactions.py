@@ -27,7 +27,7 @@ _CHECKED = 200
 
 
 def aborted_transactions(log: PartitionLog, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """Those that overlap [start, end), by order of their ends. OSError."""
+    """The aborted transactions that overlap [start, end), by their ends. OSError."""
     found: list[AbortedTransaction] = []
     for segment in log.segments.from_offset(start_offset):
         if not segment.txn_index.trusted:

@@ -69,7 +69,7 @@ class LeaderEpochs:
         return True
 
     def announce(self, epoch: int, start_offset: int) -> bool:
-        """The same for an epoch that has no batch yet: the file can wait for that, if there is one."""
+        """`assign` for an epoch without a batch as yet: the file, if there is one, can wait for that batch."""
         if not self._entries:
             return self.assign(epoch, start_offset)
         self._unwritten |= self._add(EpochEntry(epoch, start_offset))

@@ -372,6 +372,6 @@ class PartitionLog(LocalLog):
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Those that overlap [start, end): a reader of committed records skips their data. By order of their ends."""
+        """The transactions that overlap [start, end), by their ends: a reader of committed records skips their data."""
         with self.directory.offline_on_error():
             return aborted_transactions(self, start_offset, end_offset)

@@ -57,7 +57,7 @@ def expired_segments(log: PartitionLog, now_ms: int, *, margin_bytes: int = 0) -
 
 
 def released_segments(log: PartitionLog, expired: list[Segment], unread_from: int) -> list[Segment]:
-    """Those that go of `expired` segments, if records from the offset `unread_from` on are held; oldest first."""
+    """The `expired` segments that go, oldest first, if records from the offset `unread_from` on are held."""
     unread_from = max(unread_from, log.log_start_offset)
     held_bytes = 0
     for count in range(len(expired), 0, -1):

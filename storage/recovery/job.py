@@ -34,7 +34,7 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 def recover_partition(job: RecoveryJob, fs: FileSystem = LOCAL) -> Recovered:
-    """Do it. OSError, StorageError: then the directory is as it was, or half of it is done."""
+    """Recover a partition. OSError, StorageError: then the directory is as it was, or the recovery is half done."""
     directory = LogDirectory(job.log_dir, fs)
     cuts: list[Cut] = []
     log = load_log(directory, job.log, cuts)

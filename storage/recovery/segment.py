@@ -209,7 +209,7 @@ def keep_aside(fs: FileSystem, path: str, position: int, end: int, reason: str) 
 
 
 def move_aside(fs: FileSystem, segment: Segment, reason: str) -> Cut:
-    """The same with a whole segment, whose other files go. OSError."""
+    """Rename a whole segment, so that nobody reads it any more; its other files are removed. OSError."""
     path, kept = segment.log.path, f"{segment.log.path}.0{CORRUPT_SUFFIX}"
     size = segment.size_bytes
     if size:

@@ -201,7 +201,7 @@ def scan_whole(
 def scan_valid(
     fs: FileSystem, handle: int, position: int, end: int, window: int = WHOLE_WINDOW
 ) -> Iterator[tuple[Entry, memoryview]]:
-    """The same, after their checksums were found right. CorruptBatch: one that is wrong."""
+    """`scan_whole`, for entries whose checksums are right. CorruptBatch: one is wrong."""
     for entry, batch in scan_whole(fs, handle, position, end, window):
         if not has_right_checksum(fs, handle, entry, batch, window):
             raise CorruptBatch(f"the checksum of the batch at byte {entry.position} is wrong")

@@ -323,7 +323,7 @@ class Segment(SegmentFiles):
         return self.rebuild_indexes()
 
     def _later_timestamps(self, largest: TimestampOffset) -> Iterator[int]:
-        """Those of the batches after the one with the largest, if it is near the end; else of the last few."""
+        """Timestamps of the batches from the one with `largest` on, if it is near the end; else of the last few."""
         first = self.find(largest.offset) if largest.timestamp >= 0 else next(self.scan(0), None)
         near = first is not None and self.size_bytes - first.position <= _NEAR_BYTES
         entries = self.scan(first.position) if first is not None and near else self._scan_from_index(None)
@@ -355,7 +355,7 @@ class Segment(SegmentFiles):
         self.index_batch(entry.position, entry.size_bytes, entry.last_offset, entry.max_timestamp)
 
     def index_batch(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
-        """The same by its values: the rule of `append`."""
+        """`index_entry` by the values of the batch: the same rule as in `append`."""
         largest = self._largest or self.largest
         if max_timestamp > largest[0]:
             largest = self._largest = _new_tuple(TimestampOffset, (max_timestamp, last_offset))

@@ -71,7 +71,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def for_librdkafka(properties: Mapping[str, str]) -> dict[str, str]:
-    """The same in librdkafka's words. Raises UsageError for what only a JVM could do."""
+    """Properties in librdkafka's names. Raises UsageError for what only a JVM could do."""
     found = {}
     for key, value in properties.items():
         if key == "sasl.jaas.config":

@@ -71,7 +71,7 @@ class Session:
             raise CommandError(f"{about or self._bootstrap}: no answer within {self.timeout_s:g} s") from None
 
     def wait_for_all(self, futures: Mapping[str, Future[T]]) -> dict[str, T]:
-        """The same for several things by name. All are waited for before the first problem is raised."""
+        """`wait` for several answers, by name. All are waited for before any problem is raised."""
         answers: dict[str, T] = {}
         problems: list[CommandError] = []
         for name, future in futures.items():
