@@ -54,55 +54,54 @@ def load(
     With `to_serve` what the broker could not serve is a problem, too: SASL mechanisms, stores that their passwords do
     not open, authorizers, consoles.
     """
-    warnings: list[str] = []
-    notices: list[str] = []
-    problems: list[Problem] = []
-
-    settings = _read_file(path, warnings) if path is not None else {}
+    found = _Findings()
+    settings = _read_file(path, found) if path is not None else {}
     settings.update(read_environment(environ))
     settings.update({key: Setting(value, "--override") for key, value in overrides.items()})
-    problems += fill_in(settings, environ)
+    found.problems += fill_in(settings, environ)
     for key, setting in settings.items():
-        _remark(key, setting, strict, warnings, problems)
+        _remark(key, setting, strict, found)
     translate(settings)
-    _settle_node_id(settings, notices, problems)
-    values = _read_values(settings, warnings, problems)
-    _check_roles(settings, values, notices, problems)
-    listening = Listening((), (), "PLAINTEXT", ())
-    # What has no value has its default here: what only follows from that is not told.
-    wrong = {problem.key for problem in problems}
-    broken = [
-        each for each in broken_rules(values) if not any(key in (each.key, *each.reason.split()) for key in wrong)
-    ]
-    problems += (_with_origin(problem, settings) for problem in broken)
-    if wrong.isdisjoint(LISTENING_KEYS):
-        try:
-            listening = read_listening(settings, values)
-        except ConfigError as error:
-            problems += (_with_origin(problem, settings) for problem in error.problems)
-    if problems:
-        refused = ConfigError(*problems)
-        refused.warnings = tuple(warnings)
-        raise refused
+    _settle_node_id(settings, found)
+    values = _read_values(settings, found)
+    _check_roles(settings, values, found)
+    listening = _check_together(settings, values, found)
+    found.refuse_if_wrong()
 
     config = BrokerConfig(os.fspath(path) if path is not None else None, settings, values, listening)
     if "java.security.auth.login.config" in environ.get("KAFKA_OPTS", ""):
         from .jaas import jaas_file  # most have none
 
         config.jaas_file = jaas_file(environ)
-    notices += _notices(config, settings)
+    found.notices += _notices(config, settings)
     if to_serve:
-        warnings += (str(_with_origin(each, settings)) for each in _security_warnings(config))
-    config.warnings, config.notices = tuple(warnings), tuple(notices)
-    if to_serve and (unserved := [_with_origin(each, settings) for each in _security_problems(config)]):
-        refused = ConfigError(*unserved)
-        refused.warnings = tuple(warnings)
-        raise refused
+        found.warnings += (str(_with_origin(each, settings)) for each in _security_warnings(config))
+        found.problems += (_with_origin(each, settings) for each in _security_problems(config))
+        found.refuse_if_wrong()
+    config.warnings, config.notices = tuple(found.warnings), tuple(found.notices)
     try:
         config.declared_topics = declared_topics(config)
     except ConfigError as error:
         raise ConfigError(*(_with_origin(problem, settings) for problem in error.problems)) from None
     return config
+
+
+class _Findings:
+    """What there is to say of a configuration. `notices`: in order, but may surprise; `problems`: it is refused."""
+
+    __slots__ = ("notices", "problems", "warnings")
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.notices: list[str] = []
+        self.problems: list[Problem] = []
+
+    def refuse_if_wrong(self) -> None:
+        """Raises ConfigError with all problems, if there are any."""
+        if self.problems:
+            refused = ConfigError(*self.problems)
+            refused.warnings = tuple(self.warnings)
+            raise refused
 
 
 def _notices(config: BrokerConfig, settings: Settings) -> Iterator[str]:
@@ -144,7 +143,7 @@ def _security_warnings(config: BrokerConfig) -> Iterator[Problem]:
         yield from sasl_warnings(config)
 
 
-def _read_file(path: str | os.PathLike[str], warnings: list[str]) -> Settings:
+def _read_file(path: str | os.PathLike[str], found: _Findings) -> Settings:
     name = os.fspath(path)
     with open(path, "rb") as file:
         entries = parse_properties(file.read(), name)
@@ -152,14 +151,14 @@ def _read_file(path: str | os.PathLike[str], warnings: list[str]) -> Settings:
     for entry in entries:
         former = settings.get(entry.key)
         if former is not None:
-            warnings.append(
+            found.warnings.append(
                 f"{name}:{entry.line}: {entry.key} is given again; the value at {former.origin} does not count"
             )
         settings[entry.key] = Setting(entry.value, f"{name}:{entry.line}")
     return settings
 
 
-def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], problems: list[Problem]) -> None:
+def _remark(key: str, setting: Setting, strict: bool, found: _Findings) -> None:
     """Say what there is to say about a key that was given: unknown, of former versions, or without effect."""
     row = row_of(key)
     if row is None:
@@ -167,54 +166,54 @@ def _remark(key: str, setting: Setting, strict: bool, warnings: list[str], probl
         if reason is None:
             return
         if strict:
-            problems.append(Problem(key, None, reason, "keys that are known", setting.origin))
+            found.problems.append(Problem(key, None, reason, "keys that are known", setting.origin))
         else:
-            warnings.append(f"{setting.origin}: {key}: {reason}; it has no effect")
+            found.warnings.append(f"{setting.origin}: {key}: {reason}; it has no effect")
     elif row.inert:
-        warnings.append(f"{setting.origin}: {key} has no effect here: {row.inert}")
+        found.warnings.append(f"{setting.origin}: {key} has no effect here: {row.inert}")
     elif row.replaced_by:
-        warnings.append(
+        found.warnings.append(
             f"{setting.origin}: {key} is a key of former versions; today it is {' and '.join(row.replaced_by)}"
         )
     elif row.removed:
-        warnings.append(f"{setting.origin}: {key} is a key of former versions, which Apache Kafka 4 ignores")
+        found.warnings.append(f"{setting.origin}: {key} is a key of former versions, which Apache Kafka 4 ignores")
     elif row.name in _CHECKED_CLASSES:
         if setting.text.strip() in FORMER_AUTHORIZERS:
-            warnings.append(
+            found.warnings.append(
                 f"{setting.origin}: {key}: {setting.text.strip()} is a class of former versions; it is taken as"
                 f" {STANDARD_AUTHORIZER}"
             )
     elif row.type is ConfigType.CLASS and setting.text.strip() != row.default:
-        warnings.append(f"{setting.origin}: {key}: a Java class can not run here; it has no effect")
+        found.warnings.append(f"{setting.origin}: {key}: a Java class can not run here; it has no effect")
 
 
-def _settle_node_id(settings: Settings, notices: list[str], problems: list[Problem]) -> None:
+def _settle_node_id(settings: Settings, found: _Findings) -> None:
     """Make node.id and broker.id one: either gives the other; -1 asks for one that nobody chose."""
     node, broker = settings.get("node.id"), settings.get("broker.id")
     if node is None and broker is not None and broker.text.strip() == "-1":
-        broker = _made_up_id(settings, broker, notices, problems)
+        broker = _made_up_id(settings, broker, found)
     if node is not None and broker is not None and node.text.strip() != broker.text.strip():
         reason = "You must set `node.id` to the same value as `broker.id`."
-        problems.append(Problem("node.id", node.text, reason, broker.text, node.origin, sentence=reason))
+        found.problems.append(Problem("node.id", node.text, reason, broker.text, node.origin, sentence=reason))
     settings["node.id"] = node or broker or Setting(str(DEFAULT_NODE_ID), "default")
     settings["broker.id"] = settings["node.id"]
 
 
-def _made_up_id(settings: Settings, asked: Setting, notices: list[str], problems: list[Problem]) -> Setting | None:
+def _made_up_id(settings: Settings, asked: Setting, found: _Findings) -> Setting | None:
     """The id after those that are reserved for people, as Kafka gave it to its first broker."""
     generate = settings.get("broker.id.generation.enable")
     if generate is not None and generate.text.strip().lower() == "false":
         allowed = "0 or more, or broker.id.generation.enable=true"
-        problems.append(Problem("broker.id", "-1", "no id is made up", allowed, asked.origin))
+        found.problems.append(Problem("broker.id", "-1", "no id is made up", allowed, asked.origin))
         return None
     reserved = settings.get("reserved.broker.max.id", Setting("1000", "")).text.strip()
     if not reserved.isdecimal():  # its own row says what is wrong
         return None
-    notices.append(f"broker.id=-1: the node id is {int(reserved) + 1}")
+    found.notices.append(f"broker.id=-1: the node id is {int(reserved) + 1}")
     return Setting(str(int(reserved) + 1), asked.origin)
 
 
-def _read_values(settings: Settings, warnings: list[str], problems: list[Problem]) -> dict[str, ConfigValue]:
+def _read_values(settings: Settings, found: _Findings) -> dict[str, ConfigValue]:
     """Typed values of all keys of the table; settings with a listener's prefix are checked, too."""
     values: dict[str, ConfigValue] = {key: row.default for key, row in BROKER_KEYS.items()}
     for key, setting in settings.items():
@@ -223,20 +222,18 @@ def _read_values(settings: Settings, warnings: list[str], problems: list[Problem
             continue
         value = row.read(setting.text)
         if isinstance(value, Problem):
-            problems.append(_placed(value, key, setting))
+            found.problems.append(_placed(value, key, setting))
         elif key in values:
             values[key] = value
             given = parse(row.type, setting.text)
             if isinstance(value, tuple) and isinstance(given, tuple) and len(value) < len(given):
                 taken = "" if setting.given else f": it is taken as {','.join(value)}"
-                warnings.append(f"{setting.origin}: {key}={setting.shown} has the same twice{taken}")
+                found.warnings.append(f"{setting.origin}: {key}={setting.shown} has the same twice{taken}")
     values["broker.id"] = values["node.id"]
     return values
 
 
-def _check_roles(
-    settings: Settings, values: dict[str, ConfigValue], notices: list[str], problems: list[Problem]
-) -> None:
+def _check_roles(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> None:
     """The process must be a broker. It is always its own controller, so one elsewhere is not listened to."""
     roles = values["process.roles"]
     setting = settings.get("process.roles")
@@ -244,9 +241,32 @@ def _check_roles(
         return
     if "broker" not in roles:
         reason = "a controller without a broker is not served"
-        problems.append(Problem("process.roles", setting.text, reason, "broker or broker,controller", setting.origin))
+        found.problems.append(
+            Problem("process.roles", setting.text, reason, "broker or broker,controller", setting.origin)
+        )
     elif "controller" not in roles:
-        notices.append("process.roles has no controller: the broker keeps the metadata itself and joins no cluster")
+        found.notices.append(
+            "process.roles has no controller: the broker keeps the metadata itself and joins no cluster"
+        )
+
+
+def _check_together(settings: Settings, values: dict[str, ConfigValue], found: _Findings) -> Listening:
+    """What keys say together: rules that several are under, and the listeners; none where one of their keys is wrong.
+
+    A key whose value is wrong has its default in `values`: what follows from that alone is not told.
+    """
+    wrong = {problem.key for problem in found.problems}
+    found.problems += (
+        _with_origin(problem, settings)
+        for problem in broken_rules(values)
+        if wrong.isdisjoint((problem.key, *problem.reason.split()))
+    )
+    if wrong.isdisjoint(LISTENING_KEYS):
+        try:
+            return read_listening(settings, values)
+        except ConfigError as error:
+            found.problems += (_with_origin(problem, settings) for problem in error.problems)
+    return Listening((), (), "PLAINTEXT", ())
 
 
 def _placed(problem: Problem, key: str, setting: Setting) -> Problem:
