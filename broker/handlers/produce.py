@@ -171,7 +171,9 @@ def _append_messages(broker: Broker) -> Append:
 
 
 def _last_of_each(topic_data: list[Struct]) -> list[Struct]:
-    """Each topic and partition once: of records for the same partition Kafka takes the last and answers once."""
+    """Each topic and partition once: of records for the same partition Kafka takes the last and answers once. Topics
+    without any are not answered.
+    """
     found: dict[tuple[str, bytes], tuple[Struct, dict[int, Struct]]] = {}
     for topic in topic_data:
         _, partitions = found.setdefault((topic.name, topic.topic_id), (topic, {}))
@@ -179,7 +181,7 @@ def _last_of_each(topic_data: list[Struct]) -> list[Struct]:
             partitions[data.index] = data
     for topic, partitions in found.values():
         topic.partition_data = list(partitions.values())
-    return [topic for topic, _ in found.values()]
+    return [topic for topic, partitions in found.values() if partitions]
 
 
 def _answer(

@@ -75,6 +75,17 @@ def test_of_records_for_the_same_partition_the_last_are_taken(
     assert offsets(broker, "a", 1) == [0]
 
 
+@pytest.mark.parametrize("acks", [1, 2])
+def test_a_topic_without_partitions_is_not_answered(broker: DataBroker, acks: int) -> None:
+    """As by Apache Kafka, whose answers are made from partitions; nor with acks that nobody knows."""
+    broker.topic("a", 1)
+    data = [PartitionProduceData(index=0, records=batch(1))]
+    topic_data = [TopicProduceData(name="a", partition_data=data), TopicProduceData(name="b", partition_data=[])]
+    for asked, answered in ((topic_data, ["a"]), (topic_data[1:], [])):
+        reply = broker.send(PRODUCE, 9, acks=acks, timeout_ms=1000, topic_data=asked)
+        assert [topic.name for topic in broker.received(PRODUCE, 9, reply).responses] == answered
+
+
 def test_leader_epoch_and_offset_are_stamped_on_the_batch(broker: DataBroker) -> None:
     broker.topic(leader_epoch=4)
     produce(broker, patched(batch(2), 12, ">i", 99))
