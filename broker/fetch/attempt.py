@@ -266,9 +266,9 @@ class FetchAttempt:
         if self._min_bytes > 1 and not self._has_grown():
             self._is_stale = True
             return False
-        if not self.read():
+        if not self.read() and all(partition.hosted for partition, _ in self._waits_for):
             return False
-        self._wake()
+        self._wake()  # also where one is gone: its client is not to wait for the others
         return True
 
     def _wake(self) -> None:

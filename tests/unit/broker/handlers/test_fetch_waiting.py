@@ -81,14 +81,20 @@ def test_partitions_that_are_not_there_are_told_last(filled: DataBroker) -> None
     assert [each.partition_index for each in partitions] == [1, 0, 9]
 
 
-def test_a_deleted_topic_ends_the_wait(filled: DataBroker) -> None:
-    for min_bytes in (1, 5000):
-        reply = send(filled, topics=wanted((0, 15)), min_bytes=min_bytes)
-        if min_bytes == 5000:
-            filled.partitions.delete("t")
-            filled.settle()
-            answer = filled.received(FETCH, 12, reply).responses[0].partitions[0]
-            assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+@pytest.mark.parametrize("min_bytes", [1, 5000])
+@pytest.mark.parametrize("others", [[], ["u"]])
+def test_a_deleted_topic_ends_the_wait(filled: DataBroker, min_bytes: int, others: list[str]) -> None:
+    """Also beside topics that stay, though an unknown one from the start does not spare it."""
+    topics = wanted((0, 15))
+    for name in others:
+        filled.topic(name)
+        topics += wanted((0, 0), topic=name)
+    reply = send(filled, topics=topics, min_bytes=min_bytes)
+    filled.partitions.delete("t")
+    filled.settle()
+    told = {each.topic: each.partitions[0].error_code for each in filled.received(FETCH, 12, reply).responses}
+    assert told == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, **dict.fromkeys(others, ErrorCode.NONE)}
+    assert len(filled.purgatory) == 0
 
 
 def test_a_client_that_hangs_up_waits_no_more(filled: DataBroker) -> None:
