@@ -63,9 +63,9 @@ class TlsTransport(PlaintextTransport):
         run: Run,
         on_secured: Callable[[Connection, Mapping[str, object]], None],
     ) -> None:
-        super().__init__(loop, sock, connection, hang_ups)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)  # raises, before it is watched
+        super().__init__(loop, sock, connection, hang_ups)
         self._run = run
         self._on_secured = on_secured
         self._secured = False
