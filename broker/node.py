@@ -18,11 +18,12 @@ from functools import partial
 from itertools import chain
 
 from broker.cluster.adoption import adopt, may_be
-from broker.cluster.formatting import METADATA_LOG, NodeData, formatted_with, inspect, make_ready
+from broker.cluster.formatting import METADATA_LOG, NodeData, formatted_with, make_ready
 from broker.cluster.metadata_log import TOPIC, TOPIC_ID, MetadataLog
 from broker.cluster.metadata_retention import write_last_snapshot
 from broker.cluster.metadata_snapshot import snapshots_in
-from broker.cluster.missing_partitions import Missing, check_unformatted, find_missing, leave_out_unusable, settle
+from broker.cluster.missing_partitions import Missing, check_unformatted, find_missing, settle
+from broker.cluster.start_directories import StartDirectories, look_at, spare
 from broker.config import BrokerConfig, Listener
 from broker.cores.placement import OWNER, worker_of
 from broker.ids import random_id
@@ -33,10 +34,10 @@ from metadata.image import Endpoint, MetadataImage, ResourceType
 from metadata.lifecycle import NodeIdentity
 from metadata.loading import MetadataLoader
 from metadata.replay import replay_all
-from storage.checkpoints import MetaProperties, read_topic_id, write_topic_id
+from storage.checkpoints import read_topic_id, write_topic_id
 from storage.errors import DirectoryRefused, LogOffline
 from storage.fs import LOCAL, FileSystem
-from storage.log.directory import LogDirectory, check_all, lock_all
+from storage.log.directory import LogDirectory, lock_all
 from storage.log.stored_log import StoredLog
 from storage.log_config import LONG_MAX, LogConfig
 from storage.log_manager import LogManager
@@ -116,94 +117,48 @@ def open_node(
         on_remark=tell_remark,
         owns=partial(_is_owners, config.num_workers) if config.num_workers > 1 else None,
     )
-    metadata_path = config.metadata_log_dir.rstrip("/")
-    metadata_directory = next((each for each in logs.directories if each.path == metadata_path), None)
-    others = []
-    if metadata_directory is None:
-        metadata_directory = LogDirectory(metadata_path, fs, on_failure=on_failure)
-        others.append(metadata_directory)
-    found = _inspect(config, fs, logs, metadata_path)
-    directories = [*(each for each in logs.directories if each.is_online), *others]
-    check_all(directories)
-    is_new = metadata_path not in found
-    unformatted = [] if is_new else [each for each in directories if each.path not in found]
-    # What is there is served without another directory that cannot be written; a cluster does not begin like that.
-    spared = [] if is_new else [each for each in directories if each is not metadata_directory]
-    lock_all([each for each in directories if each not in unformatted], spared)
+    directories = look_at(config, fs, logs, on_failure)
+    lock_all([each for each in directories.usable if each not in directories.unformatted], directories.spared)
     try:
-        found = {each.path: found[each.path] for each in directories if each.is_online and each.path in found}
-        return _open_locked(config, fs, logs, metadata_directory, found, unformatted, spared, now_ms)
+        return _open_locked(config, fs, logs, directories, now_ms)
     except BaseException:
         logs.unlock()
-        metadata_directory.unlock()
+        directories.metadata.unlock()
         raise
 
 
-def _inspect(
-    config: BrokerConfig, fs: FileSystem, logs: LogManager, metadata_path: str
-) -> Mapping[str, MetaProperties]:
-    """meta.properties by path, of the directories that have it. Those that do not work are taken offline.
-
-    Raises DirectoryRefused for data that this node may not have, or if none is left that says whose data is to be here.
-    """
-    leave_out_unusable(logs.directories, metadata_path)
-    usable = [each.path for each in logs.directories if each.is_online]
-    found = inspect(fs, usable, metadata_path, config.node_id, config.get_str("pybroker.cluster.id"))
-    failed = next((each for each in logs.directories if not each.is_online), None)
-    if failed is not None and (not usable or metadata_path not in found):
-        raise DirectoryRefused(failed.path, f"cannot be used: {failed.failure}")
-    return found
-
-
 def _open_locked(
-    config: BrokerConfig,
-    fs: FileSystem,
-    logs: LogManager,
-    metadata_directory: LogDirectory,
-    found: Mapping[str, MetaProperties],
-    unformatted: Sequence[LogDirectory],
-    spared: Sequence[LogDirectory],
-    now_ms: int,
+    config: BrokerConfig, fs: FileSystem, logs: LogManager, directories: StartDirectories, now_ms: int
 ) -> Node:
-    """`open_node`, once the directories are locked; those `unformatted` are when the metadata misses nothing.
-
-    Those `spared` go offline where they cannot be written.
-    """
+    """`open_node`, once the directories are locked; the unformatted ones are if the metadata misses nothing."""
+    working = [each.path for each in directories.usable if each.is_online]
+    found = {path: directories.found[path] for path in working if path in directories.found}
     metadata = None
     missing: Missing = {}
-    if metadata_directory.path in found:
-        metadata = _load_metadata(metadata_directory, config, now_ms)
+    if directories.metadata.path in found:
+        metadata = _load_metadata(directories.metadata, config, now_ms)
         image = metadata[1].image
         missing = find_missing(fs, image, config.node_id, found)
-        check_unformatted(missing, image, [each.path for each in unformatted])
+        check_unformatted(missing, image, [each.path for each in directories.unformatted])
         missing = settle(missing, image, config.node_id, found)
-        lock_all(unformatted, spared)
+        lock_all(directories.unformatted, directories.spared)
     data = make_ready(
         fs,
         [each.path for each in logs.directories if each.is_online],
-        metadata_directory.path,
+        directories.metadata.path,
         config.node_id,
         found,
         new_id=random_id,
         now_ms=now_ms,
         cluster_id=config.get_str("pybroker.cluster.id"),
         controllers=endpoints(config.controller_listeners),
-        spare=partial(_spare, spared),
+        spare=partial(spare, directories.spared),
     )
-    metadata_log, loader = metadata or _load_metadata(metadata_directory, config, now_ms)
+    metadata_log, loader = metadata or _load_metadata(directories.metadata, config, now_ms)
     _lead_metadata(config, metadata_log, loader, data, missing, now_ms)
     in_processes = fs is LOCAL
     load_logs(config, logs, loader.image, data.directory_ids, loader.deleted_topics, now_ms, in_processes=in_processes)
     return Node(config, data, logs, metadata_log, loader.image, missing, loader.deleted_topics)
-
-
-def _spare(spared: Sequence[LogDirectory], path: str, error: OSError) -> bool:
-    """Take a directory offline that cannot be formatted; whether it is one to do without."""
-    for directory in spared:
-        if directory.path == path:
-            directory.fail(error)
-            return not directory.is_online
-    return False
 
 
 def tell_remark(line: str) -> None:
