@@ -22,6 +22,7 @@ from storage.fs import LOCAL, FileSystem
 from storage.index.transaction import AbortedTransaction, TransactionIndex
 from storage.log_config import LONG_MAX
 from storage.open_files import OpenFiles
+from storage.producers.snapshot import snapshot_path
 from storage.segment.files import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -185,7 +186,7 @@ class StoredLog:
 
     def snapshot_path(self, offset: int) -> str:
         """The file with the producers as they were at an offset."""
-        return f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        return snapshot_path(self.directory, offset)
 
     # ---- inside
 

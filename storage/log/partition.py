@@ -40,9 +40,8 @@ from storage.log.timestamps import Allowance, TimestampAndOffset, at_once, find_
 from storage.log_config import INT_MAX, LONG_MAX, LogConfig
 from storage.producers.loading import recall_batches
 from storage.producers.markers import note_batch, read_marker
-from storage.producers.snapshot import write_snapshot
+from storage.producers.snapshot import snapshot_path, write_snapshot
 from storage.producers.state import BatchMetadata, ProducerState
-from storage.segment.files import SNAPSHOT_SUFFIX, file_name
 from storage.segment.segments import Segments
 
 _NO_TIME = -1
@@ -308,7 +307,7 @@ class PartitionLog(LocalLog):
         self.mark_unsynced(self.path)
 
     def snapshot_path(self, offset: int) -> str:
-        return f"{self.path}/{file_name(offset, SNAPSHOT_SUFFIX)}"
+        return snapshot_path(self.path, offset)
 
     # -- offsets -----------------------------------------------------------------------------------------------------
 

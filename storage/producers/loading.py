@@ -5,9 +5,8 @@ from __future__ import annotations
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.producers.markers import note_entry
-from storage.producers.snapshot import read_snapshot
+from storage.producers.snapshot import read_snapshot, snapshot_path
 from storage.producers.state import BATCHES_KEPT, BatchMetadata, ProducerEntry, ProducerState
-from storage.segment.files import SNAPSHOT_SUFFIX, file_name
 from storage.segment.segment import Segment
 from storage.segment.segments import Segments
 
@@ -48,10 +47,6 @@ def load_producers(
         state.end_offset = end_offset
     if snapshots and snapshots[0] == log_start_offset:
         _remove(fs, directory, snapshots, log_start_offset)
-
-
-def snapshot_path(directory: str, offset: int) -> str:
-    return f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
 
 def _remove(fs: FileSystem, directory: str, snapshots: list[int], offset: int) -> None:

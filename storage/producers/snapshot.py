@@ -17,11 +17,17 @@ from protocol.records.crc32c import crc32c
 from storage.errors import CorruptFile
 from storage.fs import FileSystem
 from storage.producers.state import BatchMetadata, ProducerEntry
+from storage.segment.files import SNAPSHOT_SUFFIX, file_name
 
 _VERSION = 1
 _HEAD = Struct(">hI")
 _COUNT = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
+
+
+def snapshot_path(directory: str, offset: int) -> str:
+    """Where a partition's directory has the snapshot of its producers at that offset."""
+    return f"{directory}/{file_name(offset, SNAPSHOT_SUFFIX)}"
 
 
 def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:

@@ -20,8 +20,8 @@ from storage.log.leader_epoch import LeaderEpochs
 from storage.log.partition import PartitionLog
 from storage.log.stored_log import StoredLog
 from storage.log_config import INT_MAX, LONG_MAX
-from storage.producers.loading import load_producers, snapshot_path
-from storage.producers.snapshot import encode_snapshot
+from storage.producers.loading import load_producers
+from storage.producers.snapshot import encode_snapshot, snapshot_path
 from storage.producers.state import ProducerState
 from storage.recovery.interrupted import finish_interrupted
 from storage.recovery.segment import Cut, move_aside, recover_segment
