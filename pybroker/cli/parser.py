@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from pybroker.cli.client.output import harmless
+from pybroker.cli.harmless import harmless
 
 
 class AnyOrderParser(argparse.ArgumentParser):

@@ -10,9 +10,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from pybroker.cli.client.errors import CommandError
-from pybroker.cli.client.output import harmless, show, tell
+from pybroker.cli.client.output import show, tell
 from pybroker.cli.client.progress import ProgressBar
 from pybroker.cli.client.session import Place, Session
+from pybroker.cli.harmless import harmless
 from pybroker.mirror.copying import Copier
 from pybroker.mirror.groups import GroupOffsets
 from pybroker.mirror.same_records import check_same

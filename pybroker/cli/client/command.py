@@ -9,7 +9,7 @@ from importlib.util import find_spec
 
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
-from pybroker.cli.client.output import harmless
+from pybroker.cli.harmless import harmless
 
 
 def run(parser: ClientParser, arguments: Sequence[str]) -> int:

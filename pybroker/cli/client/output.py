@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from pybroker.cli.harmless import harmless
+
 Row = Mapping[str, object]
 
 #: What JSON leaves as it is, and an old terminal obeys.
@@ -77,10 +79,3 @@ def _cell(value: object) -> str:
     if isinstance(value, Mapping):
         return " ".join(harmless(f"{key}={each}") for key, each in value.items()) or "-"
     return str(value).lower() if isinstance(value, bool) else harmless(str(value))
-
-
-def harmless(text: str) -> str:
-    r"""Without what would steer a terminal: names are whatever a client has chosen. Instead there is \xNN or \uNNNN."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
