@@ -19,7 +19,7 @@ def history(tmp_path: Path) -> Iterator[History]:
     yield written
     left = [each for each in threading.enumerate() if isinstance(each, HistoryClient)]
     for client in left:
-        client.stopping.set()
+        client.give_up()
     for client in left:
         client.join(20)
     written.close()

@@ -57,6 +57,7 @@ class HistoryClient(threading.Thread, ABC):
         self.partitions = list(partitions)
         self.history = history
         self.stopping = threading.Event()
+        self._given_up = False
         self.failure: BaseException | None = None
         self.done = 0
 
@@ -73,6 +74,11 @@ class HistoryClient(threading.Thread, ABC):
         self.join(timeout_s)
         assert not self.is_alive(), f"{self.name} does not come to an end after {self.done}"
         self.check()
+
+    def give_up(self) -> None:
+        """Let it end without what it waits for: the broker is gone for good."""
+        self._given_up = True
+        self.stopping.set()
 
     def check(self) -> None:
         """Raise what it failed with."""
@@ -174,7 +180,9 @@ class RdkafkaProducer(HistoryProducer):
         except KafkaException:
             producer.purge()
         finally:
-            with suppress(KafkaException):  # it was fenced: its transaction was open for too long
+            # It was fenced, as its transaction was open for too long; or it has failed for good, and confluent-kafka
+            # calls back with that exception set.
+            with suppress(KafkaException, SystemError):
                 producer.flush(1)
 
     def _round(self, producer: Producer) -> None:
@@ -186,9 +194,31 @@ class RdkafkaProducer(HistoryProducer):
             wanted = self.chance.random() >= self.aborted
             outcome = Outcome.UNKNOWN
             try:
-                outcome = _commit(producer) if wanted else _abort(producer)
+                outcome = self._commit(producer) if wanted else self._abort(producer)
             finally:
                 self.end(transaction, outcome)
+
+    def _commit(self, producer: Producer) -> Outcome:
+        try:
+            self._patiently(producer.commit_transaction)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            return self._abort(producer)
+        return Outcome.COMMITTED
+
+    def _abort(self, producer: Producer) -> Outcome:
+        self._patiently(producer.abort_transaction)
+        return Outcome.ABORTED
+
+    def _patiently(self, call: Callable[[float], None]) -> None:
+        """Ask again as long as only asking again tells the end."""
+        while True:
+            try:
+                return call(REQUEST_TIMEOUT_MS / 1000)
+            except KafkaException as error:
+                if self._given_up or not error.args[0].retriable():
+                    raise
 
     def _send(self, producer: Producer, place: Partition, value: str) -> None:
         producer.produce(place[0], value.encode(), partition=place[1], on_delivery=self._delivered)
@@ -206,31 +236,6 @@ def place_of(message: Message) -> tuple[Partition, int]:
     assert index is not None
     assert offset is not None
     return (topic, index), offset
-
-
-def _patiently(call: Callable[[float], None]) -> None:
-    """Ask again as long as only asking again tells the end."""
-    while True:
-        try:
-            return call(REQUEST_TIMEOUT_MS / 1000)
-        except KafkaException as error:
-            if not error.args[0].retriable():
-                raise
-
-
-def _commit(producer: Producer) -> Outcome:
-    try:
-        _patiently(producer.commit_transaction)
-    except KafkaException as error:
-        if not error.args[0].txn_requires_abort():
-            raise
-        return _abort(producer)
-    return Outcome.COMMITTED
-
-
-def _abort(producer: Producer) -> Outcome:
-    _patiently(producer.abort_transaction)
-    return Outcome.ABORTED
 
 
 class PythonProducer(HistoryProducer):
@@ -326,7 +331,7 @@ class RdkafkaReader(HistoryReader):
         reached: dict[Partition, int] = {}
         ends: dict[Partition, int] = {}
         left = set(self.partitions)
-        while left:
+        while left and not self._given_up:
             for message in consumer.consume(100, timeout=0.1):
                 error = message.error()
                 if error is None:
@@ -363,7 +368,7 @@ class PythonReader(HistoryReader):
         consumer.seek_to_beginning(*partitions)
         left = set(partitions)
         ends: dict[PythonPartition, int] = {}
-        while left:
+        while left and not self._given_up:
             for place, records in consumer.poll(timeout_ms=100).items():
                 for record in records:
                     self.saw((place.topic, place.partition), record.offset, record.value)
