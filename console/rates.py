@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
 import urllib.request
 from dataclasses import dataclass
-from urllib.parse import urlencode
-
-from prometheus_client.parser import text_string_to_metric_families
 
 from console.errors import Unanswered
 
@@ -20,7 +18,7 @@ _SELDOMEST_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """A number of the overview: samples of that name, added up over all labels.
+    """A number of the overview: what `/totals` tells under the sample's name.
 
     `per`: it is what that sample has grown by, for each that the other one has; "second" for a rate, "" for the number
     as it is. `unit` is of the result.
@@ -50,21 +48,17 @@ _WANTED = frozenset({*(each.sample for each in GAUGES), *(each.per for each in G
 
 def read_samples(text: str) -> dict[str, float]:
     """What the gauges are computed from, by the samples' names; what is not told is left out. ValueError."""
-    found: dict[str, float] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            if sample.name in _WANTED:
-                found[sample.name] = found.get(sample.name, 0.0) + sample.value
-    return found
+    told = json.loads(text)
+    if not isinstance(told, dict):
+        raise ValueError(f"expected an object, not {text[:100]!r}")
+    return {name: float(told[name]) for name in _WANTED & told.keys()}
 
 
 class Scraper:
     """Asks the endpoint, and remembers what came of it for a while, a failure too. For all threads."""
 
     def __init__(self, url: str) -> None:
-        self._url = f"{url.rstrip('/')}/metrics"
-        #: With the samples that are wanted: thousands of partitions have others, which nobody need write out.
-        self._question = f"{self._url}?{urlencode([('name[]', name) for name in sorted(_WANTED)])}"
+        self._url = f"{url.rstrip('/')}/totals"
         self._asking = threading.Lock()
         #: What `samples` returns, or what went wrong.
         self._told: tuple[float, dict[str, float]] | str = ""
@@ -86,7 +80,7 @@ class Scraper:
 
     def _ask(self) -> tuple[float, dict[str, float]] | str:
         try:
-            with self._opener.open(self._question, timeout=_TIMEOUT_S) as answer:
+            with self._opener.open(self._url, timeout=_TIMEOUT_S) as answer:
                 return time.time(), read_samples(answer.read().decode())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, TypeError) as error:
             return f"{self._url}: {error}"

@@ -1,5 +1,5 @@
-"""The HTTP side: /metrics for Prometheus, /live and /ready for whoever watches over the process, /queries of Spark, and
-/clients that push their metrics.
+"""The HTTP side: /metrics for Prometheus, /totals for curves, /live and /ready for whoever watches over the process,
+/queries of Spark, and /clients that push their metrics.
 
 A thread of its own accepts, and one for each request answers, in the WSGI server of Python's library with the
 application of prometheus-client. What they tell of the broker they ask the loop for. Nobody is asked who they are:
@@ -25,8 +25,9 @@ from broker.metrics.exposition import ANSWER_S, BrokerCollector
 from broker.metrics.queries import queries_json
 from broker.metrics.request_times import RequestTimes
 from broker.metrics.snapshot import Snapshot, take_snapshot
-from broker.metrics.sources import all_samples, client_series, learn_ends
+from broker.metrics.sources import all_samples, client_series, learn_ends, totals
 from broker.metrics.sources import queries as query_samples
+from broker.metrics.totals import totals_json
 from broker.metrics.traffic import Traffic
 from broker.network.listener import CannotBind, bind
 from broker.process.state import BrokerState
@@ -44,7 +45,7 @@ T = TypeVar("T")
 _MOST_REQUESTS = 8
 #: For each piece of a request, and of an answer.
 _TIMEOUT_S = 10.0
-_PATHS = ("/metrics", "/live", "/ready", "/queries", "/clients")
+_PATHS = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients")
 
 
 class Application:
@@ -57,7 +58,7 @@ class Application:
         registry = CollectorRegistry(auto_describe=True)  # so that ?name[]= finds what the process is asked for, too
         registry.register(BrokerCollector(self._take_snapshot, broker.config.log_dirs))
         registry.register(ClientCollector(self._take_client_series))
-        ProcessCollector(registry=registry)
+        self._process = ProcessCollector(registry=registry)
         self._metrics = make_wsgi_app(registry)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -72,6 +73,8 @@ class Application:
                 return _text(start_response, "503 Service Unavailable", "not ready: it starts, or shuts down")
             if path == "/ready":
                 return _text(start_response, "200 OK", "ready")
+            if path == "/totals":
+                return self._totals(start_response)
             if path == "/queries":
                 return self._queries(start_response)
             if path == "/clients":
@@ -80,6 +83,10 @@ class Application:
             return answer
         except (RuntimeError, TimeoutError) as error:
             return _text(start_response, "503 Service Unavailable", f"the event loop does not answer: {error}")
+
+    def _totals(self, start_response: StartResponse) -> Iterable[bytes]:
+        taken = take_snapshot(self._broker.loop, lambda: totals(self._broker, self._traffic))
+        return _json(start_response, totals_json(taken.result(ANSWER_S), self._process))
 
     def _queries(self, start_response: StartResponse) -> Iterable[bytes]:
         queries = self._broker.queries

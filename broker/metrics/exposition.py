@@ -116,7 +116,7 @@ def _written(metric: Metric, labels: dict[str, str], value: Value) -> Iterator[F
     elif isinstance(value, Buckets):
         for bound, count in value.counts:
             yield FamilySample(f"{metric.name}_bucket", labels | {"le": bound}, count)
-        yield FamilySample(f"{metric.name}_count", labels, value.counts[-1][1])
+        yield FamilySample(f"{metric.name}_count", labels, value.count)
         yield FamilySample(f"{metric.name}_sum", labels, value.total)
     else:
         yield FamilySample(metric.name, labels, float(value))

@@ -46,6 +46,11 @@ class Buckets(msgspec.Struct, frozen=True):
     counts: Sequence[tuple[str, int]]
     total: float
 
+    @property
+    def count(self) -> int:
+        """Of all."""
+        return self.counts[-1][1]
+
 
 Value: TypeAlias = "float | Timings | Buckets"
 #: A metric, the values of its labels, and its own.

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from enum import Enum
 from importlib.metadata import version
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from broker.cores.placement import OWNER
@@ -48,6 +49,14 @@ def all_samples(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
         yield from telemetry(broker)
 
 
+def totals(broker: Broker, traffic: Traffic) -> Iterator[Sample]:
+    """What a glance at a broker wants, without a number for each topic; samples of a metric are to be added up."""
+    yield table.REQUESTS, (), sum(codec.requests for codec in list(broker.dispatcher.codecs))
+    yield table.CONNECTIONS, (), len(broker.server.connections)
+    yield _loop_lag(broker)
+    yield from traffic.total(broker.logs.logs.values())
+
+
 def requests(broker: Broker) -> Iterator[Sample]:
     """What clients have asked for."""
     of_api: Counter[int] = Counter()
@@ -80,11 +89,7 @@ def clients(broker: Broker) -> Iterator[Sample]:
 def process(broker: Broker) -> Iterator[Sample]:
     """The event loop, and who works for it."""
     watch = broker.loop_watch
-    up_to, counts = 0, []
-    for bound, count in zip((*map(str, LAG_BOUNDS_S), "+Inf"), watch.lag_counts, strict=True):
-        up_to += count
-        counts.append((bound, up_to))
-    yield table.LOOP_LAG, (), Buckets(counts, watch.lag_sum_s)
+    yield _loop_lag(broker)
     yield table.LOOP_STALLS, (), watch.stalls
     yield table.LOOP_CPU, (), watch.cpu_s
     for metric in (table.LOOP_IDLE, table.PROCESSOR_IDLE, table.HANDLER_IDLE):
@@ -101,6 +106,13 @@ def process(broker: Broker) -> Iterator[Sample]:
     yield table.FLUSHES, (), broker.background.flush_times.timings()
     yield table.BROKER_STATE, (), broker.state
     yield table.INFO, (version("pybroker"), broker.controller.cluster_id, str(broker.partitions.node_id)), 1
+
+
+def _loop_lag(broker: Broker) -> Sample:
+    watch = broker.loop_watch
+    up_to = accumulate(watch.lag_counts)
+    counts = list(zip((*map(str, LAG_BOUNDS_S), "+Inf"), up_to, strict=True))
+    return table.LOOP_LAG, (), Buckets(counts, watch.lag_sum_s)
 
 
 def partitions(broker: Broker, traffic: Traffic) -> Iterator[Sample]:

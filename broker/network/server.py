@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from broker.clock import Clock
@@ -66,7 +66,7 @@ class Server:
         self._sweep: asyncio.TimerHandle | None = None
 
     @property
-    def connections(self) -> Iterable[Connection]:
+    def connections(self) -> Collection[Connection]:
         """The open connections."""
         return self._connections.keys()
 

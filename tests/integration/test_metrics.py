@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -98,6 +99,28 @@ def test_traffic_is_counted_by_topic_and_request(broker: Watched) -> None:
     assert samples["kafka_server_kafkaserver_brokerstate", ()] == 3
 
 
+def test_totals_are_the_sums_of_what_is_told_one_by_one(broker: Watched) -> None:
+    """And no more than a page of numbers."""
+    with DataClient(HOST, broker.port) as client:
+        for topic in ("summed", "another"):
+            client.create_topic(topic, partitions=1)
+            client.produce(topic, batch(b"x", b"y"))
+            client.values(topic)
+        told = json.loads(broker.get("/totals"))
+        assert told["pybroker_connections"] == 1
+    records = "kafka_server_brokertopicmetrics_messagesin_total"
+    samples = broker.samples(records, (), told[records])
+
+    for direction in ("in", "out"):
+        name = f"kafka_server_brokertopicmetrics_bytes{direction}_total"
+        assert told[name] == samples[name, ()] > 0
+    requests = "kafka_network_requestmetrics_requests_total"
+    assert told[requests] == sum(value for (name, _), value in samples.items() if name == requests)
+    assert told["pybroker_loop_lag_seconds_count"] <= samples["pybroker_loop_lag_seconds_count", ()]
+    assert told["process_resident_memory_bytes"] > 10_000_000
+    assert told["process_cpu_seconds_total"] > 0
+
+
 def test_groups_have_offsets_members_and_lag(broker: Watched) -> None:
     """Under the names of kafka_exporter."""
     with DataClient(HOST, broker.port) as client:
@@ -145,7 +168,7 @@ def test_health_is_told(broker: Watched) -> None:
     assert broker.get("/ready") == "ready\n"
     with pytest.raises(urllib.error.HTTPError) as refused:
         broker.get("/")
-    there_are = b"There are /metrics, /live, /ready, /queries, /clients\n"
+    there_are = b"There are /metrics, /totals, /live, /ready, /queries, /clients\n"
     assert (refused.value.code, refused.value.read()) == (404, there_are)
 
 

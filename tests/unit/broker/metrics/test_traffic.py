@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from broker.metrics.metric import Metric
+from broker.metrics.table import BYTES_IN, BYTES_OUT, MESSAGES_IN
 from broker.metrics.traffic import Counts, Traffic
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
 from protocol.records.builder import BatchBuilder
@@ -35,15 +37,27 @@ def append(broker: DataBroker, topic: str, index: int = 0, records: int = 1) -> 
     return len(data)
 
 
+def total(traffic: Traffic, broker: DataBroker) -> Counts:
+    """Of all topics, put together from its parts."""
+    found: dict[Metric, float] = dict.fromkeys((MESSAGES_IN, BYTES_IN, BYTES_OUT), 0)
+    for metric, _, value in traffic.total([partition.log for partition in broker.partitions]):
+        assert isinstance(value, int)
+        found[metric] += value
+    return Counts(*map(int, found.values()))
+
+
 def totals(traffic: Traffic, broker: DataBroker) -> dict[str, Counts]:
-    """By topic; "" is the sum."""
+    """By topic; "" is the sum, which is also told alone, before the topics' are and afterwards."""
+    before = total(traffic, broker)
     for partition in broker.partitions:
         traffic.note(partition.log)
     found: dict[str, list[float]] = {}
     for _, labels, value in traffic.samples({partition.topic for partition in broker.partitions}):
         assert isinstance(value, int)
         found.setdefault("".join(labels), []).append(value)
-    return {topic: Counts(*map(int, values)) for topic, values in found.items()}
+    by_topic = {topic: Counts(*map(int, values)) for topic, values in found.items()}
+    assert before == by_topic[""] == total(traffic, broker)
+    return by_topic
 
 
 def test_records_and_bytes_are_summed_by_topic(broker: DataBroker) -> None:
@@ -96,6 +110,21 @@ def test_deleted_topic_stays_in_the_sum_alone(broker: DataBroker) -> None:
 
     assert totals(traffic, broker) == {"": Counts(2, size, 0)}
     assert totals(traffic, broker) == {"": Counts(2, size, 0)}
+
+
+def test_total_of_many_logs_is_told_in_parts(broker: DataBroker) -> None:
+    """One that goes amid them counts once."""
+    broker.topic("t", 250)
+    size = sum(append(broker, "t", index) for index in range(250))
+    traffic = Traffic()
+    parts = traffic.total([partition.log for partition in broker.partitions])
+    bytes_in = [next(value for metric, _, value in parts if metric is BYTES_IN) for _ in range(2)]
+    broker.partitions.delete("t")
+    assert {labels for _, labels, _ in traffic.samples(())} == {()}  # what is no more has been put away
+    bytes_in += [value for metric, _, value in parts if metric is BYTES_IN]
+
+    assert len(bytes_in) == 4  # of what is remembered, and of so many logs each
+    assert sum(map(int, bytes_in)) == size  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
