@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator.group.consumer.expressions import BadExpression, Pattern, compile_bounded
 
 from .errors import ConfigError, Problem, UnknownKeyError, rule
 from .keys import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS
@@ -125,34 +127,24 @@ def validate_client_metrics_config(overrides: Mapping[str, str]) -> None:
                     raise ConfigError(rule(f"Illegal client matching pattern: {pattern}", "match"))
 
 
-class Expression(Protocol):
-    """A compiled regular expression."""
-
-    def fullmatch(self, text: str) -> object: ...
-
-
 class ClientPattern(NamedTuple):
     """What a subscription matches clients by."""
 
     attribute: str
-    expression: Expression
+    expression: Pattern
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def client_pattern(text: str) -> ClientPattern | None:
     """`attribute=expression`; None where it is none.
 
-    Expressions are RE2's, as those of consumer groups are: clients call themselves what they like, and the loop waits
-    for the match. Java's, which look ahead and refer back, may take for ever.
+    Expressions are RE2's, of the size that those of consumer groups have at most: clients call themselves what they
+    like, and the loop waits for the match. Java's, which look ahead and refer back, may take for ever.
     """
     match = _MATCH.fullmatch(text)
     if match is None or trim(match[1]) not in CLIENT_ATTRIBUTES:
         return None
-    import re2  # loaded when the first one comes: few brokers have any
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return ClientPattern(trim(match[1]), re2.compile(trim(match[2]), options))
-    except re2.error:
+        return ClientPattern(trim(match[1]), compile_bounded(trim(match[2])))
+    except BadExpression:
         return None

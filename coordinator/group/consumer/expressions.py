@@ -51,11 +51,28 @@ class Pattern(Protocol):
     def fullmatch(self, text: str) -> object: ...
 
 
+class BadExpression(ValueError):
+    """What RE2 says of an expression that it does not take."""
+
+
 @lru_cache(maxsize=256)
 def compile_expression(expression: str) -> Pattern:
     """The compiled expression. Raises Refused: INVALID_REGULAR_EXPRESSION."""
+    try:
+        pattern = compile_bounded(expression)
+    except BadExpression as error:
+        told = expression if len(expression) <= _MOST_CHARACTERS else f"{expression[:_TOLD_CHARACTERS]}..."
+        raise invalid(told, WORDS.get(str(error), str(error))) from error
+    only_re2 = find_what_only_re2_takes(expression)
+    if only_re2 is not None:
+        raise invalid(expression, only_re2)
+    return pattern
+
+
+def compile_bounded(expression: str) -> Pattern:
+    """Whatever RE2 takes of the size that is allowed. Raises BadExpression."""
     if len(expression) > _MOST_CHARACTERS:
-        raise invalid(f"{expression[:_TOLD_CHARACTERS]}...", _TOO_LARGE)
+        raise BadExpression(_TOO_LARGE)
     import re2  # loaded when the first one comes: few groups have any
 
     options = re2.Options()
@@ -66,10 +83,7 @@ def compile_expression(expression: str) -> Pattern:
     except re2.error as error:
         told = error.args[0]
         reason, _, _ = (told.decode(errors="replace") if isinstance(told, bytes) else str(told)).partition(": ")
-        raise invalid(expression, WORDS.get(reason, reason)) from error
-    only_re2 = find_what_only_re2_takes(expression)
-    if only_re2 is not None:
-        raise invalid(expression, only_re2)
+        raise BadExpression(reason) from error
     return pattern
 
 

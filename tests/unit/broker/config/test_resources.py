@@ -74,6 +74,8 @@ def test_heartbeats_fit_into_sessions() -> None:
         "client_id=",
         "client_id=(?=a)",
         f"client_id={'(' * 5000}",
+        pytest.param(f"client_id={'(?:[ab]?){1000}' * 20}", id="takes long to match"),
+        pytest.param(f"client_id={'a' * 40_000}", id="takes long to read"),
     ],
 )
 def test_patterns_that_match_nothing_are_refused(pattern: str) -> None:
