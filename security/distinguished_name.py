@@ -1,56 +1,95 @@
-"""The name in a certificate as Java writes it (RFC 2253): what principals, ACLs and mapping rules are written for."""
+"""The name in a certificate as Java writes it (RFC 2253): what principals, ACLs and mapping rules are written for.
+
+It is read from the certificate's own bytes (DER, X.690): what OpenSSL tells of a name does not say how each of its
+values is encoded, which Java writes out, and it has no words at all for some of them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import NamedTuple
 
-#: Attributes with a short name there, by the names of Python's ssl module.
+#: Attributes that have a short name there; others are written as their number and their bytes.
 _SHORT = {
-    "commonName": "CN",
-    "countryName": "C",
-    "organizationName": "O",
-    "organizationalUnitName": "OU",
-    "localityName": "L",
-    "stateOrProvinceName": "ST",
-    "streetAddress": "STREET",
-    "domainComponent": "DC",
-    "userId": "UID",
-    "UID": "UID",
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
 }
-#: Others are written as their number and their bytes in DER.
-_NUMBERS = {"emailAddress": ("1.2.840.113549.1.9.1", 0x16), "serialNumber": ("2.5.4.5", 0x13)}
-_UTF_8 = 0x0C
-_SPECIAL = re.compile(r'([,+"\\<>;])')
-
-RelativeNames = Iterable[tuple[tuple[str, str], ...]]
-"""The parts of a name, from the country on, each with one attribute or more, as `ssl.SSLSocket.getpeercert` has it."""
-
-
-def distinguished_name(subject: RelativeNames) -> str:
-    """As one line, the last part first."""
-    return ",".join("+".join(_attribute(*each) for each in part) for part in reversed(tuple(subject)))
+#: Kinds of values that are written as text, read as UTF-8 whichever they are, as Java does; others as their bytes.
+_UTF8, _PRINTABLE, _T61, _IA5, _GENERAL, _BMP = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E
+_TEXTS = frozenset({_UTF8, _PRINTABLE, _T61, _IA5, _GENERAL, _BMP})
+_SPECIAL = re.compile(r'([,=+<>#;"\\])')
+_OUTER_BLANKS = re.compile(r"^[ \r]+|[ \r]+$")
+_VERSION = 0xA0
 
 
-def _attribute(name: str, value: str) -> str:
-    short = _SHORT.get(name)
-    if short is not None:
-        return f"{short}={_escaped(value)}"
-    number, tag = _NUMBERS.get(name, (name, _UTF_8))
-    data = value.encode()
-    return f"{number}=#{tag:02x}{_der_length(len(data)).hex()}{data.hex()}"
+class Value(NamedTuple):
+    """A value in DER: its tag, its contents, and all of it."""
+
+    tag: int
+    contents: bytes
+    whole: bytes
 
 
-def _der_length(size: int) -> bytes:
-    """One byte below 128; else how many bytes follow, and these."""
-    if size < 128:
-        return bytes((size,))
-    digits = size.to_bytes((size.bit_length() + 7) // 8)
-    return bytes((0x80 | len(digits),)) + digits
+def distinguished_name(certificate: bytes) -> str:
+    """Its subject's name as one line, the last part first. ValueError: these bytes are no certificate in DER."""
+    try:
+        [signed] = _parts(certificate)
+        to_be_signed, *_ = _parts(signed.contents)
+        fields = list(_parts(to_be_signed.contents))
+        if fields[0].tag == _VERSION:
+            del fields[0]
+        _serial, _algorithm, _issuer, _validity, subject, *_ = fields
+        names = [
+            [_attribute(*_parts(each.contents)) for each in _parts(part.contents)] for part in _parts(subject.contents)
+        ]
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"no certificate in DER: {error}") from error
+    return ",".join("+".join(part) for part in reversed(names))
 
 
-def _escaped(value: str) -> str:
-    value = _SPECIAL.sub(r"\\\1", value)
-    if value[:1] in ("#", " "):
-        value = "\\" + value
-    return value[:-1] + "\\ " if value.endswith(" ") and len(value) > 1 else value
+def _parts(data: bytes) -> Iterator[Value]:
+    """The values that stand one after the other."""
+    at = 0
+    while at < len(data):
+        begin, tag, size = at, data[at], data[at + 1]
+        at += 2
+        if size & 0x80:  # so many bytes have the length
+            count = size & 0x7F
+            size, at = int.from_bytes(data[at : at + count]), at + count
+        if at + size > len(data):
+            raise ValueError(f"{size} bytes are promised where there are {len(data) - at}")
+        yield Value(tag, data[at : at + size], data[begin : at + size])
+        at += size
+
+
+def _attribute(kind: Value, value: Value) -> str:
+    number = _object_id(kind.contents)
+    name = _SHORT.get(number, number)
+    if name is number or value.tag not in _TEXTS:
+        return f"{name}=#{value.whole.hex()}"
+    return f"{name}={_escaped(value.contents.decode(errors='replace'))}"
+
+
+def _object_id(data: bytes) -> str:
+    """Numbers of seven bits a byte, of which all but the last have the eighth; the first two are one."""
+    numbers, number = [], 0
+    for byte in data:
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
+    first = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
+
+
+def _escaped(text: str) -> str:
+    text = _SPECIAL.sub(r"\\\1", text).replace("\0", "\\00")
+    return _OUTER_BLANKS.sub(lambda blanks: "".join(f"\\{each}" for each in blanks[0]), text)

@@ -2,8 +2,11 @@
 
     RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,RULE:^CN=(.*?),.*$/$1@example.org/L,DEFAULT
 
-The first rule that fits counts. $1 is a group of its pattern; L and U make the result lower or upper case; DEFAULT is
-the whole name as it is.
+The first rule that fits the whole name counts. What its pattern finds in the name is replaced, as Java's replaceAll
+does it: $1 and ${name} are groups, a backslash takes the next character as it is; L and U make the result lower or
+upper case. DEFAULT is the whole name as it is. Between rules are commas: what stands there else is refused here, also
+lines, of which Kafka takes the last one. Patterns are Python's, with Java's named groups and its letters and
+digits, which are those of ASCII.
 """
 
 from __future__ import annotations
@@ -13,8 +16,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-_RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))\s*(?:,|\n|\Z)")
-_REFERENCE = re.compile(r"\$(\d)")
+_RULE = re.compile(
+    r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)|)\s*(?:,|\Z)", re.ASCII | re.DOTALL
+)
+_NAMED_GROUP = re.compile(r"(\\.)|\(\?<(?=[A-Za-z])", re.DOTALL)
+#: In a replacement; what is none of the first three cannot be read.
+_PIECE = re.compile(r"\\(?P<plain>.)|\$(?P<number>\d+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|(?P<bad>[$\\])", re.DOTALL)
 
 
 class RulesError(ValueError):
@@ -31,18 +38,43 @@ class _Rule(msgspec.Struct, frozen=True):
     def apply(self, name: str) -> str | None:
         if self.pattern is None:
             return name
-        match = self.pattern.fullmatch(name)
-        if match is None:
+        if self.pattern.fullmatch(name) is None:
             return None
-        groups = (match[0], *(group or "" for group in match.groups()))
-        user = _REFERENCE.sub(lambda found: _group(groups, found), self.replacement)
+        user = "".join(self._replaced(name))
         return user.lower() if self.case == "L" else user.upper() if self.case == "U" else user
 
+    def _replaced(self, name: str) -> Iterator[str]:
+        """The name in pieces, as Java looks for one match after the other: behind an empty one it goes on by one."""
+        assert self.pattern is not None
+        begin, told = 0, 0
+        while begin <= len(name) and (match := self.pattern.search(name, begin)) is not None:
+            yield name[told : match.start()]
+            yield _PIECE.sub(lambda piece: _meant(piece, match), self.replacement)
+            told = match.end()
+            begin = told + (match.start() == told)
+        yield name[told:]
 
-def _group(groups: tuple[str, ...], reference: re.Match[str]) -> str:
-    """What a reference stands for; one to a group that the pattern does not have stands for itself."""
-    number = int(reference[1])
-    return groups[number] if number < len(groups) else reference[0]
+
+def _meant(piece: re.Match[str], match: re.Match[str]) -> str:
+    """What stands for a piece of a replacement. Raises RulesError."""
+    plain, number, name = piece["plain"], piece["number"], piece["name"]
+    if plain is not None:
+        return str(plain)
+    if number is not None:
+        return _group(str(number), match)
+    if name is None or name not in match.re.groupindex:
+        raise RulesError(f"Invalid replacement: `{piece.string}`")
+    return match[name] or ""
+
+
+def _group(digits: str, match: re.Match[str]) -> str:
+    """The group that most of the digits name, with the others behind it; where none do, all of it as it is."""
+    for end in range(len(digits), 0, -1):
+        if int(digits[:end]) <= match.re.groups:
+            return (match[int(digits[:end])] or "") + digits[end:]
+    if not match.re.groups:
+        raise RulesError(f"Invalid replacement: there is no group {digits}")
+    return f"${digits}"
 
 
 class PrincipalRules:
@@ -50,7 +82,7 @@ class PrincipalRules:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._rules = tuple(_parse(text.strip() or "DEFAULT"))
+        self._rules = tuple(_parse(text.strip()))
 
     def user_of(self, name: str) -> str:
         """The user for a certificate's distinguished name. Raises RulesError where no rule fits."""
@@ -70,9 +102,12 @@ def _parse(text: str) -> Iterator[_Rule]:
         position = match.end()
         if match[1]:
             yield _Rule()
-            continue
-        try:
-            pattern = re.compile(match[2])
-        except re.error as error:
-            raise RulesError(f"Invalid rule: `{match[0]}`: {error}") from None
-        yield _Rule(pattern, match[3], match[4])
+        elif match[2] is not None:
+            yield _Rule(_compiled(match[2]), match[3], match[4])
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(_NAMED_GROUP.sub(lambda found: found[1] or "(?P<", pattern), re.ASCII)
+    except re.error as error:
+        raise RulesError(f"Invalid rule: `{pattern}`: {error}") from None

@@ -7,6 +7,7 @@ ssl.* keys, which Kafka puts off until the next start, count at once here: what 
 
 from __future__ import annotations
 
+import ssl
 from _ssl import _test_decode_cert  # type: ignore[attr-defined]  # the decoder of certificates that Python brings along
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _ERRORS = "org.apache.kafka.common"
 _CONFIG, _INVALID = f"{_ERRORS}.config.ConfigException", f"{_ERRORS}.errors.InvalidConfigurationException"
 _KAFKA = f"{_ERRORS}.KafkaException"
+_BEGIN, _END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
 _BAD_TEXT = "Invalid PEM keystore configs"
 _KEY_PASSWORD = "ssl.key.password"
 #: Kinds of alternative names by their numbers in certificates (RFC 5280), which Java writes.
@@ -145,11 +147,15 @@ class _Names:
 
 def _names(chain: bytes) -> _Names:
     with file_of(chain) as path:
-        certificate = _test_decode_cert(path)
+        try:
+            certificate = _test_decode_cert(path)
+        except ssl.SSLError:  # it has no words for some names
+            certificate = {}
     sans = (
         (_SAN_NUMBERS.get(str(kind), str(kind)), str(value)) for kind, value in certificate.get("subjectAltName", ())
     )
-    return _Names(distinguished_name(certificate["subject"]), frozenset(sans))
+    first = chain[chain.index(_BEGIN) : chain.index(_END) + len(_END)].decode("latin-1")
+    return _Names(distinguished_name(ssl.PEM_cert_to_DER_cert(first)), frozenset(sans))
 
 
 def _as_java_writes(sans: frozenset[tuple[int | str, str]]) -> str:

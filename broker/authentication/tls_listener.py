@@ -6,8 +6,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from broker.authentication.tls_change import Allowed, TlsChange
 from broker.authentication.tls_context import KEYS, Secured, TlsError, TlsSettings
@@ -42,7 +41,7 @@ class TlsListener:
         self._secured = self._settings.secured()
         self._allowed = Allowed.by(config, listener.name)
         self._under_way: Deferred[Secured] | None = None
-        self._rules = PrincipalRules(str(config.get_for_listener(listener.name, "ssl.principal.mapping.rules") or ""))
+        self._rules = PrincipalRules(str(config.get_for_listener(listener.name, "ssl.principal.mapping.rules")))
         self._names_user = listener.security_protocol == "SSL"
         prefix = f"listener.name.{listener.name.lower()}."
         config.subscribe([*KEYS, *(prefix + key for key in KEYS)], self._on_config)
@@ -56,10 +55,10 @@ class TlsListener:
         context = self._secured.context
         return TlsTransport(loop, sock, connection, hang_ups, context, self._broker.handshakes, self._on_secured)
 
-    def _on_secured(self, connection: Connection, certificate: Mapping[str, Any]) -> None:
+    def _on_secured(self, connection: Connection, certificate: bytes | None) -> None:
         """Where nobody asks by SASL, a client is who its certificate says, if it has shown one."""
-        if self._names_user and certificate:
-            connection.principal = "User:" + self._rules.user_of(distinguished_name(certificate["subject"]))
+        if self._names_user and certificate is not None:
+            connection.principal = "User:" + self._rules.user_of(distinguished_name(certificate))
 
     def _modified(self) -> tuple[int, ...]:
         return tuple(_modified_ns(path) for path in self._settings.files)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -45,7 +45,7 @@ class TlsTransport(PlaintextTransport):
     Args:
         context: with the server's certificate.
         run: runs the steps of the handshake.
-        on_secured: called with the client's certificate, as `ssl.SSLObject.getpeercert` has it, before anything is
+        on_secured: called with the client's certificate in DER, or None, before anything is
             served; what it raises ends the connection.
     """
 
@@ -61,7 +61,7 @@ class TlsTransport(PlaintextTransport):
         hang_ups: HangUps,
         context: ssl.SSLContext,
         run: Run,
-        on_secured: Callable[[Connection, Mapping[str, object]], None],
+        on_secured: Callable[[Connection, bytes | None], None],
     ) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)  # raises, before it is watched
@@ -115,7 +115,7 @@ class TlsTransport(PlaintextTransport):
             return  # the client was let go while a step was under way
         try:
             step.result()
-            self._on_secured(self._connection, self._tls.getpeercert() or {})
+            self._on_secured(self._connection, self._tls.getpeercert(binary_form=True))
         except ssl.SSLWantReadError:
             pass
         except Exception as error:

@@ -205,6 +205,9 @@ class Door:
         yield "mutual, right", self._at("MUTUAL", ca=ca, identity=own)
         yield "mutual, nobody", self._at("MUTUAL", ca=ca)
         yield "mutual, wrong", self._at("MUTUAL", ca=ca, identity=foreign)
+        for title, days in (("expired", (-3, -1)), ("not yet valid", (1, 3))):
+            identity = str(papers.authority.issue(title.replace(" ", "-"), days=days))
+            yield f"mutual, {title}: wrong", self._at("MUTUAL", ca=ca, identity=identity)
         yield "requested, right", self._at("REQUESTED", ca=ca, identity=own)
         yield "requested, right without", self._at("REQUESTED", ca=ca)
         yield "requested, wrong", self._at("REQUESTED", ca=ca, identity=namesake)

@@ -43,21 +43,35 @@ class Authority:
         self.path.with_suffix(".p12").write_bytes(store)
 
     def issue(
-        self, name: str, *, unit: str = "tests", file: str = "", sans: Sequence[x509.GeneralName] = (_LOOPBACK,)
+        self,
+        name: str,
+        *,
+        unit: str = "tests",
+        file: str = "",
+        sans: Sequence[x509.GeneralName] = (_LOOPBACK,),
+        subject: x509.Name | None = None,
+        days: tuple[float, float] = (-1, 2),
     ) -> Path:
         """Key and chain of a new certificate for CN=name, in one PEM file, NAME.pem; NAME.p12 stands beside it.
 
-        `file`: another name for both.
+        Args:
+            name: of whom it is for, and of the files.
+            unit: theirs.
+            file: another name for both files.
+            sans: their other names.
+            subject: instead of what is made of name and unit.
+            days: from when to when it counts, from now.
         """
         key = generate_private_key(SECP256R1())
-        subject = x509.Name(
-            [
-                x509.NameAttribute(NameOID.COUNTRY_NAME, "DE"),
-                x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit),
-                x509.NameAttribute(NameOID.COMMON_NAME, name),
-            ]
-        )
-        certificate = self._signed(subject, key, is_authority=False, sans=sans)
+        if subject is None:
+            subject = x509.Name(
+                [
+                    x509.NameAttribute(NameOID.COUNTRY_NAME, "DE"),
+                    x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit),
+                    x509.NameAttribute(NameOID.COMMON_NAME, name),
+                ]
+            )
+        certificate = self._signed(subject, key, is_authority=False, sans=sans, days=days)
         path = self._directory / f"{file or name}.pem"
         path.write_bytes(
             key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -77,16 +91,18 @@ class Authority:
         *,
         is_authority: bool,
         sans: Sequence[x509.GeneralName] = (_LOOPBACK,),
+        days: tuple[float, float] = (-1, 2),
     ) -> x509.Certificate:
         now = datetime.now(UTC)
+        begin, end = (now + timedelta(days=each) for each in days)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=2))
+            .not_valid_before(begin)
+            .not_valid_after(end)
             .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName(sans), critical=False)
             .sign(self._key, SHA256())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from security.distinguished_name import distinguished_name
 from security.principal_rules import PrincipalRules, RulesError
 
 NAME = "CN=kafka1,OU=SME,O=Apache,C=DE"
@@ -13,8 +12,8 @@ NAME = "CN=kafka1,OU=SME,O=Apache,C=DE"
 @pytest.mark.parametrize(
     ("rules", "user"),
     [
-        ("", NAME),
         ("DEFAULT", NAME),
+        (" , DEFAULT ,", NAME),
         ("RULE:^CN=(.*?),.*$/$1/", "kafka1"),
         ("RULE:^CN=(.*?),OU=(.*?),.*$/$1@$2/L", "kafka1@sme"),
         ("RULE:^CN=(.*?),.*$/$1/U,DEFAULT", "KAFKA1"),
@@ -22,31 +21,31 @@ NAME = "CN=kafka1,OU=SME,O=Apache,C=DE"
         ("RULE:^CN=other$/x/, DEFAULT", NAME),
         ("RULE:CN=kafka1/x/,DEFAULT", NAME),  # the whole name has to fit
         (r"RULE:^CN=(.*?),.*$/$1 $9/", "kafka1 $9"),
+        (r"RULE:^CN=(.*?),.*$/$10$01/", "kafka10kafka1"),
+        (r"RULE:^CN=(?<user>.*?),.*$/${user}\$1/", "kafka1$1"),
+        (r"RULE:CN=|,?OU=|[A-Z]{3}|,.*/x/,RULE:.*/x/", "xx"),  # the end of the name is found, too
     ],
 )
 def test_first_that_fits(rules: str, user: str) -> None:
     assert PrincipalRules(rules).user_of(NAME) == user
 
 
-def test_none_fits() -> None:
+@pytest.mark.parametrize("rules", ["", ",", "RULE:^CN=other$/x/"])
+def test_none_fits(rules: str) -> None:
     with pytest.raises(RulesError, match="No rules apply to"):
-        PrincipalRules("RULE:^CN=other$/x/").user_of(NAME)
+        PrincipalRules(rules).user_of(NAME)
 
 
-@pytest.mark.parametrize("rules", ["default", "RULE:", "RULE:^CN=(.*/$1/", "RULE:a/b/X", "DEFAULT RULE:a/b/"])
+@pytest.mark.parametrize("replacement", ["$1", "${user}", "$", "$x", "a\\"])
+def test_replacement_that_cannot_be_read(replacement: str) -> None:
+    """Where there is no such group, which Kafka finds out when somebody comes, too."""
+    with pytest.raises(RulesError, match=r"Invalid (replacement|rule)"):
+        PrincipalRules(f"RULE:.*/{replacement}/").user_of(NAME)
+
+
+@pytest.mark.parametrize(
+    "rules", ["default", "DEFAULT\nDEFAULT", "RULE:", "RULE:^CN=(.*/$1/", "RULE:a/b/X", "DEFAULT RULE:a/b/"]
+)
 def test_not_read(rules: str) -> None:
     with pytest.raises(RulesError, match="Invalid rule"):
         PrincipalRules(rules)
-
-
-def test_names_as_java_writes_them() -> None:
-    subject = (
-        (("countryName", "DE"),),
-        (("organizationName", "Smith, Jones + Co"),),
-        (("commonName", "alice"), ("userId", "a1")),
-        (("emailAddress", "a@b.c"),),
-    )
-    assert distinguished_name(subject) == (
-        "1.2.840.113549.1.9.1=#16056140622e63,CN=alice+UID=a1,O=Smith\\, Jones \\+ Co,C=DE"
-    )
-    assert distinguished_name(((("commonName", "#x "),),)) == "CN=\\#x\\ "

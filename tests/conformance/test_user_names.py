@@ -1,0 +1,139 @@
+"""Names in certificates, and the users that mapping rules make of them: what Kafka's classes say, in a JVM."""
+
+from __future__ import annotations
+
+import base64
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.name import _ASN1Type as Kind
+from cryptography.x509.oid import NameOID, ObjectIdentifier
+
+from security.distinguished_name import distinguished_name
+from security.principal_rules import PrincipalRules, RulesError
+from tests.support.java import JavaRunner
+
+#: In place of bytes that are no text.
+PLACE = "20304050"
+BYTES = [b"\xfc\xdf\x80\xf0\x9f\x98ab", b"\xc3\xbcabcdef", b"\xc0\x80abcdef", b"\xf8\x88\x80\x80\x80\xf4\x90a"]
+TEXTS = [
+    *("plain", "", " ", "  two before, two behind  ", "\r\n in lines \n\r", "\t tab\t", "#hash", "a#b", " #"),
+    *('all of ,=+<>#;"\\', "nul\0in", "\x01\x7f", "Grüße 日本 😀", "\u2028\ufeff", "*.example.com", "a/b@c:d?e!f%g&h"),
+    *("\\", "\\ ", " \\", "z" * 64, PLACE),
+]
+OWN = [
+    ObjectIdentifier(each) for each in ("1.2.3", "0.9.2342.19200300.100.1.3", "2.999.3", "2.5.4.300", "1.39.128.16384")
+]
+NAMES = [
+    "CN=kafka1,OU=SME,O=Apache,C=DE",
+    "CN=kafka1",
+    "",
+    "O=b+CN=a,UID=\\#x\\ ",
+    "1.2.840.113549.1.9.1=#160161,CN=Grüße",
+    "CN=two\nlines,OU=x",
+    "CN=$1\\\\2,OU=x",
+]
+#: What stands behind a pattern that takes the first part's name.
+REPLACEMENTS = [
+    *("$1/", "$1/U,DEFAULT", "$1 $9/", "$0/", "$10/", "$01/", "$95/", "$09/", "$1$1/", "$/", "${1}/", "$1@$2/L"),
+    *("\\$1/", "\\\\$1/", "a\\/b\\n/", "a\\/", "/", "a,b/", "a\nb/", "$1/,RULE:.*,CN=(\\w+).*/$1/,DEFAULT"),
+]
+#: Rules, by what their patterns, their replacements and their ends are.
+RULES = [
+    *("", "DEFAULT", " DEFAULT ", "\nDEFAULT", "default", "DEFAULT,DEFAULT", "DEFAULT DEFAULT", ",", "DEFAULT,"),
+    *(",DEFAULT", "x,DEFAULT", "DEFAULT,x", "DEFAULT ,DEFAULT", "DEFAULT RULE:a/b/"),
+    *(f"RULE:^CN=(.*?),.*$/{each}" for each in REPLACEMENTS),
+    *("RULE:^CN=(.*?),OU=(.*?),.*$/$1@$2/L", "RULE:^CN=(.*?)(,.*)?$/$1$2/", "RULE:^CN=(a)?(.*?),.*$/$1-$2/"),
+    *("RULE:^CN=other,.*$/x/,RULE:^.*O=(.*?),.*$/$1/, DEFAULT", "RULE:^CN=.*$/$1/", "RULE:CN=kafka1/x/,DEFAULT"),
+    *("RULE:CN=(.*?)/$1/", "RULE:CN=(.*)/<$1>/", "RULE:(.*?)/<$1>/", "RULE:.*/x/", "RULE:(.*)/$1./L"),
+    *("RULE:^CN=(?<n>.*?),.*$/${n}/", "RULE:^CN=(?<n>.*?),.*$/${m}/", "RULE:^CN=(?<n>.*?)(?<=1),.*$/${n}/,DEFAULT"),
+    *("RULE:^CN=(\\w+),.*$/$1/", "RULE:^CN=(\\d+),.*$/$1/,DEFAULT", "RULE:(?i)^cn=(K.*),.*$/$1/,DEFAULT"),
+    *("RULE:^CN=(\\s?)(.*)$/$2$1/U", "RULE:^CN=a\\,b/x/,DEFAULT", "RULE:,/x/,DEFAULT", "RULE:\\(?<n>/x/"),
+    *("RULE:", "RULE:a", "RULE:a/b", "RULE:a/b/X", "RULE:a/b/LU", "RULE:a/b/L,x", "RULE:a/b/ L", "rule:a/b/"),
+    *("RULE:^CN=(.*/$1/", "RULE:[/x/", "RULE://x/", "RULE:/x/", "RULE:a/b/ RULE:c/d/", "RULE:a/b/RULE:c/d/"),
+    *("RULE:a/b/,,DEFAULT", "RULE:a/b/, ,DEFAULT", "RULE:a/b/ ,DEFAULT", "RULE:a/b/,\n DEFAULT"),
+]
+
+
+def issued(name: x509.Name, replaced: bytes = b"") -> bytes:
+    """A certificate with that subject, in DER; who has signed it does not matter."""
+    key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority")]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, SHA256())
+    )
+    return certificate.public_bytes(Encoding.DER).replace(PLACE.encode(), replaced)
+
+
+def attribute(number: ObjectIdentifier, text: str, kind: Kind | None = None) -> x509.NameAttribute:
+    """Also such as no authority should sign."""
+    return x509.NameAttribute(number, text, kind, _validate=False)
+
+
+def certificates() -> Iterator[bytes]:
+    known = [value for name, value in sorted(vars(NameOID).items()) if isinstance(value, ObjectIdentifier)]
+    for number in [*known, *OWN]:
+        yield issued(x509.Name([attribute(number, "DE")]))
+    for text in TEXTS:
+        yield issued(x509.Name([attribute(NameOID.COMMON_NAME, text)]), BYTES[0])
+    for kind in Kind:
+        if kind in (Kind.UTCTime, Kind.GeneralizedTime, Kind.OctetString, Kind.BitString):
+            continue
+        for replaced in BYTES:
+            yield issued(x509.Name([attribute(NameOID.COMMON_NAME, PLACE, kind)]), replaced)
+        yield issued(x509.Name([attribute(NameOID.EMAIL_ADDRESS, "1", kind)]))
+    for size in (127, 128, 255, 256, 70_000):
+        yield issued(x509.Name([attribute(NameOID.EMAIL_ADDRESS, "a" * size), attribute(NameOID.COMMON_NAME, "b")]))
+    whole = [attribute(number, "DE") for number in known]
+    yield issued(x509.Name(whole))
+    yield issued(
+        x509.Name(
+            [x509.RelativeDistinguishedName(whole), *(x509.RelativeDistinguishedName([each]) for each in whole[:3])]
+        )
+    )
+    yield issued(x509.Name([]))
+
+
+def asked(java: JavaRunner, questions: Sequence[Mapping[str, str]]) -> list[str]:
+    done = java.run("UserNames", stdin="".join(json.dumps(each) + "\n" for each in questions))
+    assert done.exit_code == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_names_are_those_of_java(java: JavaRunner) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # cryptography knows that such names are no good
+        made = list(certificates())
+    expected = asked(java, [{"certificate": base64.b64encode(each).decode()} for each in made])
+    assert [distinguished_name(each) for each in made] == expected
+
+
+def user_of(rules: str, name: str) -> str:
+    try:
+        made = PrincipalRules(rules)
+    except RulesError:
+        return "bad rules"
+    try:
+        return made.user_of(name)
+    except RulesError:
+        return "no user"
+
+
+def test_users_are_those_of_kafka(java: JavaRunner) -> None:
+    questions = [{"rules": rules, "name": name} for rules in RULES for name in NAMES]
+    expected = asked(java, questions)
+    ours = [user_of(**each) for each in questions]
+    assert [each for each in zip(questions, ours, expected, strict=True) if each[1] != each[2]] == []
+    assert {"bad rules", "no user"} < set(ours)
