@@ -13,6 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: At a time; more are turned away.
+#: At a time. For one more the oldest is let go: whoever says nothing, or takes no answer, keeps nobody else out.
 _MOST_REQUESTS = 8
+#: With those that were let go amid their work. Requests beyond them are turned away.
+_MOST_THREADS = 32
 #: For each piece of a request, and of an answer.
 _TIMEOUT_S = 10.0
 _PATHS = ("/metrics", "/totals", "/live", "/ready", "/queries", "/clients")
@@ -152,17 +155,22 @@ class _Server(ThreadingWSGIServer):
         self.socket = sock
         self.server_name, self.server_port = sock.getsockname()[:2]
         self.setup_environ()
-        self._room = threading.BoundedSemaphore(_MOST_REQUESTS)
+        self._threads_left = threading.BoundedSemaphore(_MOST_THREADS)
+        #: The requests that threads are at, oldest first; not those that were let go.
+        self._served: dict[socket.socket, None] = {}
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Have a thread serve it, if not too many are at it."""
-        if not self._room.acquire(blocking=False):
+        if not self._threads_left.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        if len(self._served) >= _MOST_REQUESTS:
+            self._let_oldest_go()
+        self._served[request] = None
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no more threads are to be had: the next request may find one
-            self._room.release()
+            self._done(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -170,7 +178,18 @@ class _Server(ThreadingWSGIServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._room.release()
+            self._done(request)
+
+    def _let_oldest_go(self) -> None:
+        """Its thread finds the connection closed, now or when it answers."""
+        with suppress(StopIteration, KeyError, RuntimeError, OSError):  # threads end meanwhile, and take theirs away
+            oldest = next(iter(self._served))
+            del self._served[oldest]
+            oldest.shutdown(socket.SHUT_RDWR)
+
+    def _done(self, request: socket.socket) -> None:
+        self._served.pop(request, None)
+        self._threads_left.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that has gone is no matter."""

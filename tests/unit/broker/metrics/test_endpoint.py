@@ -53,6 +53,31 @@ def test_it_answers_again_once_there_are_threads(server: endpoint._Server, monke
 
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", none_left)
-        for _ in range(endpoint._MOST_REQUESTS):
+        for _ in range(endpoint._MOST_THREADS):
             assert ask(server) == b""
     assert ask(server).endswith(b"here")
+
+
+def test_no_more_threads_than_are_allowed(server: endpoint._Server) -> None:
+    """Where answers take long, and clients that were let go still have theirs."""
+    go_on = threading.Event()
+
+    def slow(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        assert go_on.wait(60)
+        return application(environ, start_response)
+
+    server.set_app(slow)
+    address = server.socket.getsockname()
+    clients = []
+    for _ in range(endpoint._MOST_THREADS + 1):
+        clients.append(socket.create_connection(address, timeout=60))
+        clients[-1].sendall(b"GET / HTTP/1.0\r\n\r\n")
+        server.handle_request()
+    assert clients[-1].recv(1) == b""
+    for gone in clients[: endpoint._MOST_THREADS - endpoint._MOST_REQUESTS]:
+        assert gone.recv(1) == b""
+    go_on.set()
+    for served in clients[-1 - endpoint._MOST_REQUESTS : -1]:
+        assert b"200 OK" in served.recv(1024)
+    for each in clients:
+        each.close()
