@@ -32,7 +32,7 @@ EPOCH_MS = 1_700_000_000_000
 DAY_MS = 86_400_000
 PARTITIONS = 2
 COUNT = min(scaled(6_000), 500_000)
-KILLS = min(scaled(1), 10)
+KILLS = min(scaled(1), 4)
 DICE = random.Random(13)
 
 

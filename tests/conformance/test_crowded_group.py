@@ -33,7 +33,7 @@ from tests.support.wire import WireClient
 
 MEMBERS = min(50, scaled(6))
 PARTITIONS = MEMBERS + 2
-SECONDS = min(180, scaled(8))
+SECONDS = min(90, scaled(8))
 FEWEST_CHANGES = 3
 #: For all of them to have joined again: on a busy machine fifty processes take minutes.
 PATIENCE_S = 120 + 5 * MEMBERS

@@ -10,7 +10,7 @@ from tests.support.brokers import KafkaBroker, OurBroker, RunningBroker
 from tests.support.group_script import play
 from tests.support.scale import scaled
 
-SEEDS = min(scaled(6), 200)
+SEEDS = min(scaled(6), 100)
 STEPS = 60
 PROPERTIES = {"group.max.size": "3", "offset.metadata.max.bytes": "4096", "offsets.topic.num.partitions": "1"}
 

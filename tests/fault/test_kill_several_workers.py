@@ -58,7 +58,7 @@ def test_each_process_is_killed_under_load(tmp_path: Path) -> None:
     broker.client().create_topic("t", PARTITIONS)
     workers = [worker_of("t", index, WORKERS) for index in range(PARTITIONS)]
     load, count = Load(broker.bootstrap), scaled(50)
-    for _ in range(scaled(1)):
+    for _ in range(min(scaled(1), 15)):
         for killed in range(WORKERS):
             load.send(count)
             load.wait_for(workers.index(killed), load.sent - count // 2)
