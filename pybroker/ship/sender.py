@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pybroker.ship.line_reader import LineReader, Parts
 from pybroker.ship.lines import Line
+from pybroker.unheard import UNHEARD
 
 _QUEUE_KBYTES = 16 * 1024
 _QUEUE_LINES = 20_000
@@ -98,6 +99,7 @@ class Sender:
             **target.properties,
             **({"batch.num.messages": 1} if one_by_one else {}),
             "log_level": 0,
+            "logger": UNHEARD,
             "error_cb": self._on_error,
         }
         try:

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, DescribeClusterResu
 
 from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError, UsageError
+from pybroker.unheard import UNHEARD
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
@@ -52,6 +53,7 @@ class Session:
             **connection.properties,
             "bootstrap.servers": connection.server,
             "log_level": 0,
+            "logger": UNHEARD,
             "error_cb": self._on_error,
         }
         self._bootstrap = connection.server
