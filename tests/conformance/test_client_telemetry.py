@@ -17,10 +17,11 @@ from protocol.messages.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIP
 from protocol.messages.push_telemetry import PUSH_TELEMETRY
 from protocol.primitives import ZERO_UUID
 from protocol.records.compression import Codec, compress
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.java import JavaRunner
 from tests.support.otlp import counter, gauge, point, report
-from tests.support.several_workers import WorkersBroker, free_ports
+from tests.support.ports import free_port, free_ports
+from tests.support.several_workers import WorkersBroker
 from tests.support.telemetry import Pusher
 from tests.support.tools import MAIN_CLASSES
 from tests.support.wire import WireClient, served_versions

@@ -23,7 +23,8 @@ from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from protocol.schema import Api, Struct
 from security.acl import Operation, ResourceType
 from security.scram_credential import ScramMechanism
-from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
+from tests.support.brokers import BROKERS, HOST, RunningBroker
+from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain, scram_final
 from tests.support.wire import WireClient
 

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.brokers import HOST, OurBroker, RunningBroker, free_port
+from tests.support.brokers import HOST, OurBroker, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.jars import connect_jars, kafka_classpath, kafka_jars
 from tests.support.java import compile_java, java_command
+from tests.support.ports import free_port
 from tests.support.toolchains import go_program, node_program
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

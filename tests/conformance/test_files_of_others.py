@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from tests.support.brokers import HOST, free_port
+from tests.support.brokers import HOST
 from tests.support.launch import broker_command
+from tests.support.ports import free_port
 from tests.support.sample_files import DOCUMENTS_SAMPLE, KAFKA_SERVER_PROPERTIES
 
 

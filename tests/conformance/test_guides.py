@@ -23,9 +23,10 @@ import pytest
 from broker.config.load import load
 from broker.config.properties import parse_properties
 from pybroker.cli.main import CLIENTS
-from tests.support.brokers import HOST, OurBroker, RunningBroker, free_port
+from tests.support.brokers import HOST, OurBroker, RunningBroker
 from tests.support.jars import kafka_jars
 from tests.support.java import compile_java
+from tests.support.ports import free_port
 from tests.support.toolchains import require
 
 ROOT = Path(__file__).resolve().parents[2]

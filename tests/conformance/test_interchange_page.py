@@ -9,7 +9,8 @@ from pathlib import Path
 from kafka import KafkaConsumer, KafkaProducer
 
 from broker.config.properties import parse_properties
-from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker, free_port
+from tests.support.brokers import HOST, KafkaBroker, OurBroker, RunningBroker
+from tests.support.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -20,11 +20,12 @@ from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CRED
 from protocol.messages.create_delegation_token import CREATE_DELEGATION_TOKEN
 from protocol.messages.describe_delegation_token import DESCRIBE_DELEGATION_TOKEN
 from security.scram_credential import MIN_ITERATIONS, ScramMechanism
-from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
+from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.http_server import http_server
 from tests.support.java import JavaRunner
 from tests.support.log_ins import Attempt, Outcome, by_java, by_librdkafka, by_program
+from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain
 from tests.support.scale import COSTLY_BROKERS, SCALE
 from tests.support.settled import settled, wait_for_changes

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pybroker.pipeline.parse import parsed
 from pybroker.pipeline.spec import Parse, SpecError
 from pybroker.schema_registry import RegistryError
-from tests.support.brokers import HOST, free_port
+from tests.support.brokers import HOST
 from tests.support.http_server import http_server
+from tests.support.ports import free_port
 
 ORDER = {
     "type": "record",

@@ -20,8 +20,9 @@ from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.preflight import claim_checkpoints
 from pybroker.pipeline.spec import Kafka, load
 from tests.support.access_logs import EXAMPLE
-from tests.support.brokers import HOST, RunningBroker, free_port
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.pipelines import produce
+from tests.support.ports import free_port
 from tests.support.specifications import document, loaded, written
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -26,9 +26,10 @@ from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIG
 from protocol.messages.metadata import METADATA
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from security.scram_credential import ScramMechanism
-from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
+from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.data_client import DataClient
 from tests.support.java import JavaRunner
+from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain, log_in_scram
 from tests.support.scale import COSTLY_BROKERS
 from tests.support.settled import wait_for_topic

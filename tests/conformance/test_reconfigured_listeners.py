@@ -24,8 +24,9 @@ from protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
 )
-from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
+from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.certificates import PASSWORD, Authority, encrypted
+from tests.support.ports import free_port
 from tests.support.scale import SCALE
 from tests.support.wire import WireClient
 

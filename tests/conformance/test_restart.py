@@ -12,9 +12,10 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.conformance.conftest import StartBroker
-from tests.support.brokers import HOST, RunningBroker, free_port
+from tests.support.brokers import HOST, RunningBroker
 from tests.support.java import JavaRunner
 from tests.support.kafka_python import know_topics
+from tests.support.ports import free_port
 from tests.support.settled import wait_for_topic
 from tests.support.tools import start_tool
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
+from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.java import JavaRunner
+from tests.support.ports import free_port
 from tests.support.scale import scaled
 from tests.support.settled import wait_for_changes
 from tests.support.tools import normalised, start_tool

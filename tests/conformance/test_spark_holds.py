@@ -22,8 +22,9 @@ from pybroker.archive.planning import wanted_ranges
 from pybroker.archive.store import Archive
 from pybroker.spark import register
 from pybroker.testing import Broker
-from tests.support.brokers import HOST, free_port
+from tests.support.brokers import HOST
 from tests.support.data_client import DataClient
+from tests.support.ports import free_port
 
 SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
 COUNT = 100

@@ -17,9 +17,10 @@ from protocol.messages.api_versions import API_VERSIONS
 from storage.checkpoints import read_meta_properties
 from storage.fs import LOCAL
 from tests.conformance.conftest import StartBroker
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.launch import Ended, obey_permissions, picture, run_broker
+from tests.support.ports import free_port
 from tests.support.wire import WireClient
 
 

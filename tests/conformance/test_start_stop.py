@@ -20,8 +20,9 @@ from protocol.messages.find_coordinator import FIND_COORDINATOR
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
-from tests.support.brokers import HOST, OurBroker, RunningBroker, free_port
+from tests.support.brokers import HOST, OurBroker, RunningBroker
 from tests.support.launch import broker_command
+from tests.support.ports import free_port
 from tests.support.wire import Closed, WireClient
 
 # Far less than a clean stop may take where clients keep it waiting, far more than it needs.

@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.fault_proxy import FaultProxy
 from tests.support.history import History
 from tests.support.history_load import stock_load
 from tests.support.history_members import sessions
 from tests.support.jumping_clock import HOUR_MS, JumpingBroker
+from tests.support.ports import free_port
 from tests.support.scale import scaled
 
 PROPERTIES = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.fault.written_directory import TOPIC, Written, write
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.damage import DAMAGES, Damage
 from tests.support.data_client import DataClient
 from tests.support.launch import picture, run_broker
+from tests.support.ports import free_port
 from tests.support.scale import SCALE
 
 Choice = Callable[[Path], Sequence[Path]]

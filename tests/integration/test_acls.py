@@ -31,7 +31,8 @@ from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, L
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestGroup
 from protocol.messages.produce import PRODUCE
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
+from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain
 from tests.support.wire import WireClient
 

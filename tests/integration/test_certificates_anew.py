@@ -19,8 +19,9 @@ from confluent_kafka import Consumer, KafkaError, Producer
 from cryptography import x509
 
 from protocol.messages.metadata import METADATA
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority
+from tests.support.ports import free_port
 from tests.support.wire import Closed, WireClient
 
 _TOPIC = "written-all-the-while"

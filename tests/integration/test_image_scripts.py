@@ -17,7 +17,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from pybroker.kafka_home.home import make_home
-from tests.support.brokers import HOST, free_port
+from tests.support.brokers import HOST
+from tests.support.ports import free_port
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

@@ -8,7 +8,8 @@ import pytest
 
 from protocol.messages.metadata import METADATA
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
+from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain
 from tests.support.wire import WireClient
 

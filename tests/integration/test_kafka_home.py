@@ -17,7 +17,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from pybroker.kafka_home.home import make_home
-from tests.support.brokers import HOST, free_port
+from tests.support.brokers import HOST
+from tests.support.ports import free_port
 
 STORES = Path(__file__).resolve().parents[1] / "data" / "keystores"
 LIMIT_S = 60

@@ -16,10 +16,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from broker.metrics.table import METRICS
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
 from tests.support.launch import run_broker
-from tests.support.several_workers import WorkersBroker, free_ports
+from tests.support.ports import free_port, free_ports
+from tests.support.several_workers import WorkersBroker
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import DataClient, batch
+from tests.support.ports import free_port
 from tests.support.shell import Shell
 
 RECORDED = Path(__file__).parents[1] / "data" / "spark"

@@ -14,9 +14,10 @@ from protocol.messages.alter_user_scram_credentials import ALTER_USER_SCRAM_CRED
 from pybroker.source.errors import AccessDenied
 from pybroker.source.reader import Reader
 from security.scram_credential import ScramMechanism
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority
 from tests.support.data_client import DataClient
+from tests.support.ports import free_port
 
 _SECURITY = "org.apache.kafka.common.security"
 PLAIN = f"{_SECURITY}.plain.PlainLoginModule"

@@ -14,9 +14,10 @@ from pybroker.source.bounds import EARLIEST, at_offset
 from pybroker.source.columns import arrow_schema
 from pybroker.source.errors import AccessDenied, BrokerFailed, DataLoss, UnknownPartition
 from pybroker.source.reader import Reader
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import Authority
 from tests.support.data_client import DataClient
+from tests.support.ports import free_port
 from tests.support.record_readers import topic_rows
 
 COLUMNS = ("key", "value", "headers")

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from pybroker.testing import Broker
-from tests.support.brokers import HOST, free_port
+from tests.support.brokers import HOST
 from tests.support.data_client import DataClient, batch
+from tests.support.ports import free_port
 
 SEGMENTS = {"internal.segment.bytes": 2000, "retention.ms": 36_000_000}
 

@@ -25,8 +25,9 @@ from protocol.messages.incremental_alter_configs import INCREMENTAL_ALTER_CONFIG
 from protocol.messages.sasl_authenticate import SASL_AUTHENTICATE
 from protocol.messages.sasl_handshake import SASL_HANDSHAKE
 from security.scram_credential import MIN_ITERATIONS, ScramMechanism
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority, encrypted
+from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain, log_in_scram, scram_final
 from tests.support.tokens import Provider
 from tests.support.wire import Closed, WireClient

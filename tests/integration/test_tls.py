@@ -16,8 +16,9 @@ from confluent_kafka import Consumer, Producer
 from kafka import KafkaConsumer, KafkaProducer
 
 from protocol.messages.metadata import METADATA
-from tests.support.brokers import HOST, OurBroker, free_port
+from tests.support.brokers import HOST, OurBroker
 from tests.support.certificates import PASSWORD, Authority
+from tests.support.ports import free_port
 from tests.support.sasl import log_in_plain
 from tests.support.wire import WireClient
 

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from tests.support.jars import kafka_classpath
 from tests.support.java import QUICK, java_command
+from tests.support.ports import HOST as HOST
+from tests.support.ports import free_port
 
-HOST = "127.0.0.1"
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
 # ApiVersions v0, correlation id 0, no client id: what any broker that is up answers
@@ -30,13 +31,6 @@ _COMMON = {
     # tests write records with old timestamps, which retention would remove from under a slow test
     "log.initial.task.delay.ms": "3600000",
 }
-
-
-def free_port() -> int:
-    """Return a port on loopback that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
 
 
 class RunningBroker(ABC):
@@ -85,6 +79,7 @@ class RunningBroker(ABC):
             assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
             assert time.monotonic() < deadline, f"the broker does not answer:\n{self.output}"
             time.sleep(0.01)
+        assert self.is_running, f"the broker ended by itself, and another one answers:\n{self.output}"
 
     def catch_up(self) -> None:
         """Wait until it has received what was sent to it before: who connects now is served after that."""

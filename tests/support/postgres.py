@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from pybroker.pipeline.jars import Artifact, resolve
-from tests.support.brokers import HOST, free_port
+from tests.support.brokers import HOST
+from tests.support.ports import free_port
 
 #: The driver, as `packages` of a sink name it.
 DRIVER = "org.postgresql:postgresql:42.7.14"

@@ -22,9 +22,10 @@ from protocol.registry import API_BY_KEY
 from protocol.schema import Struct
 from security.acl import Acl
 from tests.support.asked import DOOMED, MEMBERS, MINE, MISSING, NEW_SHARE_SESSION, OTHER, SHARES, Asked, records
-from tests.support.brokers import BROKERS, HOST, RunningBroker, free_port
+from tests.support.brokers import BROKERS, HOST, RunningBroker
 from tests.support.data_client import DataClient, Refused
 from tests.support.plain_values import request_of, told_of
+from tests.support.ports import free_port
 from tests.support.rights import USERS, User
 from tests.support.sasl import log_in_plain
 from tests.support.settled import wait_for_changes, wait_for_topic

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,27 +11,12 @@ from broker.cores.placement import worker_of
 from protocol.messages.metadata import METADATA, MetadataRequestTopic
 from tests.support.brokers import HOST, OurBroker
 from tests.support.data_client import Refused
+from tests.support.ports import free_ports
 from tests.support.txn_client import TxnClient
 
 _PATIENCE_S = 60
 
 T = TypeVar("T")
-
-
-def free_ports(count: int) -> int:
-    """The first of so many ports in a row that nobody listens on at the moment."""
-    while True:
-        probes: list[socket.socket] = []
-        try:
-            for _ in range(count):
-                probes.append(socket.socket())
-                probes[-1].bind((HOST, probes[-2].getsockname()[1] + 1 if len(probes) > 1 else 0))
-            return int(probes[0].getsockname()[1])
-        except OSError:
-            continue
-        finally:
-            for each in probes:
-                each.close()
 
 
 class WorkersBroker(OurBroker):
