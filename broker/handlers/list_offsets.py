@@ -21,6 +21,7 @@ import msgspec
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
+from broker.fetch.single_list_offsets import list_single
 from broker.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
@@ -58,7 +59,7 @@ class Found(msgspec.Struct, frozen=True):
     leader_epoch: int = -1
 
 
-@handles(LIST_OFFSETS)
+@handles(LIST_OFFSETS, shortcut=list_single)
 def list_offsets(ctx: RequestContext, request: Struct) -> Reply:
     look_ups = ctx.broker.time_look_ups
     look_ups.begin_turn()

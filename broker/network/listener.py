@@ -19,7 +19,7 @@ from broker.network.plaintext import HangUps, PlaintextTransport
 if TYPE_CHECKING:
     from broker.network.connection import Connection
 
-    Connect = Callable[[asyncio.AbstractEventLoop, socket.socket, Connection, HangUps], object]
+    Connect = Callable[[asyncio.AbstractEventLoop, socket.socket, Connection, HangUps], PlaintextTransport]
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ import socket
 
 from broker.network.connection import Connection
 from broker.network.output_queue import OutputQueue, is_around_slice, joined, release
+from broker.network.peer_window import PeerWindow
 from protocol.schema import Chunk
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class PlaintextTransport:
         "_send",
         "_sock",
         "_writing",
+        "window",
     )
 
     def __init__(
@@ -80,6 +82,8 @@ class PlaintextTransport:
         self._connection = connection
         self._hang_ups = hang_ups
         self._queue = OutputQueue()
+        #: Where clients that take little at a time get a larger send buffer.
+        self.window: PeerWindow | None = None
         self._writing = False
         self._closing = False
         self._reading = True
@@ -203,6 +207,8 @@ class PlaintextTransport:
 
     def _want_writable(self) -> None:
         if not self._writing:
+            if self.window is not None:
+                self.window.look(self._sock)  # type: ignore[arg-type]  # it is open, as something was to be sent
             self._writing = True
             self._loop.add_writer(self._fd, self._send_queued)
 

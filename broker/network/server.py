@@ -18,6 +18,7 @@ from broker.dispatch import Dispatcher
 from broker.network.connection import Connection
 from broker.network.connection_limits import ConnectionLimits
 from broker.network.listener import Listener
+from broker.network.peer_window import PeerWindow
 from broker.network.plaintext import HangUps
 from broker.network.receive_buffer import ReceiveBuffer
 from broker.network.request_memory import RequestMemory
@@ -52,6 +53,8 @@ class Server:
         self.max_idle_ms = 600_000  # connections.max.idle.ms; below 0 never
         self.max_queued_requests = 500  # queued.max.requests
         self.send_buffer_bytes = -1  # socket.send.buffer.bytes
+        #: Whether connections whose clients take little at a time get a larger one.
+        self.widens_send_buffers = False
         self.backlog = 1024  # socket.listen.backlog.size
         self._listeners: list[Listener] = []
         self._connections: dict[Connection, None] = {}
@@ -179,10 +182,12 @@ class Server:
         connection = Connection(self, listener.name, listener.security_protocol, client, local)
         connection.idle_since_ms = self._clock.monotonic_ms()
         try:
-            listener.connect(self._loop, sock, connection, self._hang_ups)
+            transport = listener.connect(self._loop, sock, connection, self._hang_ups)
         except OSError:
             sock.close()
             return
+        if self.widens_send_buffers:
+            transport.window = PeerWindow()
         if listener.welcome is not None:
             listener.welcome(connection)
         self._connections[connection] = None

@@ -78,6 +78,7 @@ def configure(server: Server, config: BrokerConfig, listeners: Sequence[Listener
     server.memory.limit_bytes = _request_memory(config)
     server.max_queued_requests = config.get_int("queued.max.requests")
     server.send_buffer_bytes = config.get_int("socket.send.buffer.bytes")
+    server.widens_send_buffers = not config.is_set("socket.send.buffer.bytes")
     server.backlog = _or(_BACKLOG, config, "socket.listen.backlog.size")
     if len(listeners) > 1:
         server.limits.protected_listener = config.inter_broker_listener_name

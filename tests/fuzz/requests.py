@@ -5,6 +5,7 @@ from __future__ import annotations
 from protocol.errors import EncodeError, ProtocolError
 from protocol.framing import next_frame
 from protocol.headers import decode_request_header
+from protocol.messages.list_offsets import LIST_OFFSETS
 from protocol.messages.offset_commit import OFFSET_COMMIT
 from protocol.messages.produce import PRODUCE
 from protocol.registry import API_BY_KEY
@@ -12,6 +13,8 @@ from protocol.schema import Message, Struct
 from protocol.shortcuts.single_commit import SingleCommits
 from protocol.shortcuts.single_fetch import FIRST_VERSION as FIRST_SINGLE_FETCH
 from protocol.shortcuts.single_fetch import parse as parse_single_fetch
+from protocol.shortcuts.single_list_offsets import FIRST_VERSION as FIRST_SINGLE_LIST
+from protocol.shortcuts.single_list_offsets import parse as parse_single_list
 from protocol.shortcuts.single_produce import FIRST_VERSION as FIRST_SINGLE_PRODUCE
 from protocol.shortcuts.single_produce import SingleProduces
 
@@ -74,3 +77,5 @@ def _shortcuts(key: int, version: int, frame: memoryview, position: int) -> None
         SingleCommits(version).read(frame, position)
     elif key == _FETCH_KEY and version >= FIRST_SINGLE_FETCH:
         parse_single_fetch(version, frame, position)
+    elif key == LIST_OFFSETS.key and version >= FIRST_SINGLE_LIST:
+        parse_single_list(version, frame, position)

@@ -13,6 +13,7 @@ from broker.authorization.guard import Guard
 from metadata.create_topics import NewTopic
 from protocol.errors import ErrorCode
 from protocol.messages.fetch import FETCH, FetchPartition, FetchTopic
+from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartition, ListOffsetsTopic
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.records.builder import BatchBuilder
 from security.acl import Acl, Operation, PatternType, Permission, ResourceType
@@ -55,6 +56,13 @@ class Guarded(OneConnection):
         """The error."""
         return int(self.call(FETCH, 16, **self.fetched()).responses[0].partitions[0].error_code)
 
+    def list_offsets(self) -> int:
+        """The error."""
+        wanted = ListOffsetsPartition(partition_index=0, timestamp=-1)
+        topics = [ListOffsetsTopic(name="t", partitions=[wanted])]
+        answer = self.call(LIST_OFFSETS, 9, replica_id=-1, topics=topics)
+        return int(answer.topics[0].partitions[0].error_code)
+
     def fetched(self, **fields: Any) -> dict[str, Any]:
         wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
         topics = [FetchTopic(topic_id=self.topic_id, partitions=[wanted])]
@@ -78,6 +86,8 @@ def test_who_may_is_served_by_the_shortcut(link: Guarded) -> None:
     assert "produce" not in link.passed
     assert link.fetch() == 0
     assert "fetch" not in link.passed
+    assert link.list_offsets() == 0
+    assert "list_offsets" not in link.passed
 
 
 def test_who_may_not_is_refused_and_written_down(link: Guarded, caplog: pytest.LogCaptureFixture) -> None:
@@ -89,8 +99,9 @@ def test_who_may_not_is_refused_and_written_down(link: Guarded, caplog: pytest.L
         assert (link.produce(), link.fetch()) == (FAILED, FAILED)
     assert [record.message.split(" is Denied ")[0] for record in caplog.records] == ["Principal = User:ANONYMOUS"] * 2
     assert link.broker.partitions.get("t", 0).log_end_offset == 1
+    assert link.list_offsets() == FAILED
     link.allow(Operation.WRITE)
-    assert (link.produce(), link.fetch()) == (0, FAILED)
+    assert (link.produce(), link.fetch(), link.list_offsets()) == (0, FAILED, 0)
 
 
 def test_what_is_taken_away_from_one_who_waits(link: Guarded) -> None:

@@ -47,6 +47,12 @@ def test_keys_of_the_server(key, value, attribute, default):
     assert getattr(configured(**{key: str(value)})[0], attribute) == value
 
 
+def test_send_buffer_that_is_set_stays_as_it_is():
+    """Whoever takes little at a time; also where it is set to the default."""
+    assert configured()[0].widens_send_buffers
+    assert not configured(**{"socket.send.buffer.bytes": "102400"})[0].widens_send_buffers
+
+
 @pytest.mark.parametrize(
     ("keys", "limit_bytes"),
     [

@@ -1,0 +1,53 @@
+"""The shortcut for ListOffsets requests of consumers for the first or last offset of one partition.
+
+It does what broker.handlers.list_offsets does for such a request, and nothing else: whatever has an error, or asks for
+a time, it leaves to the handler by answering None. It changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from protocol.shortcuts.single_list_offsets import FIRST_VERSION, answer, parse
+from security.acl import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from broker.broker import Broker
+    from broker.network.connection import Connection
+
+_LATEST, _EARLIEST = -1, -2
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+
+
+def list_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
+    """The shortcut of a version, as broker.dispatch.Shortcut; None where it has none."""
+    if version < FIRST_VERSION:
+        return None
+    partitions = broker.partitions
+    may_see = None if broker.guard is None else broker.guard.asking(Operation.DESCRIBE, ResourceType.TOPIC)
+
+    def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
+        """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
+        request = parse(version, frame, position)
+        if request is None or request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+            return None
+        partition = partitions.get(request.topic, request.partition)
+        if partition is None or (may_see is not None and not may_see(connection, partition.topic)):
+            return None
+        if request.current_leader_epoch not in (-1, partition.leader_epoch):
+            return None
+        try:
+            log = partition.log
+            if request.timestamp == _LATEST:
+                committed = request.isolation_level == _READ_COMMITTED
+                offset = partition.last_stable_offset if committed else partition.high_watermark
+                return answer(correlation_id, request, offset, partition.leader_epoch)
+            if request.timestamp == _EARLIEST:
+                epoch = log.leader_epochs.epoch_of(log.log_start_offset)
+                return answer(correlation_id, request, log.log_start_offset, -1 if epoch is None else epoch)
+        except Exception:
+            return None  # the handler finds the same, and tells
+        return None
+
+    return serve
