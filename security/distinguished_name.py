@@ -22,12 +22,19 @@ _SHORT = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-#: Kinds of values that are written as text, read as UTF-8 whichever they are, as Java does; others as their bytes.
-_UTF8, _PRINTABLE, _T61, _IA5, _GENERAL, _BMP = 0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E
-_TEXTS = frozenset({_UTF8, _PRINTABLE, _T61, _IA5, _GENERAL, _BMP})
+#: Kinds of values that are written as text, with how that is encoded; others are written as their bytes. So has it
+#: Java today; up to Java 21 it took all of these for UTF-8.
+_ENCODINGS = {
+    0x0C: "utf-8",  # UTF8String
+    0x13: "latin-1",  # PrintableString
+    0x14: "latin-1",  # T61String
+    0x16: "latin-1",  # IA5String
+    0x1B: "latin-1",  # GeneralString
+    0x1E: "utf-16-be",  # BMPString
+}
 _SPECIAL = re.compile(r'([,=+<>#;"\\])')
-_OUTER_BLANKS = re.compile(r"^[ \r]+|[ \r]+$")
-_VERSION = 0xA0
+_OUTER_BLANKS = re.compile(r"^[ \r]+|[ \r]+\Z")
+_SEQUENCE, _SET, _OBJECT_ID, _VERSION = 0x30, 0x31, 0x06, 0xA0
 
 
 class Value(NamedTuple):
@@ -41,28 +48,38 @@ class Value(NamedTuple):
 def distinguished_name(certificate: bytes) -> str:
     """Its subject's name as one line, the last part first. ValueError: these bytes are no certificate in DER."""
     try:
-        [signed] = _parts(certificate)
-        to_be_signed, *_ = _parts(signed.contents)
-        fields = list(_parts(to_be_signed.contents))
+        signed, *_ = _parts(certificate)  # OpenSSL may have put behind it for what it is trusted
+        to_be_signed, *_ = _inside(signed, _SEQUENCE)
+        fields = list(_inside(to_be_signed, _SEQUENCE))
         if fields[0].tag == _VERSION:
             del fields[0]
         _serial, _algorithm, _issuer, _validity, subject, *_ = fields
         names = [
-            [_attribute(*_parts(each.contents)) for each in _parts(part.contents)] for part in _parts(subject.contents)
+            [_attribute(*_inside(each, _SEQUENCE)) for each in _inside(part, _SET)]
+            for part in _inside(subject, _SEQUENCE)
         ]
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"no certificate in DER: {error}") from error
     return ",".join("+".join(part) for part in reversed(names))
 
 
+def _inside(value: Value, tag: int) -> Iterator[Value]:
+    """The values in one that has to be of a kind. ValueError."""
+    if value.tag != tag:
+        raise ValueError(f"a value has tag {value.tag:#x}, and not {tag:#x}")
+    return _parts(value.contents)
+
+
 def _parts(data: bytes) -> Iterator[Value]:
-    """The values that stand one after the other."""
+    """The values that stand one after the other. ValueError, IndexError."""
     at = 0
     while at < len(data):
         begin, tag, size = at, data[at], data[at + 1]
         at += 2
         if size & 0x80:  # so many bytes have the length
             count = size & 0x7F
+            if not count:
+                raise ValueError("a length is left open")
             size, at = int.from_bytes(data[at : at + count]), at + count
         if at + size > len(data):
             raise ValueError(f"{size} bytes are promised where there are {len(data) - at}")
@@ -71,11 +88,14 @@ def _parts(data: bytes) -> Iterator[Value]:
 
 
 def _attribute(kind: Value, value: Value) -> str:
+    if kind.tag != _OBJECT_ID:
+        raise ValueError(f"an attribute is named by tag {kind.tag:#x}")
     number = _object_id(kind.contents)
     name = _SHORT.get(number, number)
-    if name is number or value.tag not in _TEXTS:
+    encoding = _ENCODINGS.get(value.tag)
+    if name is number or encoding is None:
         return f"{name}=#{value.whole.hex()}"
-    return f"{name}={_escaped(value.contents.decode(errors='replace'))}"
+    return f"{name}={_escaped(value.contents.decode(encoding, 'replace'))}"
 
 
 def _object_id(data: bytes) -> str:

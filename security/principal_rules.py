@@ -4,9 +4,12 @@
 
 The first rule that fits the whole name counts. What its pattern finds in the name is replaced, as Java's replaceAll
 does it: $1 and ${name} are groups, a backslash takes the next character as it is; L and U make the result lower or
-upper case. DEFAULT is the whole name as it is. Between rules are commas: what stands there else is refused here, also
-lines, of which Kafka takes the last one. Patterns are Python's, with Java's named groups and its letters and
-digits, which are those of ASCII.
+upper case. DEFAULT is the whole name as it is. Patterns are Java's, as far as Python reads them alike
+(java_pattern.py).
+
+Two things are not as in Kafka. Between rules are commas: what stands there else is refused, also lines, of which Kafka
+takes the last one. And a reference to a group that there is not stands for itself, wherever it is: of several Kafka
+misplaces the backslash that it puts before them.
 """
 
 from __future__ import annotations
@@ -16,12 +19,15 @@ from collections.abc import Iterator
 
 import msgspec
 
+from security.java_pattern import compile_java
+
 _RULE = re.compile(
     r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)|)\s*(?:,|\Z)", re.ASCII | re.DOTALL
 )
-_NAMED_GROUP = re.compile(r"(\\.)|\(\?<(?=[A-Za-z])", re.DOTALL)
 #: In a replacement; what is none of the first three cannot be read.
-_PIECE = re.compile(r"\\(?P<plain>.)|\$(?P<number>\d+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|(?P<bad>[$\\])", re.DOTALL)
+_PIECE = re.compile(
+    r"\\(?P<plain>.)|\$(?P<number>[0-9]+)|\$\{(?P<name>[A-Za-z][A-Za-z0-9]*)\}|(?P<bad>[$\\])", re.DOTALL
+)
 
 
 class RulesError(ValueError):
@@ -108,6 +114,6 @@ def _parse(text: str) -> Iterator[_Rule]:
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(_NAMED_GROUP.sub(lambda found: found[1] or "(?P<", pattern), re.ASCII)
-    except re.error as error:
+        return compile_java(pattern)
+    except ValueError as error:
         raise RulesError(f"Invalid rule: `{pattern}`: {error}") from None

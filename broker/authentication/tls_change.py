@@ -7,8 +7,10 @@ ssl.* keys, which Kafka puts off until the next start, count at once here: what 
 
 from __future__ import annotations
 
+import re
 import ssl
 from _ssl import _test_decode_cert  # type: ignore[attr-defined]  # the decoder of certificates that Python brings along
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _ERRORS = "org.apache.kafka.common"
 _CONFIG, _INVALID = f"{_ERRORS}.config.ConfigException", f"{_ERRORS}.errors.InvalidConfigurationException"
 _KAFKA = f"{_ERRORS}.KafkaException"
-_BEGIN, _END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
+_CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----([^-]*)-----END")
 _BAD_TEXT = "Invalid PEM keystore configs"
 _KEY_PASSWORD = "ssl.key.password"
 #: Kinds of alternative names by their numbers in certificates (RFC 5280), which Java writes.
@@ -154,8 +156,9 @@ def _names(chain: bytes) -> _Names:
     sans = (
         (_SAN_NUMBERS.get(str(kind), str(kind)), str(value)) for kind, value in certificate.get("subjectAltName", ())
     )
-    first = chain[chain.index(_BEGIN) : chain.index(_END) + len(_END)].decode("latin-1")
-    return _Names(distinguished_name(ssl.PEM_cert_to_DER_cert(first)), frozenset(sans))
+    first = _CERTIFICATE.search(chain)
+    assert first is not None  # of what serves already, or has just been read
+    return _Names(distinguished_name(b64decode(first[1])), frozenset(sans))
 
 
 def _as_java_writes(sans: frozenset[tuple[int | str, str]]) -> str:

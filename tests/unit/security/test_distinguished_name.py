@@ -45,7 +45,51 @@ def test_names_as_java_writes_them(tmp_path: Path) -> None:
     assert written(tmp_path) == ""
 
 
-@pytest.mark.parametrize("certificate", [b"", b"\x30", b"\x30\x00", b"\x30\x02\x30\x00", b"\x30\x84\xff\xff\xff\xff"])
+def value(tag: int, contents: bytes) -> bytes:
+    return bytes((tag, len(contents))) + contents
+
+
+def certificate_for(tag: int, text: bytes) -> bytes:
+    """As much of one as is read, with a common name of that kind."""
+    attribute = value(0x30, value(0x06, b"\x55\x04\x03") + value(tag, text))
+    subject = value(0x30, value(0x31, attribute))
+    return value(0x30, value(0x30, value(0x02, b"\1") + 3 * value(0x30, b"") + subject))
+
+
+@pytest.mark.parametrize(
+    ("tag", "text", "name"),
+    [
+        (0x0C, "ü€".encode(), "CN=ü€"),
+        (0x0C, b"\xfc\xc3", "CN=\ufffd\ufffd"),
+        *((tag, b"\xfc", "CN=ü") for tag in (0x13, 0x14, 0x16, 0x1B)),
+        (0x1E, "ü€".encode("utf-16-be"), "CN=ü€"),
+        *((tag, b"12", f"CN=#{tag:02x}023132") for tag in (0x12, 0x1A, 0x1C, 0x04)),
+        (0x0C, b"a \n", "CN=a \n"),
+        (0x0C, b" \r", "CN=\\ \\\r"),
+        (0x0C, b"a\0", "CN=a\\00"),
+    ],
+)
+def test_encodings(tag: int, text: bytes, name: str) -> None:
+    """As Java of today reads them; up to 21 it takes all of them for UTF-8."""
+    assert distinguished_name(certificate_for(tag, text)) == name
+
+
+WHOLE = certificate_for(0x0C, b"name")
+
+
+@pytest.mark.parametrize(
+    "certificate",
+    [
+        *(WHOLE[:size] for size in range(len(WHOLE))),
+        WHOLE.replace(b"\x31", b"\x30"),
+        WHOLE.replace(b"\x06\x03", b"\x05\x03"),
+        WHOLE.replace(b"\x0c\x04name", b"\x0c\x80na\0\0"),
+        b"\x30\x84\xff\xff\xff\xff",
+        b"\x31" + WHOLE[1:],
+    ],
+)
 def test_what_is_no_certificate(certificate: bytes) -> None:
+    """Cut short, of other tags, with a length that is left open, as BER has it."""
+    assert distinguished_name(WHOLE) == "CN=name"
     with pytest.raises(ValueError, match="no certificate in DER"):
         distinguished_name(certificate)
