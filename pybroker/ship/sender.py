@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pybroker.ship.line_reader import LineReader, Parts
 from pybroker.ship.lines import Line
-from pybroker.unheard import UNHEARD
+from pybroker.unheard import without_lines
 
 _QUEUE_KBYTES = 16 * 1024
 _QUEUE_LINES = 20_000
@@ -98,8 +98,7 @@ class Sender:
             "reconnect.backoff.max.ms": 2000,
             **target.properties,
             **({"batch.num.messages": 1} if one_by_one else {}),
-            "log_level": 0,
-            "logger": UNHEARD,
+            **without_lines(target.properties),
             "error_cb": self._on_error,
         }
         try:

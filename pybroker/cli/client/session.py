@@ -15,7 +15,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, DescribeClusterResu
 
 from pybroker.cli.client.connection import Connection
 from pybroker.cli.client.errors import CommandError, UsageError
-from pybroker.unheard import UNHEARD
+from pybroker.unheard import without_lines
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
@@ -52,8 +52,7 @@ class Session:
             "client.id": "pybroker",
             **connection.properties,
             "bootstrap.servers": connection.server,
-            "log_level": 0,
-            "logger": UNHEARD,
+            **without_lines(connection.properties),
             "error_cb": self._on_error,
         }
         self._bootstrap = connection.server
