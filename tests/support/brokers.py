@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.support.jars import kafka_classpath
 from tests.support.java import QUICK, java_command
 from tests.support.ports import HOST as HOST
-from tests.support.ports import free_port
+from tests.support.ports import free_port, listens
 
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 
@@ -75,11 +75,10 @@ class RunningBroker(ABC):
         self.spawn(port=port)
         assert self._process is not None
         deadline = time.monotonic() + self.start_timeout_s
-        while not self._answers():
+        while not (self._answers() and listens(self.pid, self.port)):
             assert self._process.poll() is None, f"the broker ended by itself:\n{self.output}"
             assert time.monotonic() < deadline, f"the broker does not answer:\n{self.output}"
             time.sleep(0.01)
-        assert self.is_running, f"the broker ended by itself, and another one answers:\n{self.output}"
 
     def catch_up(self) -> None:
         """Wait until it has received what was sent to it before: who connects now is served after that."""
