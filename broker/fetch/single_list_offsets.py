@@ -15,9 +15,25 @@ from security.acl import Operation, ResourceType
 if TYPE_CHECKING:
     from broker.broker import Broker
     from broker.network.connection import Connection
+    from broker.partition import Partition
+    from storage.log.partition import PartitionLog
 
-_LATEST, _EARLIEST = -1, -2
-_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+LATEST, EARLIEST = -1, -2
+"""Timestamps that stand for the ends."""
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+"""Isolation levels."""
+
+
+def last_offset(partition: Partition, isolation_level: int) -> int:
+    """Where that ends what consumers may see."""
+    return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+
+
+def first_offset(log: PartitionLog) -> tuple[int, int]:
+    """And where it begins, with the leader epoch of that, -1 where it is not known."""
+    offset = log.log_start_offset
+    epoch = log.leader_epochs.epoch_of(offset)
+    return offset, -1 if epoch is None else epoch
 
 
 def list_single(broker: Broker, version: int) -> Callable[[Connection, memoryview, int, int], bytes | None] | None:
@@ -30,22 +46,19 @@ def list_single(broker: Broker, version: int) -> Callable[[Connection, memoryvie
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
         """The answer to the request in `frame`, whose body begins at `position`; None: not for this path."""
         request = parse(version, frame, position)
-        if request is None or request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        if request is None or request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             return None
         partition = partitions.get(request.topic, request.partition)
         if partition is None or (may_see is not None and not may_see(connection, partition.topic)):
             return None
-        if request.current_leader_epoch not in (-1, partition.leader_epoch):
+        if partition.check_exact_leader_epoch(request.current_leader_epoch):
             return None
         try:
-            log = partition.log
-            if request.timestamp == _LATEST:
-                committed = request.isolation_level == _READ_COMMITTED
-                offset = partition.last_stable_offset if committed else partition.high_watermark
+            if request.timestamp == LATEST:
+                offset = last_offset(partition, request.isolation_level)
                 return answer(correlation_id, request, offset, partition.leader_epoch)
-            if request.timestamp == _EARLIEST:
-                epoch = log.leader_epochs.epoch_of(log.log_start_offset)
-                return answer(correlation_id, request, log.log_start_offset, -1 if epoch is None else epoch)
+            if request.timestamp == EARLIEST:
+                return answer(correlation_id, request, *first_offset(partition.log))
         except Exception:
             return None  # the handler finds the same, and tells
         return None

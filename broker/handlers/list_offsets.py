@@ -21,7 +21,15 @@ import msgspec
 from broker.apis import Reply, handles
 from broker.dispatch import RequestContext
 from broker.error_map import error_code_of
-from broker.fetch.single_list_offsets import list_single
+from broker.fetch.single_list_offsets import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    first_offset,
+    last_offset,
+    list_single,
+)
 from broker.partition import Partition
 from protocol.errors import ErrorCode
 from protocol.messages.list_offsets import LIST_OFFSETS, ListOffsetsPartitionResponse, ListOffsetsTopicResponse
@@ -29,8 +37,6 @@ from protocol.schema import Struct
 from storage.log.timestamps import Steps, find_last_written_by, find_max_timestamp, find_timestamp
 from storage.log_config import LONG_MAX
 
-LATEST = -1
-EARLIEST = -2
 MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
@@ -47,8 +53,6 @@ SINCE_VERSION = {
 }
 
 _CONSUMER = -1
-_READ_UNCOMMITTED = 0
-_READ_COMMITTED = 1
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -69,7 +73,7 @@ def list_offsets(ctx: RequestContext, request: Struct) -> Reply:
 def _answers(ctx: RequestContext, request: Struct) -> Steps[Struct]:
     """The answer, partition by partition: as each is when it has its turn."""
     allowance = ctx.broker.time_look_ups.allowance
-    sound = request.isolation_level in (_READ_UNCOMMITTED, _READ_COMMITTED)
+    sound = request.isolation_level in (READ_UNCOMMITTED, READ_COMMITTED)
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     topics = []
     for topic in request.topics:
@@ -175,8 +179,7 @@ def _find(ctx: RequestContext, request: Struct, partition: Partition, timestamp:
     if timestamp == LATEST:
         return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        epoch = log.leader_epochs.epoch_of(log.log_start_offset)
-        return Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
+        return Found(-1, *first_offset(log))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
     allowance = ctx.broker.time_look_ups.allowance
@@ -193,4 +196,4 @@ def _end_offset(request: Struct, partition: Partition) -> int:
     """Where that ends what they may see who ask."""
     if request.replica_id != _CONSUMER:
         return partition.log_end_offset
-    return partition.last_stable_offset if request.isolation_level == _READ_COMMITTED else partition.high_watermark
+    return last_offset(partition, request.isolation_level)

@@ -1,7 +1,7 @@
 """Send buffers for clients that take little at a time.
 
 A Java consumer receives 64 KiB at a time unless it is told otherwise. Of a large answer the broker's socket takes twice
-as much, and for each third of that which leaves the loop is woken to send a little more: waking up is what such a
+as much, and whenever a third of that is free the loop is woken to send a little more: waking up is what such a
 client costs. A large buffer takes the answer in one go. For a client that takes all it gets it would be the wrong
 thing: what lies in a buffer longer than the processor's caches hold it comes from memory (docs/decisions/network.md).
 Which of the two a client is, TCP tells: its window grows, or stays as small as it was.
@@ -14,8 +14,9 @@ from struct import Struct
 
 #: What the kernel is asked for; it doubles that, and allows no more than net.core.wmem_max.
 WIDE_BYTES = 512 * 1024
-#: Windows of clients that are asked for nothing: theirs are between 64 KiB and some MiB, as they read.
-_SMALL_BYTES = 128 * 1024
+#: The window of a client that asks for 64 KiB is 120 KiB at most, whose own half are for the kernel's use; that of one
+#: whose system decides is more at the second answer, and some MiB soon.
+_SMALL_BYTES = 144 * 1024
 #: Looks at a client, one for each answer that the socket does not take whole, before it is taken for a small one.
 _LOOKS = 8
 #: In the kernel's struct tcp_info, from Linux 5.4 on.

@@ -3,79 +3,87 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
 
+import pytest
+
+from broker.network import peer_window
 from broker.network.peer_window import _LOOKS, WIDE_BYTES, PeerWindow, window_bytes
 
-DEFAULT_BYTES = 102_400
-ANSWER = bytes(1 << 20)
+SMALL, LARGE = 122_368, 159_744
+"""The largest window of a client with a receive buffer of 64 KiB that was seen, and the smallest of others."""
 
 
-@contextmanager
-def connected(receive_buffer_bytes: int | None) -> Iterator[tuple[socket.socket, socket.socket]]:
-    """The broker's side, with the buffer that Kafka's default asks for, and the client's."""
+class Socket:
+    """Has the windows that a test says, and remembers how large its send buffer was to be."""
+
+    def __init__(self, *windows: int | OSError | None) -> None:
+        self.windows = list(windows)
+        self.asked: list[int] = []
+
+    def setsockopt(self, level: int, option: int, value: int) -> None:
+        assert (level, option) == (socket.SOL_SOCKET, socket.SO_SNDBUF)
+        self.asked.append(value)
+
+
+@pytest.fixture(autouse=True, name="_read")
+def read_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    def next_one(sock: Socket) -> int | None:
+        found = sock.windows.pop(0)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    monkeypatch.setattr(peer_window, "window_bytes", next_one)
+
+
+@pytest.mark.parametrize(
+    ("windows", "asked"),
+    [
+        ([SMALL] * (_LOOKS - 1), []),
+        ([SMALL] * _LOOKS, [WIDE_BYTES]),
+        ([0] * _LOOKS, [WIDE_BYTES]),
+        ([LARGE], []),
+        ([SMALL] * (_LOOKS - 1) + [LARGE], []),
+        ([None], []),
+        ([SMALL, OSError("gone")], []),
+    ],
+    ids=["few", "small", "full", "large", "grown", "not told", "broken"],
+)
+def test_client_that_takes_little_at_a_time_gets_a_larger_buffer(windows: list[int], asked: list[int]) -> None:
+    """One that has ever had more room keeps what it has, and when that is known nobody looks again."""
+    sock, window = Socket(*windows), PeerWindow()
+    for _ in windows:
+        window.look(sock)  # type: ignore[arg-type]
+    assert (sock.windows, sock.asked) == ([], asked)
+    if len(windows) != _LOOKS - 1:
+        window.look(sock)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
-        if receive_buffer_bytes is not None:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
         client.connect(server.getsockname())
-        client.settimeout(60)
         near, _ = server.accept()
-        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, DEFAULT_BYTES)
-        near.setblocking(False)
         with near:
             yield near, client
 
 
-def send_buffer_bytes(near: socket.socket) -> int:
-    return near.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
-
-
-def answer(near: socket.socket, client: socket.socket, window: PeerWindow) -> None:
-    """Send one that is not taken whole at once."""
-    sent = near.send(ANSWER)
-    assert sent < len(ANSWER)
-    window.look(near)
-    received = 0
-    while received < len(ANSWER):
-        received += len(client.recv(1 << 20))
-        if sent < len(ANSWER):
-            with suppress(BlockingIOError):
-                sent += near.send(ANSWER[sent:])
-
-
-def test_client_that_takes_little_at_a_time_gets_a_larger_buffer() -> None:
-    """As a Java consumer does; after some answers, and then no more is looked at it."""
-    window = PeerWindow()
-    with connected(65_536) as (near, client):
-        for _ in range(_LOOKS):
-            assert send_buffer_bytes(near) == 2 * DEFAULT_BYTES  # the kernel doubles it
-            answer(near, client, window)
-        widest = int(Path("/proc/sys/net/core/wmem_max").read_text())
-        assert send_buffer_bytes(near) == 2 * min(WIDE_BYTES, max(widest, DEFAULT_BYTES))
-        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, DEFAULT_BYTES)
-        window.look(near)
-        assert send_buffer_bytes(near) == 2 * DEFAULT_BYTES
-
-
-def test_client_whose_window_grows_keeps_the_small_one() -> None:
-    """Also while it happens to have no room."""
-    window = PeerWindow()
-    with connected(None) as (near, client):
-        until = time.monotonic() + 60
-        while (window_bytes(near) or 0) <= 256 * 1024:
-            answer(near, client, PeerWindow())
-            assert time.monotonic() < until
-        for _ in range(2 * _LOOKS):
-            answer(near, client, window)
-        assert send_buffer_bytes(near) == 2 * DEFAULT_BYTES
-
-
-def test_connection_that_is_broken() -> None:
-    window = PeerWindow()
-    with connected(65_536) as (near, _):
-        near.close()
-        window.look(near)
-        window.look(near)
+def test_window_is_what_the_client_has_room_for(ends: tuple[socket.socket, socket.socket]) -> None:
+    """A Java consumer's is small, and smaller yet while it does not read; a connection that is closed has none."""
+    near, client = ends
+    near.sendall(bytes(1000))
+    client.recv(1000)
+    before = window_bytes(near)
+    assert before is not None
+    assert 16_384 <= before <= SMALL + 10_000
+    near.setblocking(False)
+    near.send(bytes(1 << 20))
+    client.recv(1)
+    after = window_bytes(near)
+    assert after is not None
+    assert after <= before
+    near.close()
+    with pytest.raises(OSError, match="file descriptor"):
+        window_bytes(near)
