@@ -7,14 +7,29 @@ import socket
 import subprocess
 import sys
 
+import pytest
+
+from tests.support import ports
 from tests.support.ports import HOST, free_port, free_ports, listens
 
 
-def test_ports_in_a_row_are_free_and_no_ones_before() -> None:
-    first, second = free_ports(3), free_port()
-    assert second not in range(first, first + 3)
-    with socket.create_server((HOST, first + 2)), socket.create_server((HOST, second)):
-        assert not set(range(free_ports(50), 50)) & {first + 2, second}
+def test_ports_in_a_row_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is taken is passed over, though it would be the next; and so is a row with it."""
+    monkeypatch.setattr(ports, "_next", min(ports._next, ports._PORTS_A_PART - 20))
+    taken = free_ports(3) + 1
+    before = ports._next - 3
+    with socket.create_server((HOST, taken)):
+        monkeypatch.setattr(ports, "_next", before)
+        assert free_ports(3) == taken + 2
+        monkeypatch.setattr(ports, "_next", before + 1)
+        assert free_port() == taken + 1
+
+
+def test_ports_go_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the last one of its part comes the first."""
+    first = free_port() - ports._next + 1
+    monkeypatch.setattr(ports, "_next", ports._PORTS_A_PART - 1)
+    assert first <= free_ports(2) < first + 100
 
 
 def test_who_listens() -> None:
