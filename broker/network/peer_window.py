@@ -14,8 +14,8 @@ from struct import Struct
 
 #: What the kernel is asked for; it doubles that, and allows no more than net.core.wmem_max.
 WIDE_BYTES = 512 * 1024
-#: The window of a client that asks for 64 KiB is 120 KiB at most, whose own half are for the kernel's use; that of one
-#: whose system decides is more at the second answer, and some MiB soon.
+#: The window of a client that asks for a buffer of 64 KiB grows to 120 KiB, as its kernel doubles what is asked for;
+#: that of one whose kernel decides is larger at the second answer, and some MiB soon.
 _SMALL_BYTES = 144 * 1024
 #: Looks at a client, one for each answer that the socket does not take whole, before it is taken for a small one.
 _LOOKS = 8
