@@ -21,7 +21,7 @@ _PIECE = re.compile(
 #: All but the ends of lines.
 _POINT = r"[^\n\r\x85\u2028\u2029]"
 #: Letters that mean one thing to Java behind a backslash, and another one to Python.
-_OTHER_MEANING = "vZ"
+_OTHER_MEANING = frozenset("vZ")
 
 
 def compile_java(pattern: str) -> re.Pattern[str]:
@@ -36,7 +36,7 @@ def compile_java(pattern: str) -> re.Pattern[str]:
 
 def _in_python(piece: re.Match[str]) -> str:
     """Raises ValueError."""
-    if piece["refused"] is not None or (piece["escaped"] or "") in tuple(_OTHER_MEANING):
+    if piece["refused"] is not None or piece["escaped"] in _OTHER_MEANING:
         raise ValueError(f"{piece[0]!r} at position {piece.start()} is not read here")
     if piece["named"] is not None:
         return "(?P<"

@@ -24,13 +24,13 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 """Isolation levels."""
 
 
-def last_offset(partition: Partition, isolation_level: int) -> int:
-    """Where that ends what consumers may see."""
+def latest_offset(partition: Partition, isolation_level: int) -> int:
+    """What LATEST stands for to a consumer: where that ends what it may see."""
     return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
 
 
-def first_offset(log: PartitionLog) -> tuple[int, int]:
-    """And where it begins, with the leader epoch of that, -1 where it is not known."""
+def earliest_offset(log: PartitionLog) -> tuple[int, int]:
+    """What EARLIEST stands for, and its leader epoch, -1 where that is not known."""
     offset = log.log_start_offset
     epoch = log.leader_epochs.epoch_of(offset)
     return offset, -1 if epoch is None else epoch
@@ -55,10 +55,10 @@ def list_single(broker: Broker, version: int) -> Callable[[Connection, memoryvie
             return None
         try:
             if request.timestamp == LATEST:
-                offset = last_offset(partition, request.isolation_level)
+                offset = latest_offset(partition, request.isolation_level)
                 return answer(correlation_id, request, offset, partition.leader_epoch)
             if request.timestamp == EARLIEST:
-                return answer(correlation_id, request, *first_offset(partition.log))
+                return answer(correlation_id, request, *earliest_offset(partition.log))
         except Exception:
             return None  # the handler finds the same, and tells
         return None

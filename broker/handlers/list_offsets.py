@@ -26,8 +26,8 @@ from broker.fetch.single_list_offsets import (
     LATEST,
     READ_COMMITTED,
     READ_UNCOMMITTED,
-    first_offset,
-    last_offset,
+    earliest_offset,
+    latest_offset,
     list_single,
 )
 from broker.partition import Partition
@@ -179,7 +179,7 @@ def _find(ctx: RequestContext, request: Struct, partition: Partition, timestamp:
     if timestamp == LATEST:
         return Found(offset=end_offset, leader_epoch=partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Found(-1, *first_offset(log))
+        return Found(-1, *earliest_offset(log))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Found()
     allowance = ctx.broker.time_look_ups.allowance
@@ -196,4 +196,4 @@ def _end_offset(request: Struct, partition: Partition) -> int:
     """Where that ends what they may see who ask."""
     if request.replica_id != _CONSUMER:
         return partition.log_end_offset
-    return last_offset(partition, request.isolation_level)
+    return latest_offset(partition, request.isolation_level)

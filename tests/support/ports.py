@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import random
 import socket
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
+
+from tests.support.processes import descriptors, family
 
 HOST = "127.0.0.1"
 _FIRST, _PARTS, _PORTS_A_PART = 10_000, 4, 5_500
@@ -45,23 +45,7 @@ def listens(pid: int, port: int) -> bool:
     tables = [path for path in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")) if path.exists()]
     rows = [line.split() for table in tables for line in table.read_text().splitlines()[1:]]
     sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == _LISTENS and row[1].endswith(f":{port:04X}")}
-    return not tables or any(not sockets.isdisjoint(_opened(each)) for each in _processes(pid))
-
-
-def _processes(pid: int) -> Iterator[int]:
-    """That one, and all that it has started."""
-    yield pid
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # it has just ended
-            for child in path.read_text().split():
-                yield from _processes(int(child))
-
-
-def _opened(pid: int) -> Iterator[str]:
-    """What its descriptors are."""
-    for path in Path(f"/proc/{pid}/fd").glob("*"):
-        with suppress(OSError):  # it has just been closed
-            yield os.readlink(path)
+    return not tables or any(not sockets.isdisjoint(descriptors(each)) for each in family(pid))
 
 
 def _is_free(port: int) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -26,6 +28,20 @@ def children(pid: int) -> list[int]:
     """The processes that a process has started, and that are alive."""
     every = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return [each for each in every if (status := _status(each)) and int(status[1]) == pid and status[0] != "Z"]
+
+
+def family(pid: int) -> Iterator[int]:
+    """A process and all that it has started, and these have, as far as they are alive."""
+    yield pid
+    for child in children(pid):
+        yield from family(child)
+
+
+def descriptors(pid: int) -> Iterator[str]:
+    """What a process has open, as `ls -l` shows it; nothing where nobody may see it."""
+    for path in Path(f"/proc/{pid}/fd").glob("*"):
+        with suppress(OSError):  # it has just been closed
+            yield os.readlink(path)
 
 
 def resident_bytes(pid: int) -> int:
