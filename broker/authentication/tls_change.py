@@ -8,15 +8,14 @@ ssl.* keys, which Kafka puts off until the next start, count at once here: what 
 from __future__ import annotations
 
 import re
-import ssl
-from _ssl import _test_decode_cert  # type: ignore[attr-defined]  # the decoder of certificates that Python brings along
 from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from broker.authentication.tls_context import TlsError, TlsSettings, file_of
+from broker.authentication.tls_context import TlsError, TlsSettings
 from broker.config.errors import Problem, rule
+from security.alternative_names import alternative_names
 from security.distinguished_name import distinguished_name
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ _KAFKA = f"{_ERRORS}.KafkaException"
 _CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----([^-]*)-----END")
 _BAD_TEXT = "Invalid PEM keystore configs"
 _KEY_PASSWORD = "ssl.key.password"
-#: Kinds of alternative names by their numbers in certificates (RFC 5280), which Java writes.
-_SAN_NUMBERS = {"othername": 0, "email": 1, "DNS": 2, "DirName": 4, "URI": 6, "IP Address": 7, "Registered ID": 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,11 @@ class TlsChange:
         return None
 
     def _incompatible(self, chain: bytes) -> Iterator[str]:
-        before, after = _names(self.chain), _names(chain)
+        try:
+            before, after = _names(self.chain), _names(chain)
+        except ValueError as error:
+            yield str(error)
+            return
         if before.dn != after.dn and not self.allowed.another_dn:
             yield f"Keystore DistinguishedName does not match:  existing={{DN={before.dn}}}, new={{DN={after.dn}}}"
         if not before.sans <= after.sans and not self.allowed.other_sans:
@@ -144,22 +145,15 @@ class _Names:
     """Whom a certificate is for; alternative names by the number of their kind."""
 
     dn: str
-    sans: frozenset[tuple[int | str, str]]
+    sans: frozenset[tuple[int, str]]
 
 
 def _names(chain: bytes) -> _Names:
-    with file_of(chain) as path:
-        try:
-            certificate = _test_decode_cert(path)
-        except ssl.SSLError:  # it has no words for some names
-            certificate = {}
-    sans = (
-        (_SAN_NUMBERS.get(str(kind), str(kind)), str(value)) for kind, value in certificate.get("subjectAltName", ())
-    )
     first = _CERTIFICATE.search(chain)
     assert first is not None  # of what serves already, or has just been read
-    return _Names(distinguished_name(b64decode(first[1])), frozenset(sans))
+    certificate = b64decode(first[1])
+    return _Names(distinguished_name(certificate), alternative_names(certificate))
 
 
-def _as_java_writes(sans: frozenset[tuple[int | str, str]]) -> str:
-    return "[" + ", ".join(f"[{kind}, {value}]" for kind, value in sorted(sans, key=str)) + "]"
+def _as_java_writes(sans: frozenset[tuple[int, str]]) -> str:
+    return "[" + ", ".join(f"[{kind}, {name}]" for kind, name in sorted(sans)) + "]"

@@ -344,13 +344,13 @@ def _lower_level(context: ssl.SSLContext, offered: list[str], level: int) -> Non
 
 
 def _load(context: ssl.SSLContext, identity: _Identity) -> None:
-    with file_of(identity.chain + b"\n" + (identity.key if identity.key != identity.chain else b"")) as path:
+    with _file_of(identity.chain + b"\n" + (identity.key if identity.key != identity.chain else b"")) as path:
         # Without a password OpenSSL would ask for one on the terminal.
         context.load_cert_chain(path, password=identity.password or "")
 
 
 @contextmanager
-def file_of(data: bytes) -> Iterator[str]:
+def _file_of(data: bytes) -> Iterator[str]:
     """The path of a file for OpenSSL, which reads no bytes: it is in memory, and nobody else's to read."""
     descriptor = os.memfd_create("keystore", os.MFD_CLOEXEC)
     try:

@@ -7,6 +7,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
@@ -15,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.name import _ASN1Type as Kind
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
+from security.alternative_names import alternative_names
 from security.distinguished_name import distinguished_name
 from security.principal_rules import PrincipalRules, RulesError
 from tests.support.java import JavaRunner
@@ -64,10 +66,10 @@ RULES = [
 ]
 
 
-def issued(name: x509.Name, replaced: bytes = PLACE.encode()) -> bytes:
-    """A certificate with that subject, in DER; who has signed it does not matter."""
+def issued(name: x509.Name, replaced: bytes = PLACE.encode(), others: Sequence[x509.GeneralName] = ()) -> bytes:
+    """A certificate with that subject and other names, in DER; who has signed it does not matter."""
     key, now = generate_private_key(SECP256R1()), datetime.now(UTC)
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "authority")]))
@@ -75,8 +77,11 @@ def issued(name: x509.Name, replaced: bytes = PLACE.encode()) -> bytes:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now)
         .not_valid_after(now + timedelta(days=1))
-        .sign(key, SHA256())
     )
+    if others:
+        builder = builder.add_extension(x509.KeyUsage(*[True] * 9), critical=True)
+        builder = builder.add_extension(x509.SubjectAlternativeName(others), critical=False)
+    certificate = builder.sign(key, SHA256())
     return certificate.public_bytes(Encoding.DER).replace(PLACE.encode(), replaced)
 
 
@@ -123,6 +128,28 @@ def test_names_are_those_of_java(java: JavaRunner) -> None:
         made = list(certificates())
     expected = asked(java, [{"certificate": base64.b64encode(each).decode()} for each in made])
     assert [distinguished_name(each) for each in made] == expected
+
+
+OTHERS: list[x509.GeneralName] = [
+    *(x509.DNSName(each) for each in ("localhost", "LocalHost", "*.example.com", "a" * 63)),
+    *(x509.RFC822Name(each) for each in ("someone@example.com", "Some.One@Example.com")),
+    *(x509.UniformResourceIdentifier(each) for each in ("https://example.com/A?b=c#d", "spiffe://example.com/broker")),
+    *(
+        x509.IPAddress(ip_address(each))
+        for each in ("127.0.0.1", "0.0.0.0", "::1", "2001:db8::ABCD:0:1", "::ffff:1.2.3.4")
+    ),
+    *(x509.DirectoryName(x509.Name.from_rfc4514_string(each)) for each in ("CN=kafka1,OU=a\\,b+O=c,C=DE", "1.2.3=x")),
+    *(x509.RegisteredID(each) for each in OWN),
+]
+NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a")])
+
+
+def test_alternative_names_are_those_of_java(java: JavaRunner) -> None:
+    """Each alone, and all of them. What Java tells of kinds that it has no words for is other bytes in each version."""
+    made = [issued(NAME, others=each) for each in ((), *((each,) for each in OTHERS), OTHERS, OTHERS[:3])]
+    expected = asked(java, [{"certificate": base64.b64encode(each).decode(), "others": ""} for each in made])
+    ours = ["\n".join(sorted(f"{kind} {name}" for kind, name in alternative_names(each))) for each in made]
+    assert ours == expected
 
 
 def user_of(rules: str, name: str) -> str:

@@ -7,9 +7,10 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 
-/** Who certificates and names stand for: {"certificate": DER} or {"name", "rules"} a line on stdin, a JSON string each on stdout. */
+/** Who certificates and names stand for: {"certificate": DER, "others": anything or absent} or {"name", "rules"} a line on stdin, a JSON string each on stdout. */
 public final class UserNames {
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -23,7 +24,7 @@ public final class UserNames {
         if (asked.has("certificate")) {
             ByteArrayInputStream der = new ByteArrayInputStream(asked.get("certificate").binaryValue());
             X509Certificate certificate = (X509Certificate) CertificateFactory.getInstance("X.509").generateCertificate(der);
-            return certificate.getSubjectX500Principal().getName();
+            return asked.has("others") ? others(certificate) : certificate.getSubjectX500Principal().getName();
         }
         SslPrincipalMapper rules;
         try {
@@ -36,6 +37,16 @@ public final class UserNames {
         } catch (IOException | RuntimeException error) {
             return "no user";
         }
+    }
+
+    /** Its alternative names as "kind name", sorted, a line each. */
+    private static String others(X509Certificate certificate) throws Exception {
+        if (certificate.getSubjectAlternativeNames() == null)
+            return "";
+        return certificate.getSubjectAlternativeNames().stream()
+            .map(each -> each.get(0) + " " + each.get(1))
+            .sorted()
+            .collect(Collectors.joining("\n"));
     }
 
     /** With all but ASCII escaped, whatever the encoding of stdout. */
