@@ -13,6 +13,7 @@ from protocol.messages.heartbeat import HEARTBEAT
 from protocol.messages.join_group import JOIN_GROUP, JoinGroupRequestProtocol
 from protocol.messages.leave_group import LEAVE_GROUP, MemberIdentity
 from protocol.messages.offset_commit import OFFSET_COMMIT, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from protocol.messages.offset_delete import OFFSET_DELETE, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from protocol.messages.offset_fetch import OFFSET_FETCH, OffsetFetchRequestTopic
 from protocol.messages.sync_group import SYNC_GROUP, SyncGroupRequestAssignment
 from protocol.schema import Struct
@@ -177,6 +178,13 @@ class Group:
         answer = self.admin.call(OFFSET_FETCH, 7, group_id=self.group_id, topics=topics)
         found = answer.topics[0].partitions[0]
         return found.committed_offset, found.metadata
+
+    def delete_offset(self) -> ErrorCode:
+        """What there is to say of the topic's first partition."""
+        wanted = [OffsetDeleteRequestPartition(partition_index=0)]
+        topics = [OffsetDeleteRequestTopic(name=self.topic, partitions=wanted)]
+        answer = self.admin.call(OFFSET_DELETE, 0, group_id=self.group_id, topics=topics)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     def describe(self, version: int = 6) -> Struct:
         described: Struct = self.admin.call(DESCRIBE_GROUPS, version, groups=[self.group_id]).groups[0]

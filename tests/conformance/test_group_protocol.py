@@ -11,7 +11,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DELETE_GROUPS
 from protocol.messages.join_group import JOIN_GROUP
 from protocol.messages.list_groups import LIST_GROUPS
-from protocol.messages.offset_delete import OFFSET_DELETE, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from protocol.messages.offset_delete import OFFSET_DELETE
 from tests.conformance.classic_group import Group
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import RunningBroker
@@ -98,15 +98,11 @@ def test_offsets_are_checked_and_kept(group: Group) -> None:
     assert group.commit(4, member_id) is ErrorCode.ILLEGAL_GENERATION
     assert group.commit(4, member_id, group.generation) is ErrorCode.NONE
     assert group.committed() == (4, "")
-    wanted = [OffsetDeleteRequestPartition(partition_index=0)]
-    topics = [OffsetDeleteRequestTopic(name=group.topic, partitions=wanted)]
-    answer = group.admin.call(OFFSET_DELETE, 0, group_id=group.group_id, topics=topics)
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    assert group.delete_offset() is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     group.leave((member_id, None))
-    answer = group.admin.call(OFFSET_DELETE, 0, group_id=group.group_id, topics=topics)
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert group.delete_offset() is ErrorCode.NONE
     assert group.committed() == (-1, "")
-    answer = group.admin.call(OFFSET_DELETE, 0, group_id=f"{group.group_id}-not", topics=topics)
+    answer = group.admin.call(OFFSET_DELETE, 0, group_id=f"{group.group_id}-not", topics=[])
     assert (answer.error_code, answer.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
 
 
@@ -137,6 +133,20 @@ def test_static_leader_comes_back(group: Group, version: int) -> None:
         ErrorCode.NONE,
         ErrorCode.UNKNOWN_MEMBER_ID,
     ]
+
+
+def test_static_member_that_comes_back_for_another_topic(group: Group) -> None:
+    """Without a rebalance it keeps its partitions: their offsets are in use still."""
+    one = group.connect()
+    group.send_join(one, instance="one")
+    old = one.receive()
+    group.send_sync(one, old.member_id, 1, {old.member_id: b"mine"})
+    one.receive()
+    group.send_join(one, instance="one", protocols=(("range", subscription("another")),))
+    assert one.receive().generation_id == 1
+    assert group.delete_offset() is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    group.leave(("", "one"))
+    assert group.delete_offset() is ErrorCode.NONE
 
 
 def test_followers_that_change_start_a_rebalance_and_others_do_not(group: Group) -> None:

@@ -271,8 +271,10 @@ def store_replacement(
         for stored in metadata.members
     )
     metadata = replace(metadata, members=members, leader_id=new_id if old_leader == old_id else old_leader)
+    read = group.subscribed_topics
 
     def answer() -> None:
+        group.subscribed_topics = read  # its generation's: what the member says now is not what it has partitions of
         shard.timers.cancel(TimerKey("session", group.group_id, old_id))
         member = group.members[new_id]
         group.update(member, join.protocols, join.rebalance_timeout_ms, join.session_timeout_ms)
