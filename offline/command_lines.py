@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import NamedTuple
 
 from broker.main import USAGE as BROKER_USAGE
-from pybroker.cli.main import CLIENTS, OFFLINE, PLAIN
+from pybroker.cli.main import CLIENTS, OFFLINE, OTHERS, PLAIN
 
-_OTHERS = {"kafka-home": "pybroker.kafka_home.home", "pipeline": "pybroker.pipeline.main"}
 #: An option in the broker's usage, which has no parser.
 _BROKER_OPTION = re.compile(r"^  (--[a-z-]+)( [A-Z=]+)?\s+(.*)", re.MULTILINE)
 _CHOICES = {"--log-level": ("debug", "info", "warning", "error"), "--log-format": ("text", "json")}
@@ -40,7 +39,7 @@ class CommandLine(NamedTuple):
 
 def modules() -> Mapping[str, str]:
     """Command -> the module with its `command_line()`."""
-    return {**CLIENTS, **OFFLINE, **PLAIN, **_OTHERS}
+    return {**CLIENTS, **OFFLINE, **PLAIN, **OTHERS}
 
 
 def command_lines() -> list[CommandLine]:

@@ -31,6 +31,7 @@ from offline.dump.segment import Gaps, SegmentOptions, dump_segment
 from offline.dump.small_files import dump_snapshot, dump_transaction_index
 from offline.errors import DumpFailed
 from protocol.records.errors import RecordsError
+from pybroker.cli.ending import end
 
 _MAX_INT = (1 << 31) - 1
 _STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
@@ -179,4 +180,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

@@ -17,6 +17,7 @@ from typing import NoReturn
 from offline.command_line import OfflineParser
 from offline.errors import OfflineError
 from offline.traces.steps import Step, as_json, as_text
+from pybroker.cli.ending import end
 from pybroker.testing import BrokerError
 
 #: What can be explained, and what it is; modules of offline/traces have the same names.
@@ -80,4 +81,4 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

@@ -21,6 +21,7 @@ from offline.command_line import OfflineParser
 from offline.wire.addresses import address, servers
 from offline.wire.keeper import Keeper, Output
 from offline.wire.proxy import Proxy
+from pybroker.cli.ending import end
 
 _EXAMPLES = """\
 examples:
@@ -121,4 +122,4 @@ def _tell(line: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

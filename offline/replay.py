@@ -20,6 +20,7 @@ from offline.wire.link import LinkBroken
 from offline.wire.player import Compared, Player
 from offline.wire.recording import RecordingUnreadable, read
 from pybroker.cli.client.progress import ProgressBar
+from pybroker.cli.ending import end
 from pybroker.cli.option_values import seconds
 
 _MOST_SHOWN = 200
@@ -122,4 +123,4 @@ def _refuse(line: str, code: int = 2) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

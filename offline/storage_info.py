@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from broker.config import ConfigError, load
 from offline.command_line import OfflineParser
+from pybroker.cli.ending import end
 from storage.checkpoints import MetaProperties, read_meta_properties
 from storage.errors import CorruptFile
 from storage.fs import LOCAL
@@ -81,4 +82,4 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

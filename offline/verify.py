@@ -17,7 +17,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 
 from broker.config import ConfigError, load
 from broker.diagnostics.progress import Progress
@@ -26,6 +26,7 @@ from offline.checks.findings import Finding, Kind, Severity
 from offline.checks.repair import Repair
 from offline.command_line import OfflineParser
 from offline.errors import VerifyRefused
+from pybroker.cli.ending import end
 from storage.checkpoints import LOCK
 from storage.directory_names import DirectoryKind, parse_name
 from storage.errors import StorageError
@@ -191,11 +192,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (VerifyRefused, StorageError) as error:
         print(f"pybroker verify: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"pybroker verify: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"pybroker verify: {where}{error.strerror or error}", file=sys.stderr)
     return 2
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        sys.exit(main())
-    sys.exit(130)
+    end(main)

@@ -18,6 +18,7 @@ from offline.conformance.stage import Stage
 from offline.errors import OfflineError
 from offline.wire.addresses import servers
 from protocol.registry import API_BY_KEY
+from pybroker.cli.ending import end
 from pybroker.cli.option_values import seconds
 
 _CLEAR = "\r\x1b[K"
@@ -108,4 +109,4 @@ def _end_bar() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end(main)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import NoReturn
 
 from pybroker.cli.ending import end
+from pybroker.cli.standard_streams import open_closed
 
 USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-level LEVEL] [--log-format text|json]
                                                            start the broker with a server.properties
@@ -101,12 +102,17 @@ CLIENTS = {
 PLAIN = {"stop": "pybroker.cli.daemon"}
 
 
+#: Commands with a room of their own.
+OTHERS = {"kafka-home": "pybroker.kafka_home.home", "pipeline": "pybroker.pipeline.main"}
+
+
 #: What others call a command of ours.
 OTHER_WORDS = {"broker": "serve", "run": "serve", "server": "serve", "start": "serve"}
 
 
 def main() -> NoReturn:
     """Run the command line."""
+    open_closed()
     match sys.argv[1:]:
         case [] | ["-h" | "--help" | "help"] | ["-h" | "--help", *_]:
             end(partial(_tell, USAGE, 0 if sys.argv[1:] else 2))
@@ -121,18 +127,8 @@ def main() -> NoReturn:
             _serve(["--help"])
         case ["serve", *arguments]:
             _serve(arguments)
-        case ["pipeline", *arguments]:
-            from pybroker.pipeline.main import main as pipeline
-
-            end(partial(pipeline, arguments))
-        case ["kafka-home", *arguments]:
-            from pybroker.kafka_home.home import main as kafka_home
-
-            end(partial(kafka_home, arguments))
-        case [command, *arguments] if (module := {**CLIENTS, **PLAIN}.get(command)) is not None:
-            from importlib import import_module
-
-            end(partial(import_module(module).main, arguments))
+        case [command, *arguments] if (module := {**CLIENTS, **PLAIN, **OTHERS}.get(command)) is not None:
+            end(partial(_run, module, arguments))
         case [command, *arguments] if command in OFFLINE:
             _become(OFFLINE[command], arguments)
         case [word, *_] if _is_no_file(word):
@@ -140,6 +136,13 @@ def main() -> NoReturn:
             sys.exit(2)
         case arguments:
             _serve(arguments)
+
+
+def _run(module: str, arguments: list[str]) -> int:
+    from importlib import import_module
+
+    code: int = import_module(module).main(arguments)
+    return code
 
 
 def _tell(text: str, code: int = 0) -> int:
@@ -155,7 +158,7 @@ def _is_no_file(word: str) -> bool:
 def _hint(word: str) -> str:
     from difflib import get_close_matches
 
-    commands = sorted([*OFFLINE, *CLIENTS, *PLAIN, "kafka-home", "pipeline", "serve"])
+    commands = sorted([*OFFLINE, *CLIENTS, *PLAIN, *OTHERS, "serve"])
     near = [OTHER_WORDS[word]] if word in OTHER_WORDS else get_close_matches(word, commands, n=1)
     return f": did you mean {near[0]}?" if near else f": there are {', '.join(commands)}"
 
@@ -164,7 +167,7 @@ def _serve(arguments: list[str]) -> NoReturn:
     if "--daemon" in arguments and not {"-h", "--help"} & set(arguments):
         from pybroker.cli.daemon import start
 
-        sys.exit(start(arguments))
+        end(partial(start, arguments))
     from pybroker.cli.isolation import isolate
 
     if not isolate():

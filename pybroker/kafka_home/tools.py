@@ -10,10 +10,13 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import NoReturn
 
+from pybroker.cli.ending import end
 from pybroker.cli.main import CLIENTS
+from pybroker.cli.standard_streams import open_closed
 from pybroker.kafka_home.translate import TRANSLATIONS
 from pybroker.kafka_home.words import CannotTranslate
 
@@ -131,6 +134,7 @@ def become(words: Sequence[str]) -> NoReturn:
 
 
 if __name__ == "__main__":
+    open_closed()
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    sys.exit(run(sys.argv[1], sys.argv[2:]))
+    end(partial(run, sys.argv[1], sys.argv[2:]))

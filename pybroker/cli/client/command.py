@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
+from pybroker.cli.ending import INTERRUPTED, drop_output
 from pybroker.cli.harmless import harmless
 
 
@@ -34,9 +34,9 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
     except ValueError as error:  # the client library's, about a name or a number before it asks the broker
         return _refuse(parser, str(error), 2)
     except KeyboardInterrupt:
-        return _refuse(parser, "interrupted", 130)
+        return _refuse(parser, "interrupted", INTERRUPTED)
     except BrokenPipeError:  # whoever reads has seen enough; nothing is to be said when the interpreter flushes
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
     return 0
 
 
