@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -72,3 +74,72 @@ def test_names_are_cut_where_there_is_no_room() -> None:
     ]
     assert table_within(80, TOPICS, ("partitions", "records")) == table(TOPICS)
     assert table_within(80, [], ()) == []
+
+
+MEMBERS = [
+    {"member": "consumer-shop-1-4b1c", "lag": 12345, "partitions": ["orders-0", "orders-1", "orders-2"]},
+    {"member": "b", "lag": None, "partitions": []},
+]
+
+
+def test_texts_go_on_below_where_a_terminal_is_narrow() -> None:
+    """Between their words; names and numbers stay whole."""
+    assert table(MEMBERS, 55) == table(MEMBERS)
+    assert table(MEMBERS, 40) == [
+        "MEMBER                  LAG  PARTITIONS",
+        "consumer-shop-1-4b1c  12345  orders-0,",
+        "                             orders-1,",
+        "                             orders-2",
+        "b                         -  -",
+    ]
+
+
+def test_rows_are_blocks_where_their_words_have_no_room() -> None:
+    """A list goes on below, too; a name that is longer than a line is left to the terminal."""
+    assert table(MEMBERS, 38) == [
+        "MEMBER      consumer-shop-1-4b1c",
+        "LAG         12345",
+        "PARTITIONS  orders-0,orders-1,orders-2",
+        "",
+        "MEMBER      b",
+        "LAG         -",
+        "PARTITIONS  -",
+    ]
+    assert table(MEMBERS, 30)[:4] == [
+        "MEMBER      consumer-shop-1-4b1c",
+        "LAG         12345",
+        "PARTITIONS  orders-0,orders-1,",
+        "            orders-2",
+    ]
+
+
+@pytest.mark.parametrize("room", range(1, 80))
+@pytest.mark.parametrize("rows", [ROWS, MEMBERS, TOPICS], ids=["topics", "members", "rates"])
+def test_nothing_is_lost_however_narrow_it_is(rows: list[dict[str, object]], room: int) -> None:
+    """No line is longer than that, or than the longest heading with the longest name behind it; each word is there."""
+    lines = table(rows, room)
+    assert max(map(len, lines)) <= max(room, len("PARTITIONS  orders-of-the-whole-year"))
+    told = "".join(lines)
+    assert all(word in told for line in table(rows) for text in line.split() for word in text.split(","))
+
+
+@pytest.mark.parametrize("on_terminal", [True, False])
+def test_tables_are_whole_where_nobody_looks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], on_terminal: bool
+) -> None:
+    """In a file or a pipe a row is a line, whatever the terminal's width is."""
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: on_terminal)
+    show(MEMBERS, as_json=False)
+    assert capsys.readouterr().out.splitlines() == table(MEMBERS, 40 if on_terminal else None)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "told"), [("utf-8", '"\xc3\xa4"'), ("ascii", '"\\u00e4"'), ("latin-1", '"\\u00e4"')]
+)
+def test_json_is_valid_in_any_encoding(monkeypatch: pytest.MonkeyPatch, encoding: str, told: str) -> None:
+    """Characters beyond ASCII are as they are where programs expect UTF-8."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", output)
+    show([{"group": "\xe4"}], as_json=True)
+    assert output.buffer.getvalue() == f'{{"group": {told}}}\n'.encode("latin-1")  # type: ignore[attr-defined]
