@@ -18,6 +18,7 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.record_filter import passes, record_filter
 from pybroker.cli.client.record_format import ENCODINGS, LETTERS, as_json, formatted, record_format
 from pybroker.cli.client.times import time_ms
+from pybroker.cli.ending import STANDARD_OUTPUT, has_no_reader
 from pybroker.cli.option_values import key_value, positive, seconds
 
 if TYPE_CHECKING:
@@ -191,6 +192,8 @@ class Printer:
                     self._reading.commit()
             elif self._options.idle is not None and time.monotonic() - heard > self._options.idle:
                 return
+            elif not messages and has_no_reader(STANDARD_OUTPUT):  # and it may be long until something is written to it
+                raise BrokenPipeError
             self._session.admin.poll(0)
             self._session.check()
             self._reading.look_again()

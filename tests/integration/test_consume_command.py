@@ -161,6 +161,19 @@ def test_nobody_reads_on(broker: Broker) -> None:
     assert (process.returncode, err) == (0, "")
 
 
+def test_nobody_reads_on_and_nothing_comes(broker: Broker) -> None:
+    """The shell that waits for the end of the pipe need not wait for the next record."""
+    broker.create_topic("quiet")
+    write(broker, "quiet", (0, "first", 1000))
+    with consuming(broker, "quiet", stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "first\n"
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 0
+
+
 @pytest.mark.parametrize("group", [(), ("--group", "later")])
 def test_consume_topics_that_come_and_go(broker: Broker, group: tuple[str, ...]) -> None:
     """Those that match are read from their beginnings, and those that are deleted are missed by nobody."""
