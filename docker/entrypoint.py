@@ -66,6 +66,9 @@ PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 LISTENERS = ("listeners", "advertised.listeners", "controller.quorum.voters", "listener.security.protocol.map")
 
+# Hosts of listeners that are open on every interface
+EVERYWHERE = ("", "0.0.0.0", "[::]", "::")
+
 # ApiVersions v0, correlation id 0, no client id
 ARE_YOU_UP = bytes.fromhex("0000000a00120000000000000000")
 
@@ -212,27 +215,53 @@ def broker_command(environ: Mapping[str, str], config: Path, options: list[str])
     return ["pybroker", str(config), *([f"--log-level={level}"] if level else []), *options]
 
 
-def first_port(config: str) -> int:
-    """Return the port of the first listener that is the broker's."""
-    found = re.findall(r"^\s*listeners\s*[=: ]\s*(.*)$", config, re.MULTILINE)
-    controllers = re.findall(r"^\s*controller\.listener\.names\s*[=: ]\s*(.*)$", config, re.MULTILINE)
-    names = set(controllers[-1].replace(" ", "").split(",")) if controllers else set()
-    for listener in (found[-1] if found else "PLAINTEXT://:9092").split(","):
-        name, _, address = listener.strip().partition("://")
-        if name not in names:
-            return int(address.rpartition(":")[2])
-    raise SystemExit("no listener of the broker's in " + config)
+def asked_at(config: str) -> tuple[str, int, bool]:
+    """Return host and port of the listener at which the broker is asked, and whether TLS is spoken there.
+
+    It is the first that is the broker's, of those without TLS if there is any.
+    """
+
+    def setting(key: str, default: str = "") -> list[str]:
+        found = re.findall(rf"^\s*{re.escape(key)}\s*[=: ]\s*(.*)$", config, re.MULTILINE)
+        return [each.strip() for each in (found[-1] if found else default).split(",") if each.strip()]
+
+    controllers = setting("controller.listener.names")
+    protocols = dict(each.upper().split(":", 1) for each in setting("listener.security.protocol.map") if ":" in each)
+    listeners = []
+    for listener in setting("listeners", "PLAINTEXT://:9092"):
+        name, _, address = listener.partition("://")
+        host, _, port = address.rpartition(":")
+        if name not in controllers:
+            protocol = protocols.get(name.upper(), name.upper())
+            at = "localhost" if host in EVERYWHERE else host.strip("[]")
+            listeners.append((at, int(port), protocol in ("SSL", "SASL_SSL")))
+    if not listeners:
+        raise SystemExit("no listener of the broker's in " + config)
+    return min(listeners, key=lambda each: each[2])
 
 
-def is_healthy(port: int) -> bool:
-    """Tell whether a broker on this machine answers ApiVersions."""
+def is_healthy(host: str, port: int, has_tls: bool = False) -> bool:
+    """Tell whether a broker answers ApiVersions there, or with TLS that it wants a certificate first."""
     try:
-        with socket.create_connection(("localhost", port), timeout=4) as connection:
-            connection.sendall(ARE_YOU_UP)
-            answer = connection.makefile("rb").read(10)
-    except OSError:
-        return False
+        with (
+            socket.create_connection((host, port), timeout=4) as connection,
+            encrypted(connection) if has_tls else connection as conversation,
+        ):
+            conversation.sendall(ARE_YOU_UP)
+            answer = conversation.makefile("rb").read(10)
+    except OSError as error:
+        return "ALERT" in (getattr(error, "reason", None) or "")
     return len(answer) == 10 and struct.unpack(">iih", answer)[1:] == (0, 0)
+
+
+def encrypted(connection: socket.socket) -> socket.socket:
+    """Return TLS over a connection within this container: whoever answers there is the broker."""
+    import ssl
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(connection)
 
 
 def write(path: Path, text: str) -> None:
@@ -260,8 +289,8 @@ def main() -> None:
         case ["health"]:
             files = [each for each in (config, Path("/etc/kafka/kafka.properties")) if each.is_file()]
             newest = max(files, key=lambda each: each.stat().st_mtime, default=None)
-            port = first_port(newest.read_text(encoding="utf-8")) if newest is not None else None
-            sys.exit(0 if port is not None and is_healthy(port) else 1)
+            is_up = newest is not None and is_healthy(*asked_at(newest.read_text(encoding="utf-8")))
+            sys.exit(0 if is_up else 1)
         case [_, *_] as command:
             pass
         case _:

@@ -115,19 +115,29 @@ def test_log_level_of_kafkas_image(given: str, option: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "port"),
+    ("config", "where"),
     [
-        ("", 9092),
-        ("listeners=HOST://:9093,CONTAINERS://:19092", 9093),
+        ("", ("localhost", 9092, False)),
+        ("listeners=HOST://:9093,CONTAINERS://:19092", ("localhost", 9093, False)),
         (
             "listeners=A://:1\nlisteners = CONTROLLER://:29093, PLAINTEXT://[::]:9094\ncontroller.listener.names=CONTROLLER",
-            9094,
+            ("localhost", 9094, False),
+        ),
+        (
+            "listeners=PLAINTEXT://broker:29092,CONTROLLER://broker:29093,PLAINTEXT_HOST://0.0.0.0:9092\n"
+            "controller.listener.names=CONTROLLER",
+            ("broker", 29092, False),
+        ),
+        ("listeners=SSL://[::1]:9093", ("::1", 9093, True)),
+        (
+            "listeners=IN://:9093,OUT://0.0.0.0:9094,\nlistener.security.protocol.map=in:SASL_SSL, OUT:SASL_PLAINTEXT",
+            ("localhost", 9094, False),
         ),
     ],
 )
-def test_health_is_asked_at_the_first_listener_of_the_broker(config: str, port: int) -> None:
-    """Not at a controller's, which is not opened."""
-    assert entrypoint.first_port(config) == port
+def test_health_is_asked_at_the_first_listener_of_the_broker(config: str, where: tuple[str, int, bool]) -> None:
+    """Where it is open, and without TLS if it can be; not at a controller's, which is not opened."""
+    assert entrypoint.asked_at(config) == where
 
 
 def test_other_commands_are_run_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
