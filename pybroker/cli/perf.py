@@ -79,15 +79,14 @@ def _produce(session: Session, options: argparse.Namespace) -> None:
     _check_topic(session, options.topic)
     payloads = _payloads(options)
     load = Load(session, options.topic, payloads, {"linger.ms": 0, **dict(options.producer_props)})
-    bar = ProgressBar("Producing")
+    with ProgressBar("Producing") as bar:
 
-    def tell(window: Produced) -> None:
-        bar.end()
-        if not options.json:
-            print(window.line(whole=False), flush=True)
+        def tell(window: Produced) -> None:
+            bar.end()
+            if not options.json:
+                print(window.line(whole=False), flush=True)
 
-    done = load.run(options.num_records, options.throughput, tell, _shown(bar, options.num_records))
-    bar.end()
+        done = load.run(options.num_records, options.throughput, tell, _shown(bar, options.num_records))
     if options.json:
         show([done.row()], as_json=True)
     else:
@@ -120,13 +119,12 @@ def _consume(session: Session, options: argparse.Namespace) -> None:
 
     _check_topic(session, options.topic)
     group = options.group or f"perf-consumer-{uuid.uuid4().hex[:8]}"
-    bar = ProgressBar("Consuming")
-    done = consume(
-        *(session, options.topic, group, options.num_records, options.idle),
-        latest=options.from_latest,
-        show=_shown(bar, options.num_records),
-    )
-    bar.end()
+    with ProgressBar("Consuming") as bar:
+        done = consume(
+            *(session, options.topic, group, options.num_records, options.idle),
+            latest=options.from_latest,
+            show=_shown(bar, options.num_records),
+        )
     if options.json:
         show([done.row()], as_json=True)
     else:
@@ -138,13 +136,11 @@ def _end_to_end(session: Session, options: argparse.Namespace) -> None:
     from pybroker.perf.round_trip import measure
 
     _check_topic(session, options.topic)
-    bar = ProgressBar("Round trips")
     payload = random_payloads(options.record_size)[0]
     began = time.perf_counter()
-    found = measure(
-        session, options.topic, options.num_records, payload, options.producer_acks, _shown(bar, options.num_records)
-    )
-    bar.end()
+    with ProgressBar("Round trips") as bar:
+        show_done = _shown(bar, options.num_records)
+        found = measure(session, options.topic, options.num_records, payload, options.producer_acks, show_done)
     if options.json:
         row = {"records": found.count, "seconds": round(time.perf_counter() - began, 3), **found.row()}
         show([row], as_json=True)
