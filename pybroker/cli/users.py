@@ -115,7 +115,10 @@ def _password(options: argparse.Namespace) -> bytes:
     if options.password_file is None:
         if not sys.stdin.isatty():
             raise UsageError("no terminal to ask for the password: give --password-file")
-        text = getpass.getpass(f"Password of {options.name}: ")
+        try:
+            text = getpass.getpass(f"Password of {options.name}: ")
+        except EOFError:  # Ctrl-D
+            text = ""
     elif str(options.password_file) == "-":
         text = sys.stdin.readline().rstrip("\r\n")
     else:
