@@ -1,7 +1,7 @@
 """`pybroker archive DIR --topics T,...`: records of topics into Parquet files, each once; verified, and compacted.
 
 Exit codes: 0 all is done, and nothing wrong was found; 1 the log, the archive, the broker, Java or Spark are not to be
-had, or something is wrong with the archive; 2 a bad command line.
+had, or something is wrong with the archive; 2 a bad command line; 130 Ctrl-C.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from pybroker.archive.errors import ArchiveError
+from pybroker.cli.ending import INTERRUPTED
 from pybroker.cli.option_values import key_value
 from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.java import JavaNotFoundError
@@ -61,7 +62,7 @@ def positive(text: str) -> int:
 
 
 def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
-    """What `act` returns, given a function that tells lines; 1, with a line, for what goes wrong."""
+    """What `act` returns, given a function that tells lines; 1, with a line, for what goes wrong, 130 for Ctrl-C."""
 
     def tell(line: str) -> None:
         print(f"{prog}: {line}", file=sys.stderr, flush=True)
@@ -79,4 +80,5 @@ def run(prog: str, act: Callable[[Callable[[str], None]], int]) -> int:
         tell(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
         tell("interrupted: the same command goes on where this one has stopped")
+        return INTERRUPTED
     return 1

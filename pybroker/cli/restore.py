@@ -1,7 +1,7 @@
 """`pybroker restore DIR TOPIC --bootstrap-server HOST:PORT`: an archived topic into a topic, each record once.
 
 Exit codes: 0 all of it is there; 1 the archive, the topic, the broker, Java or Spark are not to be had, or the topic is
-not one to restore into; 2 a bad command line.
+not one to restore into; 2 a bad command line; 130 Ctrl-C.
 """
 
 from __future__ import annotations

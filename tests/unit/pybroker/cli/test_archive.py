@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pybroker.archive.errors import ArchiveError
 from pybroker.archive.store import Archive
 from pybroker.cli import archive, archive_options, restore
 
@@ -101,3 +102,24 @@ def test_packages_that_are_not_there_are_named(
 
     assert restore.main(["lake", "orders", *SERVER]) == 1
     assert "pyspark is needed: pip install '.[spark]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted: the same command goes on where this one has stopped"),
+        (ArchiveError("it is another's"), 1, "it is another's"),
+        (FileNotFoundError(2, "No such file or directory", "lake"), 1, "lake: No such file or directory"),
+    ],
+)
+def test_failures_are_one_line(
+    failure: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an exit code that says which."""
+    monkeypatch.setattr(archive_options.signal, "signal", lambda *_: None)
+
+    def act(tell: Callable[[str], None]) -> int:
+        raise failure
+
+    assert archive_options.run("pybroker archive", act) == code
+    assert capsys.readouterr().err == f"pybroker archive: {said}\n"
