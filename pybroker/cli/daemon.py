@@ -113,10 +113,16 @@ def _start(options: argparse.Namespace, rest: Sequence[str], file: IO[str]) -> i
         )
     finally:
         os.close(log)
-    file.write(str(broker.pid))
-    file.flush()
     assert broker.stdout is not None
-    line = broker.stdout.readline()
+    try:
+        file.write(str(broker.pid))
+        file.flush()
+        line = broker.stdout.readline()
+    except KeyboardInterrupt:  # it does not hear of it, in a session of its own
+        broker.terminate()
+        broker.wait()
+        _remove(options.pid_file, file)
+        raise
     if not line:
         code = broker.wait()
         _remove(options.pid_file, file)
