@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     except (DeliveryError, PositionFileError) as error:
         return _refuse(str(error), 1)
     except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}", 1)
+        return _refuse(f"{error.filename or 'standard input'}: {error.strerror}", 1)
     except KeyboardInterrupt as interrupt:
         return _refuse(f"interrupted: {interrupt or 'nothing is sent'}", 130)
     return 0

@@ -60,6 +60,14 @@ def test_bad_command_line_is_one_line(capsys: pytest.CaptureFixture[str], argume
     assert told.count("\n") == 1
 
 
+def test_standard_input_that_cannot_be_read(tmp_path: Path) -> None:
+    """As it was opened to write to it, say: it has no name here."""
+    with (tmp_path / "written").open("wb") as file:
+        command = [sys.executable, "-m", "pybroker", "produce", "t"]
+        done = subprocess.run(command, stdin=file, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "pybroker produce: standard input: Bad file descriptor\n")
+
+
 def test_topic_is_the_first_word_or_an_option(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With the option all words are files, as of old."""
     sent: list[tuple[str, list[Path]]] = []
