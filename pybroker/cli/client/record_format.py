@@ -79,7 +79,7 @@ def as_json(message: Message, encoding: str, parsed: Collection[str] = ()) -> by
     for part, data in (("key", message.key()), ("value", message.value())):
         if part in parsed:
             record[part] = json.loads(_octets(data))
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(record, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
 
 
 def _octets(data: bytes | str | None) -> bytes:

@@ -6,6 +6,7 @@ Such a value begins with a zero byte and the schema's id, four bytes; Avro or JS
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +44,7 @@ class Registry:
             if number not in self._decoders:
                 self._decoders[number] = self._decoder(number)
             decode = self._decoders[number]
-            return None if decode is None else json.dumps(decode(data[_HEAD_BYTES:]), ensure_ascii=False).encode()
+            return None if decode is None else _as_json(decode(data[_HEAD_BYTES:]))
         except RegistryError as error:
             raise CommandError(str(error)) from None
         except (AvroError, ValueError, RecursionError) as error:
@@ -82,3 +83,21 @@ class Registry:
         if not isinstance(found, dict) or not isinstance(found.get("schema"), str):
             raise RegistryError(f"{'/'.join((self._registry.url, *path))}: the answer is no schema")
         return found
+
+
+def _as_json(value: Any) -> bytes:
+    """Valid JSON of a value that may have numbers in it of which JSON has none, or half a surrogate pair."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_with_names(value), ensure_ascii=False)
+    return text.encode(errors="backslashreplace")
+
+
+def _with_names(value: Any) -> Any:
+    """With "NaN", "Infinity" and "-Infinity" in the place of these numbers, as in Avro's own JSON."""
+    if isinstance(value, dict):
+        return {key: _with_names(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_names(each) for each in value]
+    return json.dumps(value) if isinstance(value, float) and not math.isfinite(value) else value

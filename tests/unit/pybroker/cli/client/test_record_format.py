@@ -90,6 +90,13 @@ def test_json_of_bytes_that_are_no_text() -> None:
     assert as_json(Record(), "text").decode() == expected  # type: ignore[arg-type]
 
 
+def test_json_within_json_is_valid() -> None:
+    """Half a surrogate pair in it, too, which a program may well have written."""
+    told = as_json(Record(key=b'{"a": "\\ud800"}'), "text", ["key"])  # type: ignore[arg-type]
+    assert b'"key": {"a": "\\ud800"}' in told
+    assert json.loads(told.decode())["key"] == {"a": "\ud800"}
+
+
 @pytest.mark.parametrize("text", ["%x", "%v %", r"\xz"])
 def test_no_format(text: str) -> None:
     """Told with the text."""

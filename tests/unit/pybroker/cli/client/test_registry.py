@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
+import struct
 from email.message import Message
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +31,7 @@ ANSWERS: dict[str, object] = {
     "/schemas/ids/7": {"schema": '"string"', "references": [{}]},
     "/schemas/ids/8": {"schema": '"string"', "references": 8},
     "/schemas/ids/9": {"no": "schema"},
+    "/schemas/ids/11": {"schema": '{"type": "array", "items": "double"}'},
     "/schemas/ids/10": HTTPError("", 401, "Unauthorized", Message(), None),
     "/subjects/names%2Fx/versions/2": NAME,
 }
@@ -71,6 +74,15 @@ def test_values_are_json(asked: list[Request]) -> None:
         "/schemas/ids/3",
     ]
     assert asked[0].get_header("Authorization") == "Basic YW5uOnNlIGNyZXQ="
+
+
+def test_values_that_json_has_no_room_for(asked: list[Request]) -> None:
+    """Numbers that are none have their names, as in Avro's own JSON, and half a surrogate pair is escaped."""
+    registry = Registry("http://registry:8081", 1)
+    numbers = struct.pack("<4d", math.nan, math.inf, -math.inf, 0.5)
+    assert registry.text(framed(11, b"\x08" + numbers + b"\0")) == b'["NaN", "Infinity", "-Infinity", 0.5]'
+    assert registry.text(framed(3, b'{"a": [NaN, 1e400]}')) == b'{"a": ["NaN", "Infinity"]}'
+    assert registry.text(framed(3, b'"\\ud800 \xc3\xa4"')) == b'"\\ud800 \xc3\xa4"'
 
 
 @pytest.mark.parametrize("data", [b"", b"\0abc", b"plain text"])
