@@ -117,6 +117,10 @@ class Broker(Controlled):
         patience.start()
         try:
             line = self._process.stdout.readline()
+        except BaseException:  # an interrupt: nobody will stop it
+            self.kill()
+            self._remove()
+            raise
         finally:
             patience.cancel()
         if not line:

@@ -40,5 +40,8 @@ def kafka_topic(kafka_broker: Broker, request: pytest.FixtureRequest) -> str:
     marker = request.node.get_closest_marker("kafka_topic")
     words = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-").lower()[:100]
     name = f"{words}-{os.getpid()}-{next(_numbers)}"
-    kafka_broker.create_topic(name, **(marker.kwargs if marker is not None else {}))
+    if marker is None:
+        kafka_broker.create_topic(name)
+    else:
+        kafka_broker.create_topic(name, *marker.args, **marker.kwargs)
     return name

@@ -50,7 +50,7 @@ from confluent_kafka.admin import AdminClient
 
 names = set()
 
-@pytest.mark.kafka_topic(partitions=2, config={"cleanup.policy": "compact"})
+@pytest.mark.kafka_topic(2, config={"cleanup.policy": "compact"})
 def test_topic_of_ones_own(kafka_broker, kafka_topic):
     names.add(kafka_topic)
     metadata = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers}).list_topics(kafka_topic)

@@ -100,6 +100,28 @@ def test_forks_start_from_the_same_records_and_go_on_alone(broker: Broker) -> No
     assert end_offset(broker, "loaded") == 35
 
 
+class NeverUp(Broker):
+    """Its process says nothing."""
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def test_start_that_is_interrupted_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes before `with` has begun, so that nobody stops it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    broker = NeverUp()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            broker.start()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert not broker.is_running
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_faults_reach_the_client_and_end(broker: Broker) -> None:
     """Errors at which it tries again, connections that break, a lost answer: no record is lost, and none is double."""
     broker.create_topic("faulty")
