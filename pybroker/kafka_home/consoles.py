@@ -91,7 +91,7 @@ def console_producer(arguments: Sequence[str]) -> list[Command]:
         own.setdefault("enable.idempotence", "false")  # as Java's producer takes it
     reads = {**_file(options.reader_config), **dict(options.property)}
     words = [*rest, *_property_words(own)]
-    for key, value in reads.items():
+    for key, value in (reads or {"parse.key": "false"}).items():  # without any it still takes \r from a line's end
         words += ["--reader-property", f"{key}={value}"]
     return [Command("produce", [*words, *connection_words(options)])]
 

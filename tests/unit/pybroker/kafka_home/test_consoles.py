@@ -9,6 +9,9 @@ import pytest
 from pybroker.kafka_home.translate import TRANSLATIONS
 from pybroker.kafka_home.words import CannotTranslate, Command
 
+#: What has lines read as Java's reader does, where nothing else does.
+LINES = " --reader-property parse.key=false"
+
 
 def words(tool: str, given: str) -> str:
     """The arguments of the only command that it comes to."""
@@ -63,22 +66,25 @@ def test_properties_of_the_consumers_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ("--topic t --sync --line-reader kafka.tools.ConsoleProducer$LineMessageReader", "--topic t"),
+        ("--topic t --sync --line-reader kafka.tools.ConsoleProducer$LineMessageReader", "--topic t" + LINES),
         (
             "--topic t --property parse.key=true --reader-property key.separator=:",
             "--topic t --reader-property parse.key=true --reader-property key.separator=:",
         ),
         (
             "--topic t --compression-codec --timeout 5 --producer-property linger.ms=6",
-            "--topic t -X compression.type=gzip -X linger.ms=6",
+            "--topic t -X compression.type=gzip -X linger.ms=6" + LINES,
         ),
-        ("--topic t --request-required-acks 1", "--topic t -X acks=1 -X enable.idempotence=false"),
-        ("--topic t --producer-property acks=all", "--topic t -X acks=all"),
-        ("--topic t --producer.config /dev/null", "--topic t --command-config /dev/null"),
+        ("--topic t --request-required-acks 1", "--topic t -X acks=1 -X enable.idempotence=false" + LINES),
+        ("--topic t --producer-property acks=all", "--topic t -X acks=all" + LINES),
+        ("--topic t --producer.config /dev/null", f"--topic t{LINES} --command-config /dev/null"),
     ],
 )
 def test_words_of_the_producer(given: str, expected: str) -> None:
-    """Properties of either kind; producers that do not wait for all are not idempotent, as there."""
+    """Properties of either kind; producers that do not wait for all are not idempotent, as there.
+
+    Ends of lines are read as there, too: one of CR and LF leaves nothing in a value.
+    """
     assert words("producer", given) == expected
 
 

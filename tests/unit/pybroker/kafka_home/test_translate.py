@@ -83,7 +83,11 @@ SCRAM = "SCRAM-SHA-256=[iterations=8192,password=a,secret],SCRAM-SHA-512=[passwo
             " --operation Read --topic t",
             [Command("acls", ["--add", "--allow-principal", "User:a", "--operation", "Read", "--topic", "t"])],
         ),
-        ("kafka-console-producer", "--broker-list h:1 --topic t", [Command("produce", ["--topic", "t"])]),
+        (
+            "kafka-console-producer",
+            "--broker-list h:1 --topic t --reader-property parse.key=true",
+            [Command("produce", ["--topic", "t", "--reader-property", "parse.key=true"])],
+        ),
         (
             "kafka-producer-perf-test",
             "--topic t --num-records 9 --record-size 5 --throughput -1 --producer-props acks=1 linger.ms=5"
