@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.client import resources
@@ -11,6 +13,7 @@ from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, tell
+from pybroker.cli.client.properties import read_properties
 from pybroker.cli.option_values import key_value
 
 if TYPE_CHECKING:
@@ -25,6 +28,9 @@ examples:
   pybroker configs alter --topic orders --add-config retention.ms=3600000 --delete-config cleanup.policy
   pybroker configs --describe --entity-type topics --entity-name orders    (as with kafka-configs)"""
 
+#: Keys have dots in them.
+_BETWEEN_SETTINGS = re.compile(r",(?=\s*[a-z]+(?:\.[a-z]+)+=)")
+_IN_BRACKETS = re.compile(r"\[(.*)\]", re.DOTALL)
 _KINDS = {"topics": "TOPIC", "brokers": "BROKER"}  # and no others: the client library has no names for them
 
 
@@ -41,9 +47,35 @@ def command_line() -> ClientParser:
     described.add_argument("--all", action="store_true", help="those that nobody has set, too")
     altered = parser.add_action("alter", _alter, "change settings; none, or all of them are changed")
     _add_entity(altered)
-    altered.add_argument("--add-config", type=key_value, action="append", default=[], metavar="KEY=VALUE")
-    altered.add_argument("--delete-config", action="append", default=[], metavar="KEY", help="back to its default")
+    altered.add_argument(
+        "--add-config",
+        type=settings,
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="may be given again; or several with commas between them, and lists in brackets, as with kafka-configs",
+    )
+    altered.add_argument("--add-config-file", type=Path, metavar="FILE", help="the same, as properties")
+    altered.add_argument(
+        "--delete-config",
+        type=lambda text: text.split(","),
+        action="extend",
+        default=[],
+        metavar="KEY,...",
+        help="back to its default",
+    )
     return parser
+
+
+def settings(text: str) -> list[tuple[str, str]]:
+    """KEY=VALUE, or several; a comma that no key stands behind is of a value. Raises ArgumentTypeError."""
+    given = _BETWEEN_SETTINGS.split(text) if '"' not in text else [text]
+    return [(key, _without_brackets(value)) for key, value in map(key_value, given)]
+
+
+def _without_brackets(value: str) -> str:
+    found = _IN_BRACKETS.fullmatch(value)
+    return value if found is None else found[1]
 
 
 def _add_entity(parser: ClientParser) -> None:
@@ -111,7 +143,7 @@ def _row(entry: Any, source: ConfigSource, *, is_read_only: bool) -> dict[str, o
 
 
 def _alter(session: Session, options: argparse.Namespace) -> None:
-    changes: dict[str, str | None] = {**dict(options.add_config), **dict.fromkeys(options.delete_config)}
+    changes = changes_of(options)
     if not changes:
         raise UsageError("nothing to change: --add-config KEY=VALUE or --delete-config KEY")
     if _is_of_all_brokers(options):
@@ -124,6 +156,12 @@ def _alter(session: Session, options: argparse.Namespace) -> None:
         return
     for key, value in changes.items():
         tell(f"{key} is its default again" if value is None else f"{key}={value}")
+
+
+def changes_of(options: argparse.Namespace) -> dict[str, str | None]:
+    """Values by key; None is back to a default. Raises UsageError."""
+    of_file = read_properties(options.add_config_file) if options.add_config_file is not None else {}
+    return {**of_file, **dict(options.add_config), **dict.fromkeys(options.delete_config)}
 
 
 def _alter_one(session: Session, resource: ConfigResource, changes: Mapping[str, str | None]) -> None:
