@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from bench import first_minutes
 from bench.comparison.table import put_between_marks
 from bench.first_minutes import STEPS, Done, take, transcript
 
@@ -52,3 +54,34 @@ def test_steps_end_with_the_message() -> None:
     assert " -m venv " in STEPS[0]
     assert STEPS[1].startswith("pip install ")
     assert STEPS[-1].startswith("pybroker consume ")
+
+
+def test_page_has_the_steps() -> None:
+    """As they are taken now: whoever changes them takes them anew."""
+    assert re.findall(r"^\[ *[0-9.]+ s\] \$ (.*)$", PAGE.read_text(), re.MULTILINE) == list(STEPS)
+
+
+def test_page_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Between its marks; or it is printed, and the page stays as it is."""
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.read_text())
+    monkeypatch.setattr(first_minutes, "_PAGE", page)
+    monkeypatch.setattr(first_minutes, "STEPS", ('echo "$(basename "$PYTHON"), $SOURCES"',))
+    assert first_minutes.main(["--print", "--python", "/bin/python9", "--sources", str(tmp_path)]) == 0
+    assert f"\npython9, {tmp_path}\n" in capsys.readouterr().out
+    assert page.read_text() == PAGE.read_text()
+    assert first_minutes.main(["--sources", str(tmp_path)]) == 0
+    assert f", {tmp_path}\n" in page.read_text()
+    assert page.read_text().partition("<!--")[0] == PAGE.read_text().partition("<!--")[0]
+
+
+def test_step_that_fails_is_shown(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """With what it has printed; a broker that was started is stopped."""
+    stop = (
+        "mkdir -p .venv/bin; printf '#!/bin/sh\\necho \"$@\" >&2\\n' > .venv/bin/pybroker; chmod +x .venv/bin/pybroker"
+    )
+    monkeypatch.setattr(first_minutes, "STEPS", (stop, "touch pybroker.pid; echo why; false"))
+    assert first_minutes.main(["--print"]) == 1
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert told.err.endswith("echo why; false\nwhy\n\nstop\n")
