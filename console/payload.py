@@ -12,8 +12,8 @@ from pybroker.cli.client.avro import AvroError, AvroSchema
 Form = Literal["auto", "json", "text", "hex", "avro"]
 FORMS: tuple[Form, ...] = ("auto", "json", "text", "hex", "avro")
 
-#: More of a value is not put on a page of many records.
-_MOST_BYTES = 20_000
+#: More of a value is not put on a page of records, and of all values of a page that are as long not more than that.
+MOST_BYTES, _MOST_OF_A_PAGE = 20_000, 1_000_000
 #: JSON that is deeper is shown as it was written: indented, it may be a thousand times as long.
 _DEEPEST = 64
 _HEX_ROW = 16
@@ -33,8 +33,17 @@ class Payload:
     problem: str = ""
 
 
-def payload(data: bytes | None, form: Form = "auto", schema: AvroSchema | None = None) -> Payload:
+def most_of(records: int) -> int:
+    """How many bytes of each value a page of so many records shows: a browser stands still over some ten MB of text."""
+    return min(MOST_BYTES, _MOST_OF_A_PAGE // records)
+
+
+def payload(
+    data: bytes | None, form: Form = "auto", schema: AvroSchema | None = None, most: int = MOST_BYTES
+) -> Payload:
     """A key or a value in a form; auto is JSON for what is an object or a list, text for what prints, else hex.
+
+    It is cut to `most` bytes, or characters of JSON.
 
     What is asked for as JSON, and is none or too deep, is text; what is asked for as text, and is no UTF-8, is
     hexadecimal. What is no Avro of the schema, or is asked for without one, is as if nobody had asked.
@@ -44,27 +53,27 @@ def payload(data: bytes | None, form: Form = "auto", schema: AvroSchema | None =
     if not data:
         return Payload("empty", "", 0)
     if form == "avro":
-        return _avro(data, schema)
-    cut = data[:_MOST_BYTES]
+        return _avro(data, schema, most)
+    cut = data[:most]
     is_cut = len(cut) < len(data)
-    if form in ("auto", "json") and not is_cut and (told := _json(data, anything=form == "json")) is not None:
-        return Payload("json", told[:_MOST_BYTES], len(data), len(told) > _MOST_BYTES)
+    if form in ("auto", "json") and not is_cut and (told := _json(data, most, anything=form == "json")) is not None:
+        return Payload("json", told[:most], len(data), len(told) > most)
     if form != "hex" and (text := _text(cut, is_cut, strict=form == "auto")) is not None:
         return Payload("text", text, len(data), is_cut)
     return Payload("hex", _hex(cut), len(data), is_cut)
 
 
-def _avro(data: bytes, schema: AvroSchema | None) -> Payload:
+def _avro(data: bytes, schema: AvroSchema | None, most: int) -> Payload:
     if schema is None:
-        return payload(data)
+        return payload(data, most=most)
     try:
-        text = _indented(decode(schema, data))
+        text = _indented(decode(schema, data), most)
     except AvroError as problem:
-        return replace(payload(data), problem=f"no Avro of this schema: {problem}")
-    return Payload("avro", text[:_MOST_BYTES], len(data), len(text) > _MOST_BYTES)
+        return replace(payload(data, most=most), problem=f"no Avro of this schema: {problem}")
+    return Payload("avro", text[:most], len(data), len(text) > most)
 
 
-def _json(data: bytes, *, anything: bool) -> str | None:
+def _json(data: bytes, most: int, *, anything: bool) -> str | None:
     """Indented, of what is too long only some more than is shown; None for what is no JSON, or too deep."""
     if not anything and data[:1] not in b"{[":
         return None
@@ -75,7 +84,9 @@ def _json(data: bytes, *, anything: bool) -> str | None:
         return None
     if _is_deep(value):
         return None
-    return _indented(value).encode("utf-8", "backslashreplace").decode()  # half a surrogate pair is JSON, and no text
+    return (
+        _indented(value, most).encode("utf-8", "backslashreplace").decode()
+    )  # half a surrogate pair is JSON, and no text
 
 
 def _is_deep(value: Any) -> bool:
@@ -90,13 +101,13 @@ def _is_deep(value: Any) -> bool:
     return bool(level)
 
 
-def _indented(value: Any) -> str:
+def _indented(value: Any, most: int) -> str:
     """As JSON; of what is too long only the beginning."""
     parts, size = [], 0
     for part in json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(value):
         parts.append(part)
         size += len(part)
-        if size > _MOST_BYTES:
+        if size > most:
             break
     return "".join(parts)
 

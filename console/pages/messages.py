@@ -15,7 +15,7 @@ from console.errors import BadRequest, NotThere
 from console.forms import Form
 from console.pages.moments import moment_ms
 from console.pages.page import go_on, number, page, sources
-from console.payload import FORMS, Payload, payload
+from console.payload import FORMS, Payload, most_of, payload
 from console.payload import Form as PayloadForm
 from pybroker.cli.client.avro import AvroError, AvroSchema
 
@@ -35,7 +35,7 @@ def show(request: Request) -> Response:
     topic = client.topic(request.path_params["topic"])
     partition = chosen_partition(request, topic)
     count = max(1, number(request, "count", _PAGE, most=_MOST))
-    look = look_of(request)
+    look = look_of(request, count)
     word = request.query_params.get("word", "")[:_LONGEST_WORD]
     moment = request.query_params.get("time", "").strip()
     if moment:
@@ -105,30 +105,34 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How records are to be shown. `schema_text` is what was asked for, `schema` what it means."""
+    """How records are to be shown. `schema_text` is what was asked for, `schema` what it means; `most` bytes of each
+    part.
+    """
 
     form: PayloadForm
     schema_text: str
     schema: AvroSchema | None
+    most: int
 
     def shown(self, message: Message) -> Shown:
         """Keys are seldom of the values' schema: they are as if none was given."""
         return Shown(
             message,
-            payload(message.key, self.form),
-            payload(message.value, self.form, self.schema),
-            [(name, payload(value)) for name, value in message.headers],
+            payload(message.key, self.form, most=self.most),
+            payload(message.value, self.form, self.schema, self.most),
+            [(name, payload(value, most=self.most)) for name, value in message.headers],
         )
 
 
-def look_of(request: Request) -> Look:
-    """What the query says. BadRequest."""
+def look_of(request: Request, count: int) -> Look:
+    """What the query says, for a page of so many records. BadRequest."""
     wanted = request.query_params.get("form", "auto")
     text = request.query_params.get("schema", "").strip()
     for form in FORMS:
         if form == wanted:
             try:
-                return Look(form, text, parse_schema(text) if text and form == "avro" else None)
+                schema = parse_schema(text) if text and form == "avro" else None
+                return Look(form, text, schema, most_of(count))
             except AvroError as error:
                 raise BadRequest(f"schema: {error}") from None
     raise BadRequest(f"form is one of {', '.join(FORMS)}, not {wanted[:40]!r}")

@@ -22,6 +22,8 @@ from console.visits import Visit
 _MOST_TAILS = 8
 #: Records of a turn, and how often there is one: a page has room for so many, however fast they come.
 _MOST_RECORDS = 50
+#: Rows that a page keeps (console.js).
+_MOST_KEPT = 500
 _TURN_S = 1.0
 #: Then the browser asks again by itself, and whether it still may is looked at.
 _LONGEST_S = 600.0
@@ -61,7 +63,7 @@ class _Following(StreamingResponse):
 def _open(request: Request) -> Tail:
     client = sources(request).client
     topic = client.topic(request.path_params["topic"])
-    look_of(request)
+    look_of(request, _MOST_KEPT)
     partition = chosen_partition(request, topic)
     last = request.headers.get("last-event-id", "")
     offset = number(request, "offset", partition.end)
@@ -72,7 +74,7 @@ def _open(request: Request) -> Tail:
 
 async def _events(request: Request, tail: Tail) -> AsyncIterator[str]:
     visit: Visit = request.state.visit
-    look = look_of(request)
+    look = look_of(request, _MOST_KEPT)
     ends_at = time.monotonic() + _LONGEST_S
     try:
         yield "retry: 2000\n\n"

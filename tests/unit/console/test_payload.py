@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from pathlib import Path
 
-from console.payload import Form, payload
+import pytest
+from starlette.requests import Request
+
+import console
+from console.cluster.values import Message
+from console.pages import tail
+from console.pages.messages import look_of
+from console.payload import Form, most_of, payload
 
 
 @pytest.mark.parametrize(
@@ -46,3 +54,21 @@ def test_json_is_cut_and_no_longer_than_what_is_cut() -> None:
         assert len(told.text) <= 20_000
     assert payload(b"[" * 64 + b"]" * 64).form == "json"
     assert payload(b"[" * 65 + b"]" * 65).form == "text"
+
+
+@pytest.mark.parametrize(("form", "longest"), [("auto", 2_000), ("json", 2_000), ("text", 2_000), ("hex", 10_000)])
+def test_page_of_many_records_shows_less_of_each(form: str, longest: int) -> None:
+    """Keys, values and headers, so that a browser can draw it; a page of the usual length shows as much as one can."""
+    data = b'{"a": "' + b"x" * 30_000 + b'"}'
+    look = look_of(Request({"type": "http", "query_string": f"form={form}".encode()}), 500)
+    shown = look.shown(Message(0, 0, 0, data, data, (("name", data),)))
+    assert all(each.is_cut and len(each.text) <= longest for each in (shown.key, shown.value, shown.headers[0][1]))
+    assert [most_of(count) for count in (1, 50, 100, 500)] == [20_000, 20_000, 10_000, 2_000]
+
+
+def test_page_that_follows_keeps_as_many_rows_as_it_is_cut_for() -> None:
+    """The script forgets older ones."""
+    script = (Path(console.__file__).parent / "static/console.js").read_text()
+    kept = re.search(r"MOST_ROWS = (\d+)", script)
+    assert kept is not None
+    assert int(kept[1]) == tail._MOST_KEPT
