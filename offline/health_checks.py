@@ -198,9 +198,10 @@ def address(listener: str, host: str | None, port: int, others_come_in: bool) ->
         return Check(name, Level.OK, f"the address that a client came in on, port {port}")
     try:
         found = {entry[4][0] for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         advice = "set advertised.listeners to a name that clients can resolve"
-        return Check(name, Level.WRONG, f"{host}: {error.strerror or error}", advice)
+        reason = "that is no name" if isinstance(error, UnicodeError) else error.strerror or error
+        return Check(name, Level.WRONG, f"{host}: {reason}", advice)
     if others_come_in and all(_is_loopback(str(each)) for each in found):
         advice = "set advertised.listeners to the machine's name or address"
         return Check(name, Level.ADVICE, f"{host} is this machine alone: others connect and get no further", advice)

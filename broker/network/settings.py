@@ -132,8 +132,8 @@ def _by_address(text: str) -> dict[str, int]:
         host, _, count = entry.rpartition(":")
         try:
             found = socket.getaddrinfo(host.strip().strip("[]"), None, type=socket.SOCK_STREAM)
-        except OSError as error:
-            log.warning("max.connections.per.ip.overrides: %s is not found: %s", host, error.strerror)
+        except (OSError, UnicodeError) as error:  # the latter for what no machine can be called
+            log.warning("max.connections.per.ip.overrides: %s is not found: %s", host, error)
             continue
         limits.update((str(address[0]), int(count)) for *_, address in found)
     return limits

@@ -38,9 +38,18 @@ def address(text: str) -> Address:
     """HOST:PORT, [IPv6]:PORT; the port may be 0. ArgumentTypeError."""
     host, colon, port = text.strip().rpartition(":")
     host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535 or not _is_name(host):
         raise ArgumentTypeError(f"{text!r} is not HOST:PORT")
     return Address(host, int(port))
+
+
+def _is_name(host: str) -> bool:
+    """Whether a machine can be called that: sockets raise no OSError where not."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def servers(text: str) -> list[Address]:

@@ -166,6 +166,13 @@ def test_advertised_name_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> N
     assert (check.level, check.what) == (Level.WRONG, "brokre: Name or service not known")
 
 
+def test_advertised_name_that_nobody_can_have() -> None:
+    """A part of it is empty, or too long."""
+    for host in ("broker..local", "b" * 64):
+        check = checks.address("PLAINTEXT", host, 9092, others_come_in=True)
+        assert (check.level, check.what) == (Level.WRONG, f"{host}: that is no name")
+
+
 def test_advertised_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is fine where nobody else can come in."""
     Network(monkeypatch, "127.0.0.1")

@@ -96,7 +96,7 @@ def test_limits_of_connections_of_the_broker_and_of_one_listener():
         **{
             "max.connections": "10",
             "max.connections.per.ip": "5",
-            "max.connections.per.ip.overrides": "127.0.0.9:3,[::1]:4",
+            "max.connections.per.ip.overrides": "127.0.0.9:3,no..name:7,[::1]:4",
             "max.connection.creation.rate": "100",
             "listener.name.internal.max.connections": "2",
             "listener.name.internal.max.connection.creation.rate": "20",

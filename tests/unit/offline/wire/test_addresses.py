@@ -21,9 +21,9 @@ def test_address(text: str, host: str, port: int) -> None:
     assert address(text) == Address(host, port)
 
 
-@pytest.mark.parametrize("text", ["localhost", "localhost:", "localhost:x", "localhost:65536", "h:-1", "h:²"])
+@pytest.mark.parametrize("text", ["localhost", "localhost:", "localhost:x", "localhost:65536", "h:-1", "h:²", "a..b:1"])
 def test_what_is_no_address(text: str) -> None:
-    """No port, or none that there is."""
+    """No port, or none that there is; a host that no machine can be called."""
     with pytest.raises(ArgumentTypeError, match="is not HOST:PORT"):
         address(text)
 
