@@ -113,7 +113,7 @@ def _send_once(options: argparse.Namespace, target: Target) -> None:
 
 def default_position(topic: str, bootstrap: str, environ: Mapping[str, str]) -> Path:
     """Return the position file of a topic where none is named."""
-    state = Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    state = Path(environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"))
     return state / "pybroker" / f"{topic}@{re.sub(r'[^A-Za-z0-9.-]', '_', bootstrap)}.json"
 
 

@@ -123,7 +123,7 @@ def _password(options: argparse.Namespace) -> bytes:
         text = sys.stdin.readline().rstrip("\r\n")
     else:
         try:
-            text = options.password_file.read_text().partition("\n")[0].rstrip("\r")
+            text = options.password_file.read_text(encoding="utf-8-sig").partition("\n")[0].rstrip("\r")
         except (OSError, UnicodeDecodeError) as error:
             raise CommandError(f"{options.password_file}: {getattr(error, 'strerror', None) or error}") from None
     if not text:

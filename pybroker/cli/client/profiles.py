@@ -25,7 +25,7 @@ def profiles_file(environ: Mapping[str, str]) -> Path:
     """Where profiles are."""
     if given := environ.get("PYBROKER_PROFILES"):
         return Path(given)
-    return Path(environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "pybroker" / "profiles.toml"
+    return Path(environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) / "pybroker" / "profiles.toml"
 
 
 def _is_for_others(path: Path) -> bool:
@@ -39,7 +39,7 @@ def read_profile(name: str, environ: Mapping[str, str] | None = None) -> tuple[s
     """A profile's address, if it has one, and its properties. Raises UsageError."""
     path = profiles_file(os.environ if environ is None else environ)
     try:
-        profiles = tomllib.loads(path.read_text())
+        profiles = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"--profile {name}: {path}: {error.strerror}") from None
     except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -35,6 +36,15 @@ def test_nothing_is_entered(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("getpass.getpass", answer)
         with pytest.raises(CommandError, match="the password is empty"):
             users._password(ASKED)  # type: ignore[arg-type]
+
+
+def test_password_of_a_file(tmp_path: Path) -> None:
+    """Its first line, also where an editor has put a mark in front and CR at its end."""
+    file = tmp_path / "password"
+    for written in ("\xe4 b\n", "\xe4 b", "\ufeff\xe4 b\r\nmore\r\n"):
+        file.write_bytes(written.encode())
+        asked = SimpleNamespace(name="ann", password_file=file)
+        assert users._password(asked) == "\xe4 b".encode()  # type: ignore[arg-type]
 
 
 def test_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,20 @@ def test_profile_has_address_and_properties(tmp_path: Path) -> None:
     assert read_profile("near", environ) == (None, {})
 
 
+def test_file_of_an_editor_of_another_system(tmp_path: Path) -> None:
+    """With a mark in front that says that it is UTF-8, and CR and LF at the ends of lines."""
+    path = tmp_path / "p.toml"
+    path.write_bytes('\ufeff[far]\r\n"sasl.username" = "\xe4"\r\n'.encode())
+    assert read_profile("far", {"PYBROKER_PROFILES": str(path)}) == (None, {"sasl.username": "\xe4"})
+
+
+def test_user_without_a_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container, whose users may have any number: there are no profiles, and that is all."""
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(UsageError, match="No such file or directory"):
+        read_profile("far", {})
+
+
 def test_where_profiles_are() -> None:
     """Where programs have their settings, unless it is said."""
     assert profiles_file({"XDG_CONFIG_HOME": "/x"}) == Path("/x/pybroker/profiles.toml")
