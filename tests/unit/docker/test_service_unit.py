@@ -20,6 +20,11 @@ def service() -> dict[str, str]:
     return dict(unit["Service"])
 
 
+def test_it_is_installed_from_its_sources() -> None:
+    """What has its name in a registry of packages is somebody else's."""
+    assert "/opt/pybroker/bin/pip install '.[" in UNIT.read_text()
+
+
 def test_systemd_hears_of_the_start_and_of_the_loop(service: dict[str, str]) -> None:
     assert (service["Type"], service["NotifyAccess"]) == ("notify", "main")
     assert int(service["WatchdogSec"]) > 0
