@@ -70,9 +70,10 @@ def read_messages(client: Client, topic: str, partition: int, offset: int, most:
 
 
 class Tail:
-    """A partition's records as they come, from an offset on. One thread at a time."""
+    """A partition's records as they come, from `offset` on. One thread at a time."""
 
     def __init__(self, client: Client, topic: str, partition: int, offset: int) -> None:
+        self.offset = offset
         self._client = client
         self._topic = topic
         with client.session() as session:

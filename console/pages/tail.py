@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -27,13 +28,16 @@ _MOST_KEPT = 500
 _TURN_S = 1.0
 #: Then the browser asks again by itself, and whether it still may is looked at.
 _LONGEST_S = 600.0
+#: What a browser has heard of last: an offset, or what is before the first one there can be.
+_LAST = re.compile("-1|[0-9]{1,18}")
 _tails = threading.BoundedSemaphore(_MOST_TAILS)
 
 
 async def follow(request: Request) -> Response:
     """GET /topics/{topic}/tail?partition=&offset=&form=&schema=: from an offset, or from the end, on
 
-    An event is the row of a record, its id the offset; a browser that comes back says the last one that it has.
+    An event is the row of a record, its id the offset; a browser that comes back says the last one that it has. The one
+    before the first is told at once, without a row: who comes back before any has come is to miss none either.
     """
     if not _tails.acquire(blocking=False):
         raise TooMany(f"{_MOST_TAILS} pages follow a partition already")
@@ -67,7 +71,7 @@ def _open(request: Request) -> Tail:
     partition = chosen_partition(request, topic)
     last = request.headers.get("last-event-id", "")
     offset = number(request, "offset", partition.end)
-    if last.isascii() and last.isdigit() and len(last) < 19:
+    if _LAST.fullmatch(last):
         offset = int(last) + 1
     return Tail(client, topic.name, partition.number, min(max(offset, partition.start), partition.end))
 
@@ -77,7 +81,7 @@ async def _events(request: Request, tail: Tail) -> AsyncIterator[str]:
     look = look_of(request, _MOST_KEPT)
     ends_at = time.monotonic() + _LONGEST_S
     try:
-        yield "retry: 2000\n\n"
+        yield f"retry: 2000\nid: {tail.offset - 1}\n\n"
         while not visit.is_over and time.monotonic() < ends_at:
             found = await run_in_threadpool(tail.some, _MOST_RECORDS, _TURN_S)
             if not found:

@@ -142,6 +142,33 @@ def test_filter_and_avro(console: Console) -> None:
     assert console.ask("/topics/avro/messages?form=avro&schema=%7B").status == 400
 
 
+def told_id(answer: http.client.HTTPResponse) -> str:
+    """The next id of a stream of events."""
+    while not (line := answer.readline()).startswith(b"id:"):
+        assert line
+    return line.split()[1].decode()
+
+
+def test_follower_that_comes_back_misses_nothing(console: Console) -> None:
+    """Also one whose stream has ended before any record came: it is told at once where that has begun."""
+    console.broker.create_topic("silent")
+
+    def follow(**headers: str) -> tuple[str, http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = http.client.HTTPConnection(*console.address, timeout=PATIENCE_S)
+        connection.request("GET", "/topics/silent/tail", headers=headers)
+        answer = connection.getresponse()
+        return told_id(answer), connection, answer
+
+    last, connection, _ = follow()
+    connection.close()
+    producer = Producer({"bootstrap.servers": console.broker.bootstrap_servers})
+    producer.produce("silent", "meanwhile")
+    assert producer.flush(PATIENCE_S) == 0
+    again, connection, answer = follow(**{"last-event-id": last})
+    assert (last, again, told_id(answer)) == ("-1", "-1", "0")
+    connection.close()
+
+
 def test_followers_are_few(console: Console) -> None:
     """Each has a consumer; one that hangs up leaves its place to the next."""
     address = console.address
@@ -156,9 +183,7 @@ def test_followers_are_few(console: Console) -> None:
             connection.request("GET", path, headers={"last-event-id": "1"})
             answer = connection.getresponse()
             assert answer.headers["content-type"].startswith("text/event-stream")
-            while not (line := answer.readline()).startswith(b"id:"):
-                assert line
-            assert line == b"id: 2\n"
+            assert [told_id(answer), told_id(answer)] == ["1", "2"]
         assert console.ask(path).status == 429
     finally:
         for each in open_ones:
