@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import threading
+from typing import NoReturn
 
 import uvicorn
 
@@ -18,8 +19,11 @@ from console.application import make_application
 from console.broker_log import BrokerLog
 from console.doors import visits
 from console.settings import Settings, from_line
+from console.visits import Visits
 
 _NICENESS = 10
+#: Between two looks at which visits are over.
+TIDY_S = 60.0
 #: Requests at a time, and those that wait; a browser has six connections.
 _MOST_CONNECTIONS = 64
 
@@ -33,7 +37,8 @@ async def serve(settings: Settings) -> None:
     """Answer on the sockets until standard input ends."""
     sockets = [socket.socket(fileno=number) for number in settings.sockets]
     log = BrokerLog()
-    application = make_application(visits(settings, log), host_names(sockets), read_only=settings.read_only)
+    all_visits = visits(settings, log)
+    application = make_application(all_visits, host_names(sockets), read_only=settings.read_only)
     server = uvicorn.Server(
         uvicorn.Config(
             application,
@@ -54,7 +59,16 @@ async def serve(settings: Settings) -> None:
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 
     threading.Thread(target=wait_for_the_end, name="broker-watch", daemon=True).start()
+    tidying = asyncio.create_task(tidy(all_visits))
     await server.serve(sockets)
+    tidying.cancel()
+
+
+async def tidy(all_visits: Visits) -> NoReturn:
+    """See to it that visits end, also where nobody asks for anything any more."""
+    while True:
+        await asyncio.sleep(TIDY_S)
+        all_visits.forget_due()
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ lasts, for connections that break.
 
 from __future__ import annotations
 
+import gc
 import secrets
 import threading
 import time
@@ -40,6 +41,10 @@ class Visit:
     seen_at: float = 0.0
     is_over: bool = False
 
+    def is_due(self, now: float) -> bool:
+        """Whether its time is over, on the monotonic clock."""
+        return now - self.seen_at > _IDLE_S or now - self.began_at > _LONGEST_S
+
 
 class Visits:
     """All there are. `everybody` is what is shown without a login; `login` is there where one is needed."""
@@ -67,11 +72,21 @@ class Visits:
             visit = self._visits.get(key)
             if visit is None:
                 return None
-            if now - visit.seen_at > _IDLE_S or now - visit.began_at > _LONGEST_S:
+            if visit.is_due(now):
                 self._forget(key)
                 return None
             visit.seen_at = now
             return visit
+
+    def forget_due(self) -> None:
+        """Forget visits whose time is over: their passwords are kept, and their clients connected, no longer."""
+        now = time.monotonic()
+        with self._changing:
+            due = [key for key, visit in self._visits.items() if visit.is_due(now)]
+            for key in due:
+                self._forget(key)
+        if due:
+            gc.collect()  # a client of librdkafka and its session know each other
 
     def begin(self, user: str, password: str) -> str:
         """A visit's key, for a cookie. Raises Refused, Unanswered, and TooMany while others log in."""

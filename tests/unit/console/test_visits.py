@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
+import weakref
 from typing import Any, cast
 
 import pytest
 from starlette.testclient import TestClient
 
+from console import main
 from console.application import make_application
 from console.cluster.client import Client
 from console.errors import Refused, Unanswered
@@ -148,6 +151,32 @@ def test_visits_end(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
         keys.append(visits.begin("clerk", "secret"))
     assert [visits.find(each) is None for each in keys] == [True] + [False] * 32
     assert visits.find("") is None
+
+
+def test_visits_are_forgotten_where_nobody_asks(visits: Visits, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When their time is over, and with them who has the password; who still looks stays in."""
+    now = 1_000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(main, "TIDY_S", 0)
+    idle, seen = (visits.begin("clerk", "secret") for _ in range(2))
+    visit = visits.find(idle)
+    assert visit is not None
+    client = weakref.ref(visit.sources.client)
+    now += 1_799
+    assert visits.find(seen) is not None
+    now += 2
+
+    async def tidy_for_a_while() -> None:
+        tidying = asyncio.create_task(main.tidy(visits))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        tidying.cancel()
+
+    asyncio.run(tidy_for_a_while())
+    assert visit.is_over
+    del visit
+    assert client() is None
+    assert visits.find(seen) is not None
 
 
 @pytest.mark.parametrize(
