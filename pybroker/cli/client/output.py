@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import sys
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
@@ -53,7 +54,7 @@ def table(rows: Sequence[Row], room: int | None = None) -> list[str]:
     columns = list(rows[0])
     cells = [[_cell(row[column]) for column in columns] for row in rows]
     headings = [column.upper().replace("_", " ") for column in columns]
-    widths = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(headings, *cells, strict=True)]
     if room is not None and not (widths := _narrowed(widths, headings, cells, room)):
         return _blocks(headings, cells, room)
     right = [all(row[column] is None or type(row[column]) is int for row in rows) for column in columns]
@@ -65,7 +66,7 @@ def _lines(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -
     folded = (_folded(text, width) for text, width in zip(texts, widths, strict=True))
     return [
         _BETWEEN_COLUMNS.join(
-            part.rjust(width) if at_right else part.ljust(width)
+            f"{' ' * (width - _width(part))}{part}" if at_right else f"{part}{' ' * (width - _width(part))}"
             for part, width, at_right in zip(parts, widths, right, strict=True)
         ).rstrip()
         for parts in zip_longest(*folded, fillvalue="")
@@ -75,7 +76,7 @@ def _lines(texts: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -
 def _narrowed(widths: Sequence[int], headings: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> list[int]:
     """Widths of columns that have room together, wide ones made narrower; none where their words have none."""
     columns = list(zip(headings, *cells, strict=True))
-    words = [max(len(word.rstrip()) for text in column for word in _BETWEEN_WORDS.split(text)) for column in columns]
+    words = [max(_width(word.rstrip()) for text in column for word in _BETWEEN_WORDS.split(text)) for column in columns]
     left = room - len(_BETWEEN_COLUMNS) * (len(columns) - 1)
     for most in range(left, 0, -1):
         found = [min(width, max(most, word)) for width, word in zip(widths, words, strict=True)]
@@ -87,11 +88,20 @@ def _narrowed(widths: Sequence[int], headings: Sequence[str], cells: Sequence[Se
 def _folded(text: str, width: int) -> list[str]:
     """Lines that are no longer, unless a word is."""
     lines = [""]
-    for word in _BETWEEN_WORDS.split(text) if len(text) > width else (text,):
-        if lines[-1] and len(lines[-1]) + len(word.rstrip()) > width:
+    for word in _BETWEEN_WORDS.split(text) if _width(text) > width else (text,):
+        if lines[-1] and _width(lines[-1]) + _width(word.rstrip()) > width:
             lines.append("")
         lines[-1] += word
     return [line.rstrip() for line in lines]
+
+
+def _width(text: str) -> int:
+    """In columns of a terminal: letters of Chinese, Japanese and Korean have two, accents of their own none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 1 + (unicodedata.east_asian_width(each) in ("W", "F")) for each in text
+    )
 
 
 def _blocks(headings: Sequence[str], cells: Sequence[Sequence[str]], room: int) -> list[str]:

@@ -76,6 +76,14 @@ def test_names_are_cut_where_there_is_no_room() -> None:
     assert table_within(80, [], ()) == []
 
 
+def test_wide_letters_have_two_columns() -> None:
+    """And accents that follow their letter none."""
+    rows = [{"group": "\u6ce8\u6587", "lag": 1}, {"group": "e\u0301te\u0301", "lag": 20}]
+    assert table(rows) == ["GROUP  LAG", "\u6ce8\u6587     1", "e\u0301te\u0301     20"]
+    listed = [{"group": "\u6ce8\u6587,\u6ce8\u6587", "lag": 1}]
+    assert table(listed, 12) == ["GROUP    LAG", "\u6ce8\u6587,      1", "\u6ce8\u6587"]
+
+
 MEMBERS = [
     {"member": "consumer-shop-1-4b1c", "lag": 12345, "partitions": ["orders-0", "orders-1", "orders-2"]},
     {"member": "b", "lag": None, "partitions": []},
