@@ -57,8 +57,8 @@ def actions_of(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argumen
     return {}
 
 
-def _action_first(words: Sequence[str], actions: Mapping[str, argparse.ArgumentParser]) -> list[str]:
-    """The action's word in front of options that stand before it."""
+def action_place(words: Sequence[str], actions: Mapping[str, argparse.ArgumentParser]) -> int | None:
+    """Where an action's word stands, if it is the first that is no option and no value of one."""
     with_value = {
         name
         for parser in actions.values()
@@ -68,6 +68,10 @@ def _action_first(words: Sequence[str], actions: Mapping[str, argparse.ArgumentP
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":
         at += 2 if words[at] in with_value else 1
-    if at < len(words) and words[at] in actions:
-        return [words[at], *words[:at], *words[at + 1 :]]
-    return list(words)
+    return at if at < len(words) and words[at] in actions else None
+
+
+def _action_first(words: Sequence[str], actions: Mapping[str, argparse.ArgumentParser]) -> list[str]:
+    """The action's word in front of options that stand before it."""
+    at = action_place(words, actions)
+    return list(words) if at is None else [words[at], *words[:at], *words[at + 1 :]]

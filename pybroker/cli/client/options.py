@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pybroker.cli.option_values import key_value, seconds
-from pybroker.cli.parser import OneLineParser
+from pybroker.cli.parser import OneLineParser, action_place
 
 if TYPE_CHECKING:
     from pybroker.cli.client.session import Session
@@ -71,10 +71,14 @@ class ClientParser(OneLineParser):
         """Understand a command line, Kafka's way of naming the action included."""
         words = _with_negative_values(arguments)
         known = self._actions_of_command.choices if self._actions_of_command is not None else {}
-        for word in words:
+        for at, word in enumerate(words):
+            if word == "--":  # names follow
+                break
             if word.startswith("--") and word[2:] in known:
-                words.remove(word)
-                words.insert(0, word[2:])
+                rest = [*words[:at], *words[at + 1 :]]
+                if (other := action_place(rest, known)) is not None:  # it would be a name, perhaps of what is deleted
+                    self.error(f"{rest[other]} and {word}: which of the two?")
+                words = [word[2:], *rest]
                 break
         return self.parse_args(words)
 

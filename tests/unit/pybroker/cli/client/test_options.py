@@ -26,6 +26,24 @@ def test_action_as_a_word_or_as_an_option(line: str) -> None:
     assert (options.word, options.name) == ("create", "a")
 
 
+@pytest.mark.parametrize("line", ["list --name a --create", "list --create", "--name a list --create", "--create list"])
+def test_two_actions_are_none(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`topics describe orders --delete` is not to delete orders, and a topic that is called describe."""
+    with pytest.raises(SystemExit) as ended:
+        parser().parse(line.split())
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith(f"{parser().prog}: list and --create: which of the two?")
+
+
+def test_action_that_is_a_name(capsys: pytest.CaptureFixture[str]) -> None:
+    """Behind an option, and behind --, where all words are names."""
+    assert parser().parse(["--create", "--name", "list"]).name == "list"
+    made = ClientParser("pybroker things", "Things.")
+    made.add_action("list", lambda session, options: None, "list").add_argument("names", nargs="*")
+    assert made.parse(["list", "--", "--list"]).names == ["--list"]
+    assert made.parse(["--list", "--", "list"]).names == ["list"]
+
+
 def test_values_that_begin_with_a_minus() -> None:
     """They are no options."""
     assert parser().parse(["list", "--since", "-5m"]).since == "-5m"
