@@ -166,8 +166,14 @@ def _filters(options: argparse.Namespace) -> Iterator[AclBindingFilter]:
 
 
 def _resource(options: argparse.Namespace) -> tuple[ResourceType, Any]:
-    """The kind of what is protected, and its name; any, and None, where it is not said."""
+    """The kind of what is protected, and its name; any, and None, where it is not said. UsageError for an empty word:
+    that of a shell's variable which is not set must not stand for all there are.
+    """
     from confluent_kafka.admin import ResourceType
+
+    for option in ("topic", "group", "transactional_id", "allow_principal", "deny_principal", "host"):
+        if getattr(options, option) == "":
+            raise UsageError(f"--{option.replace('_', '-')}: which one? it is empty")
 
     if options.cluster:
         return ResourceType.BROKER, _CLUSTER  # the number is the cluster's
