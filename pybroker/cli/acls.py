@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.client.command import run
@@ -21,9 +21,18 @@ examples:
   pybroker acls list --topic orders
   pybroker acls add --allow-principal User:shop --operation read --topic orders
   pybroker acls add --allow-principal User:shop --operation read --group shop- --resource-pattern-type prefixed
+  pybroker acls add --allow-principal User:shop --consumer --topic orders --group shop
   pybroker acls remove --allow-principal User:shop --topic orders"""
 
 _CLUSTER = "kafka-cluster"
+_NAMED = ("topic", "group", "transactional_id")
+#: What clients need: operations by resource.
+_ROLES: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "producer": {"topic": ("write", "describe", "create"), "transactional_id": ("write", "describe")},
+    "consumer": {"topic": ("read", "describe"), "group": ("read",)},
+}
+#: Resources that each has to be given.
+_NEEDED = {"producer": ("topic",), "consumer": ("topic", "group")}
 _PATTERNS = ("literal", "prefixed")
 _OPERATIONS = (
     "all",
@@ -57,14 +66,17 @@ def command_line() -> ClientParser:
         (removed, ("any", *_PATTERNS)),
     ):
         _add_entry(action, patterns)
+    for action in (added, removed):
+        action.add_argument("--producer", action="store_true", help="all that a producer to --topic needs")
+        action.add_argument("--consumer", action="store_true", help="all that a consumer of --topic in --group needs")
     return parser
 
 
 def _add_entry(parser: ClientParser, patterns: Sequence[str]) -> None:
-    resource = parser.add_mutually_exclusive_group()
     for name in ("topic", "group", "transactional-id"):
-        resource.add_argument(f"--{name}", help="* for all of them" if "match" not in patterns else None)
-    resource.add_argument("--cluster", action="store_true", help="the cluster itself")
+        about = "may be given again" if "match" in patterns else "* for all of them; may be given again"
+        parser.add_argument(f"--{name}", action="append", default=[], metavar="NAME", help=about)
+    parser.add_argument("--cluster", action="store_true", help="the cluster itself")
     parser.add_argument(
         "--resource-pattern-type", choices=patterns, default=patterns[0], help=f"how names are meant ({patterns[0]})"
     )
@@ -122,15 +134,16 @@ def _check_allowed(session: Session) -> None:
 def _add(session: Session, options: argparse.Namespace) -> None:
     from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType
 
-    kind, name = _resource(options)
+    entries = entries_of(options)
     principal = options.allow_principal or options.deny_principal
-    if name is None or principal is None or not options.operation:
+    if not entries or principal is None:
         raise UsageError("an entry has a resource, a principal and operations: see --help")
     permission = AclPermissionType.ALLOW if options.allow_principal else AclPermissionType.DENY
     pattern = ResourcePatternType[options.resource_pattern_type.upper()]
+    host = options.host or "*"
     wanted = [
-        AclBinding(kind, name, pattern, principal, options.host or "*", AclOperation[_upper(word)], permission)
-        for word in options.operation
+        AclBinding(_type_of(kind), name, pattern, principal, host, AclOperation[_upper(word)], permission)
+        for kind, name, word in entries
     ]
     for each, future in session.admin.create_acls(wanted, request_timeout=session.timeout_s).items():
         session.wait(future, f"{principal} on {each.name}")
@@ -138,10 +151,11 @@ def _add(session: Session, options: argparse.Namespace) -> None:
 
 
 def _remove(session: Session, options: argparse.Namespace) -> None:
-    if _resource(options)[1] is None and not (options.allow_principal or options.deny_principal):
+    filters = list(_filters(options))
+    if not _places(options) and not (options.allow_principal or options.deny_principal):
         raise UsageError("of which resource or principal? all at once are not removed")
     removed: list[AclBinding] = []
-    for future in session.admin.delete_acls(list(_filters(options)), request_timeout=session.timeout_s).values():
+    for future in session.admin.delete_acls(filters, request_timeout=session.timeout_s).values():
         removed += session.wait(future)
     show(map(binding_row, removed), as_json=options.json)
 
@@ -149,13 +163,14 @@ def _remove(session: Session, options: argparse.Namespace) -> None:
 def _filters(options: argparse.Namespace) -> Iterator[AclBindingFilter]:
     from confluent_kafka.admin import AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType
 
-    kind, name = _resource(options)
     permission = AclPermissionType.ANY
     if options.allow_principal or options.deny_principal:
         permission = AclPermissionType.ALLOW if options.allow_principal else AclPermissionType.DENY
-    for word in options.operation or ["any"]:
+    places: list[tuple[str, Any]] = [*_places(options)] or [("any", None)]
+    wanted = [(kind, name, word) for kind, name in places for word in options.operation or ["any"]]
+    for kind, name, word in _entries_of_roles(options) or wanted:
         yield AclBindingFilter(
-            kind,
+            _type_of(kind),
             name,
             ResourcePatternType[options.resource_pattern_type.upper()],
             options.allow_principal or options.deny_principal,
@@ -165,26 +180,42 @@ def _filters(options: argparse.Namespace) -> Iterator[AclBindingFilter]:
         )
 
 
-def _resource(options: argparse.Namespace) -> tuple[ResourceType, Any]:
-    """The kind of what is protected, and its name; any, and None, where it is not said. UsageError for an empty word:
-    that of a shell's variable which is not set must not stand for all there are.
+def entries_of(options: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """Kind and name of what is protected, and an operation, for each entry that is asked for. Raises UsageError."""
+    by_operation = [(kind, name, word) for kind, name in _places(options) for word in options.operation or ()]
+    return _entries_of_roles(options) or by_operation
+
+
+def _entries_of_roles(options: argparse.Namespace) -> list[tuple[str, str, str]]:
+    """Those that a producer or a consumer needs, where one is named. Raises UsageError."""
+    roles = [role for role in _ROLES if getattr(options, role, False)]
+    for role in roles:
+        if options.operation:
+            raise UsageError(f"--operation: --{role} says which")
+        if missing := [name for name in _NEEDED[role] if not getattr(options, name)]:
+            raise UsageError(f"--{role}: of which {' and '.join(missing)}?")
+    found = [
+        (kind, name, word) for role in roles for kind, name in _places(options) for word in _ROLES[role].get(kind, ())
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _places(options: argparse.Namespace) -> list[tuple[str, str]]:
+    """What is named, by its kind. UsageError for an empty word: that of a shell's variable which is not set must not
+    stand for all there are.
     """
+    found = [(kind, name) for kind in _NAMED for name in getattr(options, kind)]
+    others = [(option, getattr(options, option)) for option in ("allow_principal", "deny_principal", "host")]
+    for option, value in (*found, *others):
+        if value == "":
+            raise UsageError(f"--{option.replace('_', '-')}: which one? it is empty")
+    return [*found, ("cluster", _CLUSTER)] if options.cluster else found
+
+
+def _type_of(kind: str) -> ResourceType:
     from confluent_kafka.admin import ResourceType
 
-    for option in ("topic", "group", "transactional_id", "allow_principal", "deny_principal", "host"):
-        if getattr(options, option) == "":
-            raise UsageError(f"--{option.replace('_', '-')}: which one? it is empty")
-
-    if options.cluster:
-        return ResourceType.BROKER, _CLUSTER  # the number is the cluster's
-    for kind, name in (
-        (ResourceType.TOPIC, options.topic),
-        (ResourceType.GROUP, options.group),
-        (ResourceType.TRANSACTIONAL_ID, options.transactional_id),
-    ):
-        if name is not None:
-            return kind, name
-    return ResourceType.ANY, None
+    return ResourceType["BROKER" if kind == "cluster" else kind.upper()]  # whose number is the cluster's
 
 
 def binding_row(entry: AclBinding) -> dict[str, object]:

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from pybroker.cli.acls import command_line
+from pybroker.cli.acls import command_line, entries_of
 from pybroker.cli.client.errors import UsageError
 from pybroker.cli.client.session import Session
 
@@ -30,3 +30,52 @@ def test_all_at_once_are_not_removed() -> None:
         options = command_line().parse(["remove", *words])
         with pytest.raises(UsageError, match="of which resource or principal"):
             options.run(cast(Session, None), options)
+
+
+@pytest.mark.parametrize(
+    ("line", "entries"),
+    [
+        ("--topic a --operation read --operation Write", ["topic a read", "topic a write"]),
+        (
+            "--topic a --topic b --group g --operation describe",
+            ["topic a describe", "topic b describe", "group g describe"],
+        ),
+        ("--cluster --operation IdempotentWrite", ["cluster kafka-cluster idempotent-write"]),
+        (
+            "--producer --topic a --transactional-id t",
+            [
+                "topic a write",
+                "topic a describe",
+                "topic a create",
+                "transactional_id t write",
+                "transactional_id t describe",
+            ],
+        ),
+        ("--consumer --topic a --group g", ["topic a read", "topic a describe", "group g read"]),
+        (
+            "--consumer --producer --topic a --group g",
+            ["topic a write", "topic a describe", "topic a create", "topic a read", "group g read"],
+        ),
+        ("--topic a", []),
+    ],
+)
+def test_entries_as_kafka_acls_makes_them(line: str, entries: list[str]) -> None:
+    """One for each resource and operation; or those that a client of a kind needs."""
+    options = command_line().parse(["add", "--allow-principal", "User:a", *line.split()])
+    assert sorted(" ".join(each) for each in entries_of(options)) == sorted(entries)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--producer --group g", "--producer: of which topic"),
+        ("--consumer --cluster", "--consumer: of which topic and group"),
+        ("--consumer --topic a --group g --operation read", "--operation: --consumer says which"),
+    ],
+)
+@pytest.mark.parametrize("action", ["add", "remove"])
+def test_clients_without_what_they_use(action: str, line: str, told: str) -> None:
+    """Are asked for it."""
+    options = command_line().parse([action, "--allow-principal", "User:a", *line.split()])
+    with pytest.raises(UsageError, match=told):
+        options.run(cast(Session, None), options)
