@@ -71,7 +71,7 @@ class _Run:
         self._notes: bool = arguments.notes
 
     def say(self, line: str, **fields: object) -> None:
-        print(json.dumps(fields, ensure_ascii=False) if self._json else line, flush=True)
+        print(json.dumps(fields) if self._json else line, flush=True)
 
     def check(self) -> tuple[DataCheck, list[Finding]]:
         """Check, telling what is found on the way."""

@@ -56,7 +56,7 @@ def as_json(step: Step) -> str:
             told |= {"position": row.position, "hex": row.data.hex()}
         rows.append(told)
     told = {"type": "step", "step": step.kind, "title": step.title, "about": step.about, "rows": rows}
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(told, separators=(",", ":"))
 
 
 def as_text(number: int, step: Step, *, colour: bool) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from offline.verify import main
+from pybroker.cli.ending import end
 from storage.fs import LOCAL
 from tests.support.damage import flip
 
@@ -47,6 +49,25 @@ def test_notes_are_named_on_request(directory: Path, capsys: pytest.CaptureFixtu
     assert " notes)" in capsys.readouterr().out
     assert main([str(directory), "--notes"]) == 0
     assert ".deleted: deleted; the next start removes it (not an error)\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [["--notes"], ["--json"]])
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_names_that_are_no_text(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, options: list[str]
+) -> None:
+    """Escaped, wherever the lines go; JSON is JSON."""
+    strange = directory.rename(directory.parent / os.fsdecode(b"\xff\xc3\xa4"))
+    output = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", output)
+    with pytest.raises(SystemExit) as ended:
+        end(lambda: main([str(strange), *options]))
+    assert ended.value.code == 0
+    told = output.buffer.getvalue().decode(encoding)  # type: ignore[attr-defined]
+    if "--json" in options:
+        assert any("/\udcff\xe4/" in json.loads(line).get("path", "") for line in told.splitlines())
+    else:
+        assert "/\\udcff\xe4/" in told
 
 
 def test_configuration_names_the_directories(directory: Path, tmp_path: Path) -> None:
