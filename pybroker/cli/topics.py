@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
@@ -46,9 +46,11 @@ def command_line() -> ClientParser:
     names.add_argument("--exclude-internal", action="store_true", help="without those of Kafka itself")
     described = parser.add_action("describe", _describe, "partitions of topics, and settings of their own")
     _add_names(described)
+    described.add_argument("--exclude-internal", action="store_true", help="without those of Kafka itself")
     chosen = described.add_mutually_exclusive_group()
     for option, (_, which) in _TROUBLED.items():
         chosen.add_argument(option, action="store_const", dest="troubled", const=option, help=f"only {which}")
+    chosen.add_argument("--topics-with-overrides", action="store_true", help="only those with settings of their own")
     created = parser.add_action("create", _create, "make topics")
     _add_names(created)
     created.add_argument("--partitions", type=positive, help="unless given: num.partitions of the broker")
@@ -92,6 +94,11 @@ def _list(session: Session, options: argparse.Namespace) -> None:
 def _describe(session: Session, options: argparse.Namespace) -> None:
     chosen = [*options.names, *options.topic]
     found = describe(session, _names(options)) if chosen else describe_all(session)
+    if options.exclude_internal:
+        found = [topic for topic in found if not topic.is_internal]
+    own = _settings_of(session, [topic.name for topic in found])
+    if options.topics_with_overrides:
+        found = [topic for topic in found if own[topic.name]]
     shown = [(topic, in_trouble(topic.partitions, options.troubled)) for topic in sorted(found, key=_by_name)]
     if options.troubled is not None:
         shown = [(topic, partitions) for topic, partitions in shown if partitions]
@@ -110,18 +117,14 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             }
             for each in partitions
         ]
-        head = {
-            "topic": topic.name,
-            "id": str(topic.topic_id),
-            "internal": topic.is_internal,
-            "configs": own_settings(session, topic.name),
-        }
+        id_, settings = str(topic.topic_id), own[topic.name]
         if options.json:
+            head = {"topic": topic.name, "id": id_, "internal": topic.is_internal, "configs": settings}
             show([{**head, "partitions": rows}], as_json=True)
             continue
         if number:
             print()
-        tell("  ".join((topic.name, str(topic.topic_id), *_assignments(head["configs"]))))
+        tell("  ".join((topic.name, id_, *(f"{key}={value}" for key, value in (settings or {}).items()))))
         show(rows, as_json=False)
 
 
@@ -134,8 +137,22 @@ def in_trouble(partitions: Sequence[TopicPartitionInfo], option: str | None) -> 
     return [each for each in partitions if option is None or _TROUBLED[option][0](each)]
 
 
-def _assignments(settings: object) -> list[str]:
-    return [f"{key}={value}" for key, value in settings.items()] if isinstance(settings, dict) else []
+def _settings_of(session: Session, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
+    """Settings of topics that are not the broker's; None for who may see a topic and not those, or where it is gone."""
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    if not names:
+        return {}
+    wanted = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    found: dict[str, dict[str, str] | None] = dict.fromkeys(names)
+    for resource, future in session.admin.describe_configs(wanted, request_timeout=session.timeout_s).items():
+        try:
+            found[resource.name] = _own(session.wait(future, resource.name))
+        except CommandError as error:
+            if error.error_code not in (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN_TOPIC_OR_PART):
+                raise
+    return found
 
 
 def _create(session: Session, options: argparse.Namespace) -> None:
@@ -214,10 +231,15 @@ def describe_all(session: Session) -> list[TopicDescription]:
 
 def own_settings(session: Session, name: str) -> dict[str, str]:
     """Settings of a topic that are not the broker's."""
-    from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+    from confluent_kafka.admin import ConfigResource, ResourceType
 
     resource = ConfigResource(ResourceType.TOPIC, name)
     (future,) = session.admin.describe_configs([resource], request_timeout=session.timeout_s).values()
-    entries = session.wait(future, name).values()
+    return _own(session.wait(future, name))
+
+
+def _own(entries: Mapping[str, Any]) -> dict[str, str]:
+    from confluent_kafka.admin import ConfigSource
+
     own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {each.name: each.value for each in entries if each.source == own}
+    return {each.name: each.value for each in entries.values() if each.source == own}

@@ -55,6 +55,17 @@ def test_topics_from_the_first_to_the_last_day(sh: Shell, broker: Broker) -> Non
     assert "life\n" in sh.good("topics", "list", "--exclude-internal").out
     for option in ("--under-replicated-partitions", "--unavailable-partitions"):
         assert sh.good("topics", "describe", option).out == ""
+    sh.good("topics", "create", "plain")
+    sh.good("consume", "plain", "--group", "makes-__consumer_offsets", "--idle", "0.1")
+    described_ones = {}
+    for option in ("--timeout=30", "--exclude-internal", "--topics-with-overrides"):
+        rows = sh.good("topics", "describe", option, "--json").rows
+        described_ones[option] = {str(row["topic"]) for row in rows} & {"life", "plain", "__consumer_offsets"}
+    assert list(described_ones.values()) == [
+        {"life", "plain", "__consumer_offsets"},
+        {"life", "plain"},
+        {"life", "__consumer_offsets"},
+    ]
     assert sh.good("topics", "delete", "life", "nobodys", "--if-exists").out == "deleted life\n"
     assert "life\n" not in sh.good("topics", "list").out
 
@@ -195,6 +206,9 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
         "--topic",
         "secret",
     )
+    assert len(sh.good("acls", "add", *entry[:4], *entry[-2:], "--json").rows) == 1
+    (row,) = sh("topics", "describe", "secret", "--json", *as_bob, server=secured).rows
+    assert (row["configs"], row["partitions"][0]["end_offset"]) == (None, 0)  # type: ignore[index]
     assert len(sh.good("acls", "add", *entry, "--json").rows) == 2
     assert len(sh.good("acls", "list", "--topic", "secret", "--json").rows) == 2
     assert sh("topics", "describe", "secret", *as_bob, server=secured).code == 0
