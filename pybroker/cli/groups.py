@@ -70,6 +70,9 @@ def command_line() -> ClientParser:
     how.add_argument("--dry-run", action="store_true", help="only show it: so unless given")
     deleted = parser.add_action("delete", _delete, "forget groups and their offsets")
     _add_names(deleted)
+    forgotten = parser.add_action("delete-offsets", _delete_offsets, "forget offsets of topics, and no others")
+    _add_names(forgotten)
+    forgotten.add_argument("--topic", action="append", required=True, help="of this one; may be given again")
     return parser
 
 
@@ -286,6 +289,27 @@ def _delete(session: Session, options: argparse.Namespace) -> None:
             show([{"group": name, "deleted": True}], as_json=True)
         else:
             tell(f"deleted {name}")
+
+
+def _delete_offsets(session: Session, options: argparse.Namespace) -> None:
+    names = _names(options)
+    with session.administration() as client:
+        from kafka import TopicPartition
+
+        for group in names:
+            committed = committed_offsets(session, group)
+            for topic in options.topic:
+                if topic not in {place[0] for place in committed}:
+                    raise CommandError(f"{group}: it has no offsets of {topic}")
+            chosen = sorted(place for place in committed if place[0] in options.topic)
+            answers = client.ask(
+                "delete_group_offsets", group, [TopicPartition(*place) for place in chosen], about=group
+            )
+            for place, answer in answers.items():
+                if answer.errno:
+                    raise CommandError(f"{group}: {place.topic}-{place.partition}: {answer.description.rstrip('.')}")
+            rows = [{"group": group, "topic": place[0], "partition": place[1], "deleted": True} for place in chosen]
+            show(rows, as_json=options.json)
 
 
 def _descriptions(session: Session, names: Sequence[str]) -> list[ConsumerGroupDescription]:

@@ -29,7 +29,7 @@ USAGE = """usage: pybroker CONFIG [--override KEY=VALUE ...] [--strict] [--log-l
        pybroker restore DIR TOPIC [...]                    an archived topic into a topic, each record once
        pybroker topics list|describe|create|alter|delete [...]
        pybroker consume TOPIC [--from-beginning] [...]     print records of a topic
-       pybroker groups list|describe|reset-offsets|delete [...]
+       pybroker groups list|describe|reset-offsets|delete|delete-offsets [...]
        pybroker configs describe|alter [...]               settings of topics and brokers
        pybroker cluster describe|id   [...]                brokers of a cluster, its id
        pybroker acls list|add|remove [...]                 who may do what

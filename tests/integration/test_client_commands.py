@@ -97,6 +97,13 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     assert "shop" in {row["group"] for row in sh.good("groups", "--describe", "--all-groups", "--json").rows}
     assert moved("--topic", "grouped", "--to", "1", "--execute") == [1]
     assert sh.good(*joined, "1").out == "v1\n"
+    told = "pybroker groups: shop: it has no offsets of nothing\n"
+    assert sh("groups", "delete-offsets", "shop", "--topic", "nothing") == Done(1, "", told)
+    (row,) = sh.good("groups", "--delete-offsets", "--group", "shop", "--topic", "grouped", "--json").rows
+    assert row == {"group": "shop", "topic": "grouped", "partition": 0, "deleted": True}
+    told = "pybroker groups: shop: it has no offsets of grouped\n"
+    assert sh("groups", "delete-offsets", "shop", "--topic", "grouped") == Done(1, "", told)
+    assert moved("--topic", "grouped", "--to", "1", "--execute") == [1]
     assert sh.good("groups", "--delete", "--group", "shop").out == "deleted shop\n"
     assert sh("groups", "describe", "shop") == Done(1, "", "pybroker groups: shop: there is no such group\n")
 

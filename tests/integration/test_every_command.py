@@ -69,6 +69,7 @@ LINES = {
     "dump-log": Line("dump-log --files {segment}"),
     "explain": Line("explain produce"),
     "groups delete": Line("groups delete left", (f"{READ} left",)),
+    "groups delete-offsets": Line("groups delete-offsets partly --topic orders", (f"{READ} partly",)),
     "groups describe": Line("groups describe shop", (f"{READ} shop",)),
     "groups list": Line("groups list", denied=0),
     "groups reset-offsets": Line("groups reset-offsets back --to earliest", (f"{READ} back",)),

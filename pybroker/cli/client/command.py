@@ -11,12 +11,14 @@ from pybroker.cli.client.options import ClientParser
 from pybroker.cli.ending import INTERRUPTED, drop_output
 from pybroker.cli.harmless import harmless
 
+_HOW_TO_INSTALL = "pip install '.[client]' in the folder of pybroker's sources"
+
 
 def run(parser: ClientParser, arguments: Sequence[str]) -> int:
     """Do what the command line says. Whatever is wrong is one line on standard error."""
     options = parser.parse(arguments)
     if find_spec("confluent_kafka") is None:
-        return _refuse(parser, "it needs a client: pip install '.[client]' in the folder of pybroker's sources", 1)
+        return _refuse(parser, f"it needs a client: {_HOW_TO_INSTALL}", 1)
     from confluent_kafka import KafkaException  # half the time of a command line that is wrong
 
     from pybroker.cli.client.connection import connection_of
@@ -31,6 +33,8 @@ def run(parser: ClientParser, arguments: Sequence[str]) -> int:
         return _refuse(parser, str(error), 1)
     except KafkaException as error:
         return _refuse(parser, str(failed(error)), 1)
+    except ModuleNotFoundError as error:  # the other client library, of some of the commands
+        return _refuse(parser, f"it needs {error.name}: {_HOW_TO_INSTALL}", 1)
     except ValueError as error:  # the client library's, about a name or a number before it asks the broker
         return _refuse(parser, str(error), 2)
     except KeyboardInterrupt:

@@ -11,7 +11,12 @@ from offline.command_lines import modules
 from pybroker.cli.parser import AnyOrderParser, actions_of
 
 #: What commands need besides names.
-NEEDED = {"groups reset-offsets": "--to-earliest", "quotas set": "--user ann", "topics alter": "--partitions 2"}
+NEEDED = {
+    "groups delete-offsets": "--topic orders",
+    "groups reset-offsets": "--to-earliest",
+    "quotas set": "--user ann",
+    "topics alter": "--partitions 2",
+}
 NAMES = ["a=1", "b=2", "c=3"]
 
 

@@ -19,6 +19,11 @@ from pybroker.cli.client.options import ClientParser
         (KafkaException(KafkaError(29)), 1, "pybroker things: Topic authorization failed\n"),
         (KafkaException(KafkaError(31, "(null)")), 1, "pybroker things: Cluster authorization failed\n"),
         (ValueError("an empty name"), 2, "pybroker things: an empty name\n"),
+        (
+            ModuleNotFoundError("No module named 'kafka'", name="kafka"),
+            1,
+            "pybroker things: it needs kafka: pip install '.[client]' in the folder of pybroker's sources\n",
+        ),
         (KeyboardInterrupt(), 130, "pybroker things: interrupted\n"),
         (CommandError("evil\x1b[31m\nname: no"), 1, "pybroker things: evil\\x1b[31m\\nname: no\n"),
     ],
