@@ -47,11 +47,20 @@ def command_line() -> ClientParser:
     changed = parser.add_action("set", _set, "set quotas of one entity, or change them")
     _add_entity(changed)
     changed.add_argument("changes", nargs="*", type=_quota, metavar="KEY=VALUE")
-    changed.add_argument("--add-config", type=_quota, action="append", default=[], metavar="KEY=VALUE", help="the same")
+    changed.add_argument(
+        "--add-config", type=_several, action="extend", default=[], metavar="KEY=VALUE,...", help="the same"
+    )
     deleted = parser.add_action("delete", _delete, "take quotas of one entity away")
     _add_entity(deleted)
     deleted.add_argument("keys", nargs="*", metavar="KEY", help="unless given: all that it has")
-    deleted.add_argument("--delete-config", action="append", default=[], metavar="KEY", help="the same")
+    deleted.add_argument(
+        "--delete-config",
+        type=lambda text: text.split(","),
+        action="extend",
+        default=[],
+        metavar="KEY,...",
+        help="the same",
+    )
     return parser
 
 
@@ -72,6 +81,10 @@ def _quota(text: str) -> tuple[str, float]:
     if not math.isfinite(number):
         raise argparse.ArgumentTypeError(f"{text!r}: {value!r} is no number")
     return key, number
+
+
+def _several(text: str) -> list[tuple[str, float]]:
+    return [_quota(each.strip()) for each in text.split(",")]
 
 
 def _list(session: Session, options: argparse.Namespace) -> None:

@@ -85,3 +85,12 @@ def test_quota_that_is_no_number(text: str) -> None:
     """Told before the broker is asked."""
     with pytest.raises(argparse.ArgumentTypeError):
         quotas._quota(text)
+
+
+def test_several_as_kafka_configs_takes_them() -> None:
+    """With commas between them."""
+    line = "set --user a --add-config producer_byte_rate=1,consumer_byte_rate=2.5 --add-config request_percentage=3"
+    options = quotas.command_line().parse(line.split())
+    assert options.add_config == [("producer_byte_rate", 1), ("consumer_byte_rate", 2.5), ("request_percentage", 3)]
+    line = "delete --user a --delete-config producer_byte_rate,consumer_byte_rate"
+    assert quotas.command_line().parse(line.split()).delete_config == ["producer_byte_rate", "consumer_byte_rate"]
