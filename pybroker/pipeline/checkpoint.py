@@ -2,6 +2,9 @@
 
 Spark's files are read, never written: `offsets/N` is where batch N ends, `commits/N` is there once it is done. Beside
 them lies a file of ours that says for which query the checkpoint was made. Only local folders are looked into.
+
+Where a query writes files, Spark lists them in their own folder: `_spark_metadata/N`, or `N.compact`, once those of
+batch N are there. It takes a batch that is listed for done, whoever's it was.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _IDENTITY = "pybroker.json"
+_LISTED, _COMPACTED = "_spark_metadata", ".compact"
 
 # topic -> partition -> offset that is read next
 Offsets = Mapping[str, Mapping[int, int]]
@@ -55,6 +59,20 @@ def progress(folder: Path) -> Progress:
         return Progress(running=running)
     metadata, offsets = _read_offsets(planned[last])
     return Progress(last, offsets, metadata.get("batchWatermarkMs", 0), running)
+
+
+def check_files(folder: Path, files: Path) -> None:
+    """See whether the files in the folder of a sink, if there are any, are those of the checkpoint in `folder`.
+
+    Errors: CheckpointError where batches are listed that were never planned here; OSError.
+    """
+    listed = max(_batches(files / _LISTED), default=None)
+    if listed is not None and listed > max(_batches(folder / "offsets"), default=-1):
+        raise CheckpointError(
+            f"{files} has files of another checkpoint, or of one that was removed, up to batch {listed}: Spark would "
+            f"take the batches of {folder} up to that for done, and lose their rows: take another path, or remove "
+            "these files with the checkpoint"
+        )
 
 
 def claim(folder: Path, identity: Mapping[str, str]) -> None:
@@ -99,7 +117,8 @@ _REMEDY = "take another name or checkpoint_root, or remove the folder to begin a
 def _batches(folder: Path) -> dict[int, Path]:
     if not folder.is_dir():
         return {}
-    return {int(file.name): file for file in folder.iterdir() if file.name.isdecimal()}
+    numbered = [(file.name.removesuffix(_COMPACTED), file) for file in folder.iterdir()]
+    return {int(number): file for number, file in numbered if number.isdecimal()}
 
 
 def _read_offsets(file: Path) -> tuple[Mapping[str, Any], Offsets]:

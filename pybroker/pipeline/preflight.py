@@ -62,7 +62,7 @@ def _check_partitions(path: str, source: Source, known: dict[str, list[int]]) ->
 
 
 def check_folders(pipeline: Pipeline) -> None:
-    """See whether checkpoints are of these queries and folders can be written to; of local ones only.
+    """See whether checkpoints and files are of these queries, and folders can be written to; of local ones only.
 
     Errors: SpecError.
     """
@@ -76,6 +76,15 @@ def check_folders(pipeline: Pipeline) -> None:
                 raise SpecError(query.path, str(error)) from error
         if query.sink.path is not None and (lake := checkpoint.local(query.sink.path)) is not None:
             _check_writable(lake, f"{query.path}.sink.path")
+            if folder is not None and query.sink.is_files():
+                _check_files(folder, lake, f"{query.path}.sink.path")
+
+
+def _check_files(folder: Path, lake: Path, path: str) -> None:
+    try:
+        checkpoint.check_files(folder, lake)
+    except CheckpointError as error:
+        raise SpecError(path, str(error)) from error
 
 
 def claim_checkpoints(pipeline: Pipeline) -> None:

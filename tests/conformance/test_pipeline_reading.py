@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.plan import plan
-from pybroker.pipeline.preflight import check_topics
+from pybroker.pipeline.preflight import check_folders, check_topics, claim_checkpoints
 from pybroker.pipeline.spec import Pipeline, SpecError
 from tests.support.brokers import RunningBroker
 from tests.support.pipelines import produce, run
@@ -89,6 +90,25 @@ def test_records_that_are_gone_fail_a_stream_or_are_passed_over(
 
     assert copied(spark, tmp_path, "skipping") == ["0", "1", "4"]
     assert copied(spark, tmp_path, "failing") == ["0", "1"]
+
+
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+def test_checkpoint_is_not_begun_anew_beside_files_of_the_one_before(
+    spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path
+) -> None:
+    """The command refuses what Spark does then: it takes the new first batch for the old one, and its rows are lost."""
+    pipeline = copying(tmp_path, reference, anew={"topics": [name]})
+    produce(reference, name, b"0")
+    claim_checkpoints(pipeline)
+    run(spark, pipeline)
+    check_folders(pipeline)
+    shutil.rmtree(tmp_path / "state")
+    produce(reference, name, b"1")
+    with pytest.raises(SpecError, match=r"streams\.of_anew\.sink\.path: .*/anew has files of another checkpoint"):
+        check_folders(pipeline)
+
+    run(spark, pipeline)
+    assert copied(spark, tmp_path, "anew") == ["0"]
 
 
 @pytest.mark.parametrize("kind", COSTLY_BROKERS)

@@ -6,12 +6,14 @@ SpecError with the key's path. `${NAME}` and `${NAME:-default}` in any text are 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pybroker.pipeline import checkpoint
 from pybroker.pipeline.spec.interval import seconds
 from pybroker.pipeline.spec.source import Source, Table
 from pybroker.pipeline.spec.stream import Stream
@@ -87,6 +89,7 @@ class Pipeline:
             raise SpecError(f"tables.{name}", "is the name of a source, too")
         for name, stream in self.streams.items():
             self._check_stream(f"streams.{name}", stream)
+        self._check_folders()
 
     def uses_delta(self) -> bool:
         """Tell whether anything is read or written as Delta Lake has it."""
@@ -97,6 +100,16 @@ class Pipeline:
     def parses_avro(self) -> bool:
         """Tell whether any source's values are Avro."""
         return any(source.parse.format == "avro" for source in self.sources.values())
+
+    def _check_folders(self) -> None:
+        """Of two queries that write files into one folder Spark takes the batches of either for done by the other."""
+        writers: dict[str, str] = {}
+        for name, stream in self.streams.items():
+            if stream.sink.path is not None and stream.sink.is_files():
+                local = checkpoint.local(stream.sink.path)
+                folder = stream.sink.path.rstrip("/") if local is None else os.path.abspath(local)
+                if (other := writers.setdefault(folder, name)) != name:
+                    raise SpecError(f"streams.{name}.sink.path", f"stream {other!r} writes there: rows would be lost")
 
     def _check_stream(self, path: str, stream: Stream) -> None:
         if stream.source not in self.sources:

@@ -22,6 +22,9 @@ MODES = {
     "console": ("update", "complete"),
 }
 
+# Formats that are files in a folder, of which Spark keeps a list there: one query's
+_FILES = frozenset(("parquet", "orc", "json", "csv", "text", "xml", "avro"))
+
 _ONLY_OF = {"topic": "kafka", "key": "kafka", "url": "jdbc", "table": "jdbc"}
 
 
@@ -66,6 +69,10 @@ class Sink:
     def takes(self, mode: str) -> bool:
         """Tell whether rows can be written in an output mode; of formats that are not known all can be tried."""
         return mode == "append" or self.format not in NEEDED or mode in MODES.get(self.format, ())
+
+    def is_files(self) -> bool:
+        """Tell whether rows go to files of one query, which Spark lists in their folder."""
+        return self.path is not None and self.format.lower() in _FILES
 
     def is_elsewhere(self) -> bool:
         """Tell whether a topic is of another broker than the pipeline's: its options name one."""

@@ -75,6 +75,24 @@ def test_checkpoint_of_another_program_is_not_taken_over(tmp_path: Path) -> None
             checkpoint.claim(tmp_path, IDENTITY)
 
 
+def test_files_of_another_checkpoint_are_found(tmp_path: Path) -> None:
+    """Whose batches are listed there and were never planned here; those of a batch that was not committed are ours."""
+    folder, lake = tmp_path / "state", tmp_path / "lake"
+    checkpoint.check_files(folder, lake)
+    (lake / "_spark_metadata").mkdir(parents=True)
+    checkpoint.check_files(folder, lake)
+    for name in ("7", "8", "9.compact", "10", ".10.crc"):
+        (lake / "_spark_metadata" / name).write_text("v1")
+
+    with pytest.raises(CheckpointError, match=r"lake has files of another checkpoint.*up to batch 10"):
+        checkpoint.check_files(folder, lake)
+    batch(folder, 9, {"t": {"0": 5}})
+    with pytest.raises(CheckpointError, match=r"up to batch 10"):
+        checkpoint.check_files(folder, lake)
+    batch(folder, 10, {"t": {"0": 5}}, done=False)
+    checkpoint.check_files(folder, lake)
+
+
 def test_only_local_folders_are_looked_into() -> None:
     """A path, or file:; what Spark reaches elsewhere is not ours to read."""
     assert checkpoint.local("/a/b") == checkpoint.local("file:///a/b") == Path("/a/b")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,19 @@ def test_checkpoint_of_another_specification_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(SpecError, match=r"streams\.q: the checkpoint .* source was .*orders.*, is .*invoices"):
         preflight.check_folders(pipeline(tmp_path, topics=["invoices"]))
+
+
+def test_files_of_another_checkpoint_are_refused(tmp_path: Path) -> None:
+    """As where a checkpoint was removed to begin anew; of other formats nobody keeps such a list."""
+    listed = tmp_path / "lake" / "rows" / "_spark_metadata"
+    listed.mkdir(parents=True)
+    (listed / "0").write_text("v1")
+    one = pipeline(tmp_path, topics=["orders"])
+
+    with pytest.raises(SpecError, match=r"streams\.q\.sink\.path: .*rows has files of another checkpoint"):
+        preflight.check_folders(one)
+    to_delta = replace(one.streams["q"], sink=replace(one.streams["q"].sink, format="delta"))
+    preflight.check_folders(replace(one, streams={"q": to_delta}))
 
 
 def test_folder_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:

@@ -134,6 +134,20 @@ def test_stream_that_cannot_work_is_refused(tmp_path: Path, stream: dict[str, An
     assert message in str(refused.value)
 
 
+def test_files_of_two_streams_in_one_folder_are_refused(tmp_path: Path) -> None:
+    """However it is spelt. A Delta table may have two writers."""
+
+    def streams(kind: str, *paths: str) -> dict[str, Any]:
+        sinks = [{"format": kind, "path": path} for path in paths]
+        return {f"q{number}": {"from": "s", "sink": sink} for number, sink in enumerate(sinks)}
+
+    for paths in (("lake", "./lake/"), ("/lake", "file:///lake"), ("s3a://b/lake", "s3a://b/lake/")):
+        with pytest.raises(SpecError, match=r"streams\.q1\.sink\.path: stream 'q0' writes there: rows would be lost"):
+            loaded(tmp_path, document(streams=streams("parquet", *paths)))
+    loaded(tmp_path, document(streams=streams("parquet", "lake/a", "lake/b")))
+    loaded(tmp_path, document(streams=streams("delta", "lake", "lake")))
+
+
 def test_environment_variables_are_put_in(tmp_path: Path) -> None:
     """${NAME} and ${NAME:-default}, anywhere in a text."""
     whole = document(name="x-${ONE}-${TWO:-two}", kafka={"bootstrap": "${ONE:-no}"})
