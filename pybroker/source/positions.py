@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pybroker.source.bounds import TopicPartition
+from pybroker.source.bounds import LATEST, TIMESTAMP, Bound, Bounds, TopicPartition
 from pybroker.source.errors import DataLoss
 from pybroker.source.ranges import OffsetRange
 
@@ -40,6 +40,31 @@ def ends_of(begun: Positions, latest: Positions, *, fail_on_data_loss: bool) -> 
             now = "it is not there any more" if end is None else f"it ends at {end}"
             raise DataLoss(f"{place[0]}-{place[1]}: was read up to offset {start}, and now {now}")
     return {place: max(begun.get(place, 0), latest.get(place, 0)) for place in {**begun, **latest}}
+
+
+def not_behind(final: Positions, begun: Positions, ends: Positions) -> dict[TopicPartition, int]:
+    """The `ends` of a micro-batch that reads nothing behind `final`, of the partitions that there were then."""
+    return {
+        place: min(end, max(begun.get(place, 0), final.get(place, 0)))
+        for place, end in ends.items()
+        if place in final or place in begun
+    }
+
+
+def begun_by(begun: Positions, ended: Positions, start: Bounds) -> dict[TopicPartition, int]:
+    """Where a query's first micro-batch begins, which ends at `ended`, when it is done again.
+
+    `begun` is where it would begin now. By then what is read from the end on, or from a time, may begin behind it: so
+    there was nothing in it.
+    """
+    return {
+        place: min(offset, ended.get(place, offset)) if _moves(start.of(*place)) else offset
+        for place, offset in begun.items()
+    }
+
+
+def _moves(bound: Bound) -> bool:
+    return bound.kind == TIMESTAMP or bound.value == LATEST
 
 
 def stream_ranges(

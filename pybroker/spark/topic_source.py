@@ -13,14 +13,24 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from pybroker.source.bounds import TopicPartition
+from pybroker.source.bounds import LATEST, OFFSET, Bound, TopicPartition
 from pybroker.source.columns import spark_schema
-from pybroker.source.positions import Positions, ends_of, read_positions, stream_ranges, written_positions
+from pybroker.source.positions import (
+    Positions,
+    begun_by,
+    ends_of,
+    not_behind,
+    read_positions,
+    stream_ranges,
+    written_positions,
+)
 from pybroker.source.ranges import OffsetRange, bounded_ends, split_ranges
 from pybroker.source.reader import Reader, shared_reader
 from pybroker.source.topic_options import TopicOptions, read_options
 from pybroker.spark.schemas import columns_of
 from pybroker.spark.topic_sink import TopicSink, TopicStreamSink
+
+_AT_THE_END = Bound(OFFSET, LATEST)
 
 
 class TopicRange(InputPartition):
@@ -93,18 +103,29 @@ class TopicBatches(_Ranges, DataSourceReader):
 
 
 class TopicStream(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches, each with the offsets up to which it goes."""
+    """Micro-batches, each with the offsets up to which it goes.
+
+    Of partitions that are read from their end on the first batch is empty. Where it ends Spark keeps, so that a query
+    which is stopped by then goes on there.
+    """
 
     def __init__(self, options: TopicOptions, columns: tuple[str, ...]) -> None:
         super().__init__(options, columns)
         self._reader = Reader()
+        #: Where the query begins. Spark asks again and again in its first batch, and keeps none of the answers.
+        self._initial: dict[str, dict[str, int]] | None = None
+        #: Whether that batch is planned, and so where it ends is kept.
+        self._has_begun = False
         #: With Trigger.AvailableNow where the query ends, whatever comes meanwhile.
         self._final: Positions | None = None
 
     def initialOffset(self) -> dict[str, dict[str, int]]:  # noqa: N802
-        start = self._options.start.to_json()
-        planned = self._reader.ask("plan_topics", start=start, end=start, **self._options.wanted)
-        return written_positions({(each["topic"], each["partition"]): each["start"] for each in planned})
+        if self._initial is None:
+            start = self._options.start.to_json()
+            planned = self._reader.ask("plan_topics", start=start, end=start, **self._options.wanted)
+            positions = {(each["topic"], each["partition"]): each["start"] for each in planned}
+            self._initial = written_positions(positions)
+        return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         limit = self._options.max_offsets_per_trigger
@@ -113,8 +134,11 @@ class TopicStream(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, dict[str, int]]:  # noqa: N802
         begun = read_positions(start)
         earliest, latest = self._ends()
-        final = latest if self._final is None else self._final
-        ends = ends_of(begun, final, fail_on_data_loss=self._options.fail_on_data_loss)
+        ends = ends_of(begun, latest, fail_on_data_loss=self._options.fail_on_data_loss)
+        if self._final is not None:
+            ends = not_behind(self._final, begun, ends)
+        if start == self._initial and not self._has_begun:
+            ends |= {place: offset for place, offset in begun.items() if self._options.start.of(*place) == _AT_THE_END}
         if isinstance(limit, ReadMaxRows):
             starts = {place: begun.get(place, earliest.get(place, 0)) for place in ends}
             ends = bounded_ends(starts, ends, limit.max_rows)
@@ -128,6 +152,9 @@ class TopicStream(_Ranges, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begun, ended = read_positions(start), read_positions(end)
+        if start == self._initial:
+            begun = begun_by(begun, ended, self._options.start)
+        self._has_begun = True
         new = [place for place in ended if place not in begun]
         earliest: Mapping[TopicPartition, int] = self._ends()[0] if new else {}
         return self._split(stream_ranges(begun, ended, earliest, fail_on_data_loss=self._options.fail_on_data_loss))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -159,6 +161,37 @@ def test_data_loss_fails_the_query_or_is_passed_over(
     assert [row["value"] for row in found] == left
     assert sum(job.run(failOnDataLoss="false")) == 5
     assert [row["value"] for row in job.rows()] == [b"%d" % number for number in range(10)] + left
+
+
+def test_stream_from_the_end_of_a_topic_that_is_written_to(
+    session: SparkSession, broker: RunningBroker, small: DataClient, name: str, tmp_path: Path
+) -> None:
+    """It begins somewhere, although Spark asks several times where, and passes nothing over from there on."""
+    job = Job(session, broker.bootstrap, name, tmp_path)
+    fill(broker, name, range(100))
+    is_over = Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+        while not is_over.wait(0.001):
+            producer.produce(name, b"more")
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(write)
+        query = job.start(trigger={"processingTime": "0 seconds"}, startingOffsets="latest")
+        try:
+            while sum(progress["numInputRows"] for progress in query.recentProgress) < 100:
+                assert not query.awaitTermination(0.1)
+        finally:
+            query.stop()
+            is_over.set()
+        writing.result(60)
+
+    offsets = [row["offset"] for row in job.rows()]
+    assert offsets[0] >= 100
+    assert offsets == list(range(offsets[0], offsets[0] + len(offsets)))
 
 
 def test_rows_are_written(
