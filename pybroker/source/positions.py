@@ -30,16 +30,17 @@ def read_positions(written: Mapping[str, Any]) -> dict[TopicPartition, int]:
 
 
 def ends_of(begun: Positions, latest: Positions, *, fail_on_data_loss: bool) -> dict[TopicPartition, int]:
-    """Where a micro-batch ends: never before it begins.
+    """Where a micro-batch ends: at the latest offsets. A partition that is not there now stays where it was.
 
-    Errors: DataLoss where a partition has become shorter, or has gone, unless that may be.
+    Errors: DataLoss where a partition has become shorter, or has gone, unless that may be. One that has become shorter
+    is another topic's, or has lost its end: it goes on where that one ends.
     """
     for place, start in sorted(begun.items()):
         if fail_on_data_loss and latest.get(place, -1) < start:
             end = latest.get(place)
             now = "it is not there any more" if end is None else f"it ends at {end}"
             raise DataLoss(f"{place[0]}-{place[1]}: was read up to offset {start}, and now {now}")
-    return {place: max(begun.get(place, 0), latest.get(place, 0)) for place in {**begun, **latest}}
+    return {**begun, **latest}
 
 
 def not_behind(final: Positions, begun: Positions, ends: Positions) -> dict[TopicPartition, int]:
@@ -72,7 +73,8 @@ def stream_ranges(
 ) -> list[OffsetRange]:
     """What a micro-batch reads. A partition that is new since begins at its first record.
 
-    Errors: DataLoss for a new partition that has gone again, or a position that goes back, unless that may be.
+    Errors: DataLoss for a new partition that has gone again, or whose first records have, or a position that goes back,
+    unless that may be.
     """
     ranges = []
     for place, end in sorted(ended.items()):
@@ -83,6 +85,10 @@ def stream_ranges(
                     f"{place[0]}-{place[1]}: from offset {start} to {end}: the partition is another one, or gone"
                 )
             continue
+        if fail_on_data_loss and place not in begun and start > 0:
+            raise DataLoss(
+                f"{place[0]}-{place[1]}: is new, and what it had before offset {start} is not there any more"
+            )
         if start < end:
             ranges.append(OffsetRange(*place, start, end))
     return ranges

@@ -25,20 +25,30 @@ def test_batch_ends_at_the_latest_offsets_new_partitions_included() -> None:
     assert ends_of({ONE: 5, TWO: 7}, {ONE: 9, TWO: 7, TEN: 4}, fail_on_data_loss=True) == {ONE: 9, TWO: 7, TEN: 4}
 
 
-@pytest.mark.parametrize(("latest", "said"), [({ONE: 4}, "5, and now it ends at 4"), ({}, "not there any more")])
-def test_partition_that_is_shorter_or_gone_is_an_error_or_stays_where_it_was(
-    latest: dict[tuple[str, int], int], said: str
+@pytest.mark.parametrize(
+    ("latest", "said", "end"), [({ONE: 4}, "5, and now it ends at 4", 4), ({}, "not there any more", 5)]
+)
+def test_partition_that_is_shorter_or_gone_is_an_error_or_goes_on_where_it_ends(
+    latest: dict[tuple[str, int], int], said: str, end: int
 ) -> None:
+    """As that of a topic which was made anew: were it to stay at 5, its next record would be left out as well."""
     with pytest.raises(DataLoss, match=said):
         ends_of({ONE: 5}, latest, fail_on_data_loss=True)
 
-    assert ends_of({ONE: 5}, latest, fail_on_data_loss=False) == {ONE: 5}
+    assert ends_of({ONE: 5}, latest, fail_on_data_loss=False) == {ONE: end}
 
 
 def test_batch_reads_what_lies_between_and_new_partitions_from_their_first_record() -> None:
-    ranges = stream_ranges({ONE: 5, TWO: 7}, {ONE: 9, TWO: 7, TEN: 4}, {TEN: 2}, fail_on_data_loss=True)
+    ranges = stream_ranges({ONE: 5, TWO: 7}, {ONE: 9, TWO: 7, TEN: 4}, {TEN: 0}, fail_on_data_loss=True)
 
-    assert ranges == [OffsetRange("orders", 1, 5, 9), OffsetRange("orders", 10, 2, 4)]
+    assert ranges == [OffsetRange("orders", 1, 5, 9), OffsetRange("orders", 10, 0, 4)]
+
+
+def test_new_partition_whose_first_records_have_gone_is_an_error_or_begins_behind_them() -> None:
+    with pytest.raises(DataLoss, match="orders-10: is new, and what it had before offset 2 is not there any more"):
+        stream_ranges({ONE: 5}, {ONE: 9, TEN: 4}, {TEN: 2}, fail_on_data_loss=True)
+
+    assert stream_ranges({}, {TEN: 4}, {TEN: 2}, fail_on_data_loss=False) == [OffsetRange("orders", 10, 2, 4)]
 
 
 @pytest.mark.parametrize(("begun", "earliest"), [({}, {}), ({ONE: 12}, {}), ({}, {ONE: 12})])
