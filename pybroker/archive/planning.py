@@ -44,13 +44,15 @@ class Plan(NamedTuple):
 def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int], *, skip_lost: bool) -> Plan:
     """Each partition's next range, where there is something in it.
 
-    Errors: LogChanged where a log ends before its archive does; where records have gone that were not archived,
-    unless `skip_lost`.
+    An archive of a topic begins where its partitions begin at the first time: one that has nothing more by then has an
+    empty range there. Of a partition that comes later all offsets are wanted. Errors: LogChanged where a log ends
+    before its archive does; where records have gone that were not archived, unless `skip_lost`.
     """
     ranges, lost = [], []
+    begun = {topic for topic, _ in archived}
     for each in sorted(ends):
         place = each.topic, each.partition
-        start = archived.get(place, each.earliest)
+        start = archived.get(place, 0 if each.topic in begun else each.earliest)
         if each.latest < start:
             raise LogChanged(
                 f"{each.name} ends at offset {each.latest}, and is archived up to {start}: is it another topic of that "
@@ -64,15 +66,18 @@ def wanted_ranges(ends: Iterable[LogEnds], archived: Mapping[TopicPartition, int
                 )
             lost.append(Lost(*place, start, each.earliest))
             start = each.earliest
-        if start < each.settled:
+        if start < each.settled or (start and place not in archived):
             ranges.append(OffsetRange(*place, start, each.settled))
     return Plan(ranges, lost)
 
 
 def steps(ranges: Iterable[OffsetRange], most: int) -> Iterator[list[OffsetRange]]:
-    """The same ranges in turns of about `most` offsets, all partitions side by side; each turn is committed."""
+    """The same ranges in turns of about `most` offsets, all partitions side by side; each turn is committed.
+
+    Empty ranges are in the first.
+    """
     starts = {(each.topic, each.partition): each.start for each in ranges}
-    ends = {(each.topic, each.partition): each.end for each in ranges if each.size}
+    ends = {(each.topic, each.partition): each.end for each in ranges}
     while ends:
         upto = bounded_ends(starts, ends, most)
         yield [OffsetRange(*place, starts[place], end) for place, end in sorted(upto.items())]

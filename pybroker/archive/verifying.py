@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -71,12 +71,15 @@ def verify(archive: Archive, session: Callable[[], SparkSession], source: Input 
     if NOWHERE in here:
         problems.append(f"{here[NOWHERE].records} rows belong to no range of the manifest")
     checked = [
-        _checked(
-            each, part, here.get(part[:3], NOTHING), there.get(part[:3], NOTHING), None if source is None else ends
-        )
+        _checked(each, part, _of_part(here, part), _of_part(there, part), None if source is None else ends)
         for each, part in zip(ranges, parts, strict=True)
     ]
     return Verified(checked, problems)
+
+
+def _of_part(found: Mapping[tuple[str, int, int], PartSums], part: Part) -> PartSums:
+    """What was found of a part. An empty one may begin where another does."""
+    return found.get(part[:3], NOTHING) if part.start < part.end else NOTHING
 
 
 def _ends(source: Input, topics: list[str]) -> dict[tuple[str, int], LogEnds]:

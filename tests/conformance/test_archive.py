@@ -149,19 +149,24 @@ def test_directory_gives_the_same_archive(
 
 
 def test_what_the_log_has_lost_is_told(broker: RunningBroker, client: DataClient, lake: Lake, name: str) -> None:
-    """Before it was archived, which stops the archive or is passed over; and after, which is what archives are for."""
-    fill(broker, name, 20)
-    lake.archive()
-    fill(broker, name, 10)
-    client.delete_records(name, 0, 12)
-    with pytest.raises(LogChanged, match="begins at offset 12, and is archived up to 10"):
-        lake.archive()
+    """Before it was archived, which stops the archive or is passed over; and after, which is what archives are for.
 
-    assert [(each.partition, each.start, each.end) for each in lake.archive(skip=True)] == [(0, 12, 15), (1, 10, 15)]
+    Of a partition that had nothing more at the first time as well.
+    """
+    fill(broker, name, 20)
+    client.delete_records(name, 1, 10)
+    assert [each[1:5] for each in lake.archive()] == [(0, 0, 10, 10), (1, 10, 10, 0)]
+    fill(broker, name, 10)
+    for partition, offset in ((1, 11), (0, 12)):
+        client.delete_records(name, partition, offset)
+        with pytest.raises(LogChanged, match=f"{name}-{partition} begins at offset {offset}, and is archived up to 10"):
+            lake.archive()
+
+    assert [each[1:5] for each in lake.archive(skip=True)] == [(0, 12, 15, 3), (1, 11, 15, 4)]
     assert lake.verify() == (True, [GONE, SAME, SAME, SAME])
     with pytest.raises(UnusableTarget, match="offsets from 10 on cannot be kept"):
         lake.restore(f"{name}-back", exact_offsets=True)
-    assert [each.kept_below for each in lake.restore(f"{name}-back")] == [10, 15]
+    assert [(each.written, each.kept_below) for each in lake.restore(f"{name}-back")] == [(13, 10), (4, 0)]
     assert [row["offset"] for row in stored(broker, f"{name}-back") if row["partition"] == 0] == list(range(13))
 
 

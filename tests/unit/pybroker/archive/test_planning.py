@@ -10,18 +10,36 @@ from pybroker.source.ranges import OffsetRange
 
 
 def test_ranges_go_from_the_archives_end_to_the_settled_end() -> None:
-    """Of a partition that is new from its first offset; none where nothing is new."""
+    """Of a partition, or a topic, that is new from its first offset; none where nothing is new."""
     ends = [
-        LogEnds("orders", 0, 5, 50, 60),
+        LogEnds("clicks", 0, 5, 50, 60),
+        LogEnds("orders", 0, 0, 50, 60),
         LogEnds("orders", 1, 0, 20, 20),
         LogEnds("orders", 2, 0, 20, 20),
-        LogEnds("orders", 3, 7, 7, 9),
+        LogEnds("orders", 3, 0, 0, 9),
     ]
 
     plan = wanted_ranges(ends, {("orders", 1): 12, ("orders", 2): 20, ("gone", 0): 4}, skip_lost=False)
 
-    assert plan.ranges == [OffsetRange("orders", 0, 5, 50), OffsetRange("orders", 1, 12, 20)]
+    assert plan.ranges == [
+        *(OffsetRange("clicks", 0, 5, 50), OffsetRange("orders", 0, 0, 50), OffsetRange("orders", 1, 12, 20)),
+    ]
     assert plan.lost == []
+
+
+def test_partition_that_has_nothing_any_more_is_known_from_the_first_time_on() -> None:
+    """What comes into it later, and goes before it is archived, is lost, as it is of one that was made later."""
+    first = wanted_ranges([LogEnds("orders", 0, 0, 9, 9), LogEnds("orders", 1, 7, 7, 7)], {}, skip_lost=False)
+    assert first.ranges == [OffsetRange("orders", 0, 0, 9), OffsetRange("orders", 1, 7, 7)]
+
+    archived = {("orders", 0): 9, ("orders", 1): 7}
+    assert wanted_ranges([LogEnds("orders", 1, 7, 7, 7)], archived, skip_lost=False).ranges == []
+    for late, lost in ((LogEnds("orders", 1, 8, 9, 9), (7, 8)), (LogEnds("orders", 2, 3, 3, 3), (0, 3))):
+        with pytest.raises(LogChanged, match=f"{late.name} begins at offset {late.earliest}, and is archived up to"):
+            wanted_ranges([late], archived, skip_lost=False)
+        plan = wanted_ranges([late], archived, skip_lost=True)
+        assert plan.lost == [Lost("orders", late.partition, *lost)]
+        assert plan.ranges == [OffsetRange("orders", late.partition, late.earliest, late.settled)]
 
 
 def test_settled_end_before_the_archives_is_no_range() -> None:
@@ -47,6 +65,7 @@ def test_log_that_ends_before_its_archive_is_another_one(skip: bool) -> None:
 
 @pytest.mark.parametrize("most", [1, 3, 10, 1000])
 def test_steps_cover_each_offset_once_and_in_order(most: int) -> None:
+    """An empty range, which says where a partition begins, comes first."""
     ranges = [OffsetRange("orders", 0, 5, 30), OffsetRange("orders", 1, 0, 2), OffsetRange("orders", 2, 4, 4)]
     turns = list(steps(ranges, most))
 
@@ -54,5 +73,6 @@ def test_steps_cover_each_offset_once_and_in_order(most: int) -> None:
         parts = [each for turn in turns for each in turn if each[:2] == whole[:2]]
         offsets = [offset for part in parts for offset in range(part.start, part.end)]
         assert offsets == list(range(whole.start, whole.end))
-    assert all(each.size for turn in turns for each in turn)
+    assert [each for turn in turns for each in turn if not each.size] == [OffsetRange("orders", 2, 4, 4)]
+    assert OffsetRange("orders", 2, 4, 4) in turns[0]
     assert all(sum(each.size for each in turn) <= most + len(ranges) for turn in turns)

@@ -114,6 +114,16 @@ def test_archiving_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path, 
     assert calls > 30
 
 
+def test_partitions_that_have_nothing_any_more_need_no_job(tmp_path: Path) -> None:
+    def job(ranges: Sequence[OffsetRange], folder: Path) -> Iterable[Sums]:
+        raise AssertionError("there is nothing to write")
+
+    with Archive(tmp_path / "lake", writing=True) as archive:
+        archive_ranges(archive, [OffsetRange("orders", 0, 7, 7), OffsetRange("orders", 1, 9, 9)], job, count_rows)
+        assert archive.manifest.ends() == {("orders", 0): 7, ("orders", 1): 9}
+    check(tmp_path / "lake", [])
+
+
 @pytest.mark.parametrize("table", ["parquet", "delta"])
 def test_compaction_that_dies_anywhere_loses_and_doubles_nothing(tmp_path: Path, table: str) -> None:
     roots = iter(range(10_000))
