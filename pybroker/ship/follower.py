@@ -52,19 +52,18 @@ class Follower:
         return self._files[0].position_at(offset)
 
     def resume(self, position: Position | None, since_ns: int) -> None:
-        """Go on behind a position that was written at `since_ns`, in whatever file that is in by now.
+        """Go on behind a position that was true at `since_ns`, in whatever file that is in by now.
 
-        Errors: OSError where that cannot be read.
+        A log that was not there then may have come and been rotated since. Errors: OSError where it cannot be read.
         """
-        if position is not None:
-            found = locate(self.path, position) if position.head_bytes else None
-            if found is not None:
-                self._files.append(LogFile(found, self._max, position.offset))
-            else:
-                if position.offset:
-                    self._tell(f"{self.path}: the file that was sent to byte {position.offset} is gone or compressed")
-                for path in rotated_since(self.path, since_ns, ()):
-                    self._append(path)
+        found = locate(self.path, position) if position is not None and position.head_bytes else None
+        if position is not None and found is not None:
+            self._files.append(LogFile(found, self._max, position.offset))
+        else:
+            if position is not None and position.offset:
+                self._tell(f"{self.path}: the file that was sent to byte {position.offset} is gone or compressed")
+            for path in rotated_since(self.path, since_ns, ()):
+                self._append(path)
         self.watch()
 
     def close(self) -> None:

@@ -53,8 +53,8 @@ class PositionFile:
 
     def __init__(self, path: Path, topic: str) -> None:
         self.path = path
-        self.written_ns = 0
-        """When they were true, in nanoseconds since 1970."""
+        self.since_ns: dict[str, int] = {}
+        """When each was true last, in nanoseconds since 1970."""
         self._topic = topic
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,10 +81,10 @@ class PositionFile:
         os.close(self._lock)
 
     def begin(self, positions: Mapping[str, Position | None]) -> None:
-        """Write those of logs that had none; what the others were at `written_ns` they still are. Errors: OSError."""
-        since_ns = self.written_ns
+        """Write those of logs that had none: nobody looks now whether the others' are still true. Errors: OSError."""
+        before = self.since_ns
         self.write(positions)
-        self.written_ns = since_ns or self.written_ns
+        self.since_ns |= before
 
     def write(self, positions: Mapping[str, Position | None]) -> None:
         """Put them into the file, beside those of logs that are not named. Errors: OSError."""
@@ -97,11 +97,12 @@ class PositionFile:
             file.flush()
             os.fsync(file.fileno())
         written.rename(self.path)
-        self.written_ns = self.path.stat().st_mtime_ns
+        written_ns = self.path.stat().st_mtime_ns
+        self.since_ns = {**self.since_ns, **dict.fromkeys(positions, written_ns)}
 
     def _read(self) -> dict[str, Position | None]:
         try:
-            self.written_ns = self.path.stat().st_mtime_ns
+            written_ns = self.path.stat().st_mtime_ns
             found = json.loads(self.path.read_bytes())
             version, topic, files = found["version"], found["topic"], found["files"]
             positions = {str(path): value and _position(value) for path, value in files.items()}
@@ -117,6 +118,7 @@ class PositionFile:
             raise PositionFileError(f"{self.path}: has version {version}, and only {_VERSION} is known")
         if topic != self._topic:
             raise PositionFileError(f"{self.path}: is of the topic {topic}; --position names another file")
+        self.since_ns = dict.fromkeys(positions, written_ns)
         return positions
 
 

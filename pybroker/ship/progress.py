@@ -26,8 +26,14 @@ class Progress:
         self._reached: Sent | None = None
         self._on_their_way: deque[Sent] = deque()
 
-    def sending(self, file: LogFile, end: int) -> Sent:
-        """Note a line that is handed to the producer now."""
+    def sending(self, file: LogFile, start: int, end: int) -> Sent:
+        """Note a line that is handed to the producer now.
+
+        Where nothing tells yet which file a position is in, as that was not there or empty, it is before this line: the
+        file may have another name when it is looked for.
+        """
+        if self._position is None or not self._position.head_bytes:
+            self._position = file.position_at(start)
         sent = Sent(file, end)
         self._on_their_way.append(sent)
         return sent

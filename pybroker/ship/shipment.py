@@ -91,7 +91,7 @@ class _Shipment:
             position = self._positions.positions[str(log)]
             follower = Follower(log, max_line_bytes, self._tell)
             self._logs[follower] = Progress(position)
-            follower.resume(position, self._positions.written_ns)
+            follower.resume(position, self._positions.since_ns[str(log)])
 
     def run(self, stop: Stop) -> None:
         """Send until told to stop. Errors: DeliveryError."""
@@ -117,7 +117,7 @@ class _Shipment:
 
     def _send(self, follower: Follower, progress: Progress, file: LogFile, line: Line, stop: Stop) -> bool:
         """Hand a line to the producer, once it has room; return False where told to stop before."""
-        sent = progress.sending(file, line.end)
+        sent = progress.sending(file, line.start, line.end)
         while not self._sender.offer(follower.path, line, partial(progress.acknowledged, sent)):
             self._turn(_POLL_S)
             for each in self._logs:  # however long it takes: what is rotated meanwhile is kept open

@@ -114,6 +114,32 @@ def test_log_that_was_not_there_at_the_start_is_read_from_its_beginning(log: Wri
     assert resumed(log, None).lines() == ["one", "two"]
 
 
+def test_log_that_came_and_was_rotated_while_nobody_looked_is_sent_from_its_beginning(log: WrittenLog) -> None:
+    """And not what was rotated before it was waited for."""
+    log.rename(2)
+    os.utime(log.rotated(2), ns=(5, 5))
+    log.write("three\n")
+    log.rename(1)
+    log.write("four\n")
+
+    assert resumed(log, None, since_ns=6).lines() == ["three", "four"]
+
+
+@pytest.mark.parametrize("start", [None, Position(1, 2, 0, 0, "")], ids=["was not there", "was empty"])
+def test_first_line_that_is_sent_tells_which_file_the_position_is_in(log: WrittenLog, start: Position | None) -> None:
+    """Nothing is acknowledged, and another log's positions are written later than this one's first file."""
+    reader, progress = from_beginning(log), Progress(start)
+    for file, line in reader.follower.read():
+        progress.sending(file, line.start, line.end)
+    reached = progress.position
+    reader.follower.close()
+    log.rename()
+    log.write("three\n")
+
+    assert reached is not None
+    assert resumed(log, reached, since_ns=1 << 62).lines() == ["one", "two", "three"]
+
+
 def test_crash_between_acknowledgement_and_writing_sends_again_and_loses_nothing(
     log: WrittenLog, tmp_path: Path
 ) -> None:
@@ -131,7 +157,7 @@ def test_position_stays_before_the_first_line_that_is_not_acknowledged(log: Writ
     """Whatever comes behind it: acknowledgements of several partitions come in any order."""
     file = LogFile(log.path, 100)
     progress = Progress(file.position_at(0))
-    first, second, third = (progress.sending(file, end) for end in (4, 8, 12))
+    first, second, third = (progress.sending(file, end - 4, end) for end in (4, 8, 12))
     file.read()
 
     progress.acknowledged(second)
@@ -149,7 +175,7 @@ def test_positions_are_kept_and_read_again(tmp_path: Path) -> None:
     with PositionFile(path, "t") as positions:
         positions.begin({"/a": None, "/b": one})
     with PositionFile(path, "t") as positions:
-        assert positions.written_ns == path.stat().st_mtime_ns
+        assert positions.since_ns == dict.fromkeys(("/a", "/b"), path.stat().st_mtime_ns)
         positions.write({"/b": two})
     with PositionFile(path, "t") as positions:
         assert positions.positions == {"/a": None, "/b": two}
@@ -162,7 +188,9 @@ def test_another_log_does_not_change_when_the_others_were_true(tmp_path: Path) -
     os.utime(path, ns=(5, 5))
     with PositionFile(path, "t") as positions:
         positions.begin({"/b": None})
-        assert positions.written_ns == 5
+        assert positions.since_ns == {"/a": 5, "/b": path.stat().st_mtime_ns}
+        positions.write({"/b": None})
+        assert positions.since_ns["/a"] == 5
 
 
 def test_position_file_that_cannot_be_written_stays_what_it_was(
