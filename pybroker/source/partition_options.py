@@ -21,8 +21,9 @@ def offsets_by_partition(text: str, name: str) -> dict[TopicPartition, int]:
 
 
 def assigned_partitions(text: str) -> list[TopicPartition]:
-    """`{"orders": [0, 2]}`. Errors: UnusableOption."""
+    """`{"orders": [0, 2]}`, each once. Errors: UnusableOption."""
     try:
-        return [(topic, int(each)) for topic, partitions in json.loads(text).items() for each in partitions]
+        found = ((topic, int(each)) for topic, partitions in json.loads(text).items() for each in partitions)
+        return list(dict.fromkeys(found))
     except (ValueError, AttributeError, TypeError):
         raise UnusableOption(f'assign: {text!r} is not of the form {{"topic": [0, 1]}}') from None

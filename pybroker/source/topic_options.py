@@ -77,7 +77,8 @@ def read_options(given: Mapping[str, str], *, streaming: bool | None) -> TopicOp
     ways = [name for name in ("subscribe", "subscribePattern", "assign") if name.lower() in options]
     if len(ways) != 1:
         raise UnusableOption(f"one of subscribe, subscribePattern and assign says what is read; given: {ways}")
-    topics = [each.strip() for each in options.get("subscribe", "").split(",") if each.strip()]
+    named = (each.strip() for each in options.get("subscribe", "").split(","))
+    topics = list(dict.fromkeys(filter(None, named)))  # one that is there twice is read once
     if ways == ["subscribe"] and not topics:
         raise UnusableOption("subscribe names no topic")
     if streaming and any(name.startswith("ending") for name in options):

@@ -61,7 +61,8 @@ def test_names_count_in_any_case() -> None:
 
 def test_topics_are_subscribed_to_or_assigned() -> None:
     assert options(subscribe=" orders, clicks ").topics == ["orders", "clicks"]
-    assigned = read_options({**SERVERS, "assign": '{"orders": [2, 0]}'}, streaming=False)
+    assert options(subscribe="orders,clicks,orders").topics == ["orders", "clicks"]  # whose rows are there once
+    assigned = read_options({**SERVERS, "assign": '{"orders": [2, 0, 2]}'}, streaming=False)
     assert assigned.assigned == [("orders", 2), ("orders", 0)]
     assert assigned.wanted["assigned"] == [("orders", 2), ("orders", 0)]
 
