@@ -132,4 +132,7 @@ def load(path: Path, environ: Mapping[str, str]) -> Pipeline:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise SpecError("", "this is no text in UTF-8") from error
-    return build(Pipeline, substituted(parse(text), environ))
+    try:
+        return build(Pipeline, substituted(parse(text), environ))
+    except RecursionError as error:
+        raise SpecError("", "this is nested too deeply, or in itself") from error

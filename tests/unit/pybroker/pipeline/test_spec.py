@@ -168,6 +168,22 @@ def test_words_of_older_yaml_are_words(tmp_path: Path) -> None:
     assert pipeline.spark.conf == {"a": "yes", "b": "true", "c": "2", "d": "on"}
 
 
+def test_keys_that_are_merged_may_be_given_anew(tmp_path: Path) -> None:
+    """As YAML has it: what stands beside `<<` counts."""
+    whole = """
+version: 1
+name: n
+kafka: {bootstrap: "127.0.0.1:9092"}
+checkpoint_root: state
+sources: {s: &first {topics: [t], max_per_trigger: 5}, other: {<<: *first, max_per_trigger: 7}}
+streams: {q: {from: s, sink: {format: console}}}
+"""
+    sources = loaded(tmp_path, whole).sources
+
+    assert (sources["s"].max_per_trigger, sources["other"].max_per_trigger) == (5, 7)
+    assert sources["other"].topics == ["t"]
+
+
 def test_broken_yaml_is_a_specification_error(tmp_path: Path) -> None:
     """With the parser's line and column."""
     with pytest.raises(SpecError, match="line 1"):
@@ -180,6 +196,11 @@ def test_broken_yaml_is_a_specification_error(tmp_path: Path) -> None:
         ("a: [1\nb: 2", "line 2, column 2: expected ',' or ']', but got ':', while parsing a flow sequence"),
         ("a:\n\t- b", "line 2, column 1: found character '\\t' that cannot start any token"),
         ("a: \0", "unacceptable character #x0000: special characters are not allowed"),
+        ("streams: {q: {}, r: {}, q: {}}", "line 1, column 25: the key 'q' is there twice"),
+        ("a: {0: b, '0': c}", "line 1, column 11: the key '0' is there twice"),
+        ("a: !!int x", "invalid literal for int()"),
+        ("a: &a [*a]", "this is nested too deeply, or in itself"),
+        ("[" * 5000, "this is nested too deeply, or in itself"),
     ],
 )
 def test_broken_yaml_is_told_in_one_line(tmp_path: Path, content: str, message: str) -> None:
