@@ -16,6 +16,8 @@ from pybroker.pipeline.spec import Restart
 from pybroker.pipeline.spec.interval import seconds
 
 _POLL_S = 0.25
+#: Of a wait: by then it is as long as any may be, and more are no number with a point.
+_MOST_DOUBLINGS = 64
 
 
 class RunningQuery(Protocol):
@@ -128,7 +130,7 @@ class Supervisor:
     @staticmethod
     def _wait(restart: Restart, attempts: int) -> float:
         longest = seconds(restart.back_off_max, "restart.back_off_max")
-        wait: float = seconds(restart.back_off, "restart.back_off") * 2**attempts
+        wait: float = seconds(restart.back_off, "restart.back_off") * 2 ** min(attempts, _MOST_DOUBLINGS)
         return min(longest, wait)
 
 

@@ -117,6 +117,16 @@ def test_failed_query_starts_again_later_and_later() -> None:
     assert 12 <= time.now < 14
 
 
+def test_query_that_fails_for_days_is_still_started_again() -> None:
+    """Its waits are the longest by then."""
+    one, begun = queries(*(FakeQuery(1, RuntimeError("away")) for _ in range(1200)), FakeQuery(1))
+    watcher, time, _ = supervisor(Restart(attempts=10_000, back_off="200ms", back_off_max="1s"))
+
+    assert watcher.run([one]) is None
+    assert len(begun) == 1201
+    assert time.now > 1190
+
+
 def test_start_that_fails_is_a_failure() -> None:
     """Spark looks at a sink before there is a query: it is tried again, and told in a line without Java's trace."""
     raised = [PySparkException("no folder\nJVM stacktrace"), Py4JError("An error\n: java.io.IOException: gone\n\tat x")]
