@@ -91,6 +91,7 @@ class Reporter:
     metrics: Path | None = None
     out: TextIO = field(default_factory=lambda: sys.stdout)
     totals: dict[str, Totals] = field(default_factory=dict)
+    _is_metrics_trouble_told: bool = field(default=False, init=False)
 
     def batch(self, batch: Batch) -> None:
         """Tell of a batch that is done."""
@@ -125,8 +126,15 @@ class Reporter:
         if self.metrics is None:
             return
         scratch = self.metrics.with_name(f".{self.metrics.name}")
-        scratch.write_text("".join(f"{line}\n" for line in self._metric_lines()), encoding="utf-8")
-        scratch.rename(self.metrics)
+        try:
+            scratch.write_text("".join(f"{line}\n" for line in self._metric_lines()), encoding="utf-8")
+            scratch.rename(self.metrics)
+        except OSError as error:  # a full disk, say, which is no reason to stop what writes elsewhere
+            if not self._is_metrics_trouble_told:
+                self.tell(f"{self.metrics}: {error.strerror}: metrics are not kept")
+            self._is_metrics_trouble_told = True
+        else:
+            self._is_metrics_trouble_told = False
 
     def _metric_lines(self) -> Iterator[str]:
         for name, (kind, help) in _METRICS.items():

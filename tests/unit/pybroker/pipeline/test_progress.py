@@ -55,6 +55,22 @@ def test_metrics_are_kept_in_a_file(tmp_path: Path) -> None:
     assert 'pybroker_pipeline_lag{query="q"} 0' in lines
 
 
+def test_metrics_that_cannot_be_kept_are_told_once(tmp_path: Path) -> None:
+    """And stop nothing; they are there again when they can be, with all batches."""
+    folder, out = tmp_path / "metrics", io.StringIO()
+    reporter = Reporter(folder / "metrics.prom", out)
+
+    for _ in range(2):
+        reporter.batch(Batch.of("q", REPORT))
+    reporter.restarted("q")
+    told = f"{folder}/metrics.prom: No such file or directory: metrics are not kept"
+    assert out.getvalue().splitlines().count(told) == 1
+
+    folder.mkdir()
+    reporter.batch(Batch.of("q", REPORT))
+    assert 'pybroker_pipeline_batches_total{query="q"} 3' in (folder / "metrics.prom").read_text()
+
+
 def test_terminal_has_a_bar_below_the_lines() -> None:
     """It is drawn over at the next line."""
 
