@@ -20,7 +20,7 @@ from pybroker.archive.errors import ArchiveError
 from pybroker.archive.inputs import Input
 from pybroker.archive.manifest import ArchivedRange
 from pybroker.archive.store import Archive
-from pybroker.pipeline.session import java_error, start_session
+from pybroker.pipeline.session import GONE, end_session, java_error, start_session
 from pybroker.source.ranges import OffsetRange
 from pybroker.spark import register
 
@@ -78,7 +78,7 @@ class Spark:
     def stop(self) -> None:
         """End it, if it has begun."""
         if self._session is not None:
-            self._session.stop()
+            end_session(self._session)
 
 
 @contextmanager
@@ -86,6 +86,8 @@ def told() -> Iterator[None]:
     """Spark's errors in a line. Errors: ArchiveError."""
     try:
         yield
+    except GONE as error:
+        raise ArchiveError(f"Spark: {java_error(error)}") from error
     except (PySparkException, Py4JError) as error:
         text = str(error).strip()
         found = _SOURCE_ERROR.search(text)

@@ -41,6 +41,10 @@ def main(arguments: Sequence[str]) -> int:
         return _refuse(f"{options.spec}: {error}", 2)
     except (PipelineError, CheckpointError, JavaNotFoundError, JarsUnavailableError, RegistryError) as error:
         return _refuse(str(error), 1)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a checkpoint, say, that may not be looked into
+        return _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
 
 
 def command_line() -> OneLineParser:
@@ -199,7 +203,7 @@ def _spark(pipeline: Pipeline) -> Iterator[SparkSession]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from pybroker.pipeline.session import java_error, open_session
+    from pybroker.pipeline.session import GONE, end_session, java_error, open_session
 
     spark = None
     try:
@@ -207,11 +211,11 @@ def _spark(pipeline: Pipeline) -> Iterator[SparkSession]:
         yield spark
     except PySparkException as error:
         raise PipelineError(str(error).strip().partition("\n")[0]) from error
-    except Py4JError as error:
-        raise PipelineError(f"Spark: {java_error(str(error))}") from error
+    except (Py4JError, *GONE) as error:
+        raise PipelineError(f"Spark: {java_error(error)}") from error
     finally:
         if spark is not None:
-            spark.stop()
+            end_session(spark)
 
 
 def _count(number: int, noun: str) -> str:

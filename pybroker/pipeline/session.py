@@ -7,9 +7,12 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -95,6 +98,11 @@ LENIENT = {
 
 #: How an exception stands in what Py4J tells of it.
 _JAVA_ERROR = re.compile(r"^: (.*)", re.MULTILINE)
+
+#: What Py4J raises, at first and from then on, when there is nobody to talk to.
+GONE = (Py4JNetworkError, ConnectionRefusedError)
+#: And logs, to the root of all loggers.
+_RAISED = "Exception while sending command."
 
 _VECTORS = "jdk.incubator.vector"
 
@@ -195,15 +203,33 @@ def java_home(java: Java) -> Path:
 
 
 def leave_errors_to_us() -> None:
-    """Let PySpark not print what it raises for SQL that is wrong, plan and trace and all, as JSON of many kilobytes."""
+    """Let PySpark not print what it raises for SQL that is wrong, plan and trace and all, as JSON of many kilobytes.
+
+    Nor Py4J the trace of an error that it raises as well.
+    """
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_raised)
 
 
-def java_error(text: str) -> str:
-    """Return what Py4J tells of one of Java's exceptions in a line."""
+def _is_not_raised(record: logging.LogRecord) -> bool:
+    return record.msg != _RAISED
+
+
+def java_error(error: object) -> str:
+    """Return what Py4J tells of one of Java's exceptions, or of a Java that is no more, in a line."""
+    if isinstance(error, GONE):
+        return "its process has ended: was it killed, or is there too little memory for it?"
+    text = str(error)
     found = _JAVA_ERROR.search(text)
     return found[1] if found else text.strip().partition("\n")[0]
+
+
+def end_session(spark: SparkSession) -> None:
+    """End Spark. Where its process has gone already, as one does that takes too much memory, nothing is to be ended."""
+    with warnings.catch_warnings(), suppress(Py4JError, *GONE):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        spark.stop()
 
 
 def open_session(pipeline: Pipeline) -> SparkSession:

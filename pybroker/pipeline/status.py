@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 from pybroker.pipeline import checkpoint
@@ -75,21 +76,22 @@ def _time(ms: int) -> str:
 def statuses(pipeline: Pipeline) -> tuple[list[QueryStatus], str | None]:
     """Return where all queries are, and why ends are not known, if they are not.
 
-    Errors: SpecError for checkpoints that are not of the local file system; CheckpointError.
+    Errors: SpecError for checkpoints that are not of the local file system; CheckpointError; OSError.
     """
     found = [(query, _progress(query)) for query in queries(pipeline)]
-    cluster = Cluster(pipeline.kafka)
+    ends: list[Ends | None] = []
+    complaint = None
     try:
-        known = cluster.partitions()  # who does not answer this, is asked nothing else
-    except ClusterError as error:
-        return [QueryStatus(query, progress, None) for query, progress in found], str(error)
-    result = []
-    for query, progress in found:
-        read = [(topic, one) for topic, partitions in progress.offsets.items() for one in partitions]
-        there = [(topic, one) for topic, one in read if one in known.get(topic, ())]
-        ends = cluster.ends(there, committed=query.source.isolation == "read_committed")
-        result.append(QueryStatus(query, progress, ends))
-    return result, None
+        cluster = Cluster(pipeline.kafka)
+        known = cluster.partitions()
+        for query, progress in found:
+            read = [(topic, one) for topic, partitions in progress.offsets.items() for one in partitions]
+            there = [(topic, one) for topic, one in read if one in known.get(topic, ())]
+            ends.append(cluster.ends(there, committed=query.source.isolation == "read_committed"))
+    except ClusterError as error:  # who does not answer once, is asked nothing else
+        complaint = str(error)
+    told = zip_longest(found, ends)
+    return [QueryStatus(query, progress, its_ends) for (query, progress), its_ends in told], complaint
 
 
 def _progress(query: Query) -> Progress:

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -19,7 +20,15 @@ from pybroker.cli.parser import OneLineParser
 from pybroker.pipeline.checkpoint import CheckpointError
 from pybroker.pipeline.preflight import check_folders
 from pybroker.pipeline.running import Run
-from pybroker.pipeline.session import LENIENT, STACK, format_settings, leave_errors_to_us
+from pybroker.pipeline.session import (
+    GONE,
+    LENIENT,
+    STACK,
+    end_session,
+    format_settings,
+    java_error,
+    leave_errors_to_us,
+)
 from pybroker.pipeline.spec import Pipeline, SpecError, load
 from pybroker.schema_registry import RegistryError
 
@@ -60,8 +69,10 @@ def _run(pipeline: Pipeline, metrics: Path | None, *, once: bool) -> str | None:
         return run.streams(spark, once=once)
     except PySparkException as error:
         return str(error).strip().partition("\n")[0]
+    except (Py4JError, *GONE) as error:
+        return f"Spark: {java_error(error)}"
     finally:
-        spark.stop()
+        end_session(spark)
 
 
 def _session(pipeline: Pipeline) -> SparkSession:

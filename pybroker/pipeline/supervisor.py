@@ -136,5 +136,4 @@ class Supervisor:
 
 def _reason(failure: Exception) -> str:
     """Return what went wrong in a line: what Spark tells goes on with plans and traces."""
-    text = str(failure).strip()
-    return java_error(text) if isinstance(failure, Py4JError) else text.partition("\n")[0]
+    return java_error(failure) if isinstance(failure, Py4JError) else str(failure).strip().partition("\n")[0]

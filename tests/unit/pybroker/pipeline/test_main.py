@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError
 
-from pybroker.pipeline import cluster, main, session
+from pybroker.pipeline import checkpoint, cluster, main, session
 from pybroker.pipeline.cluster import ClusterError
 from pybroker.pipeline.jars import JarsUnavailableError
 from pybroker.pipeline.java import JavaNotFoundError
@@ -115,12 +117,45 @@ def test_what_is_not_to_be_had_is_1(
     assert refused(tmp_path, capsys) == (1, str(error))
 
 
+@pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111, "")])
+def test_spark_whose_process_is_no_more_is_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Nor is there anything to be ended; Py4J's log of it has nothing to add."""
+
+    class Gone:
+        def __getattr__(self, name: str) -> None:
+            raise error
+
+    def start(*_: object) -> Gone:
+        session.leave_errors_to_us()
+        return Gone()
+
+    monkeypatch.setattr(session, "start_session", start)
+    code, line = refused(tmp_path, capsys)
+    assert code == 1
+    assert line.startswith("Spark: its process has ended: was it killed")
+
+    logged = logging.LogRecord("root", logging.ERROR, "py4j", 1, "Exception while sending command.", (), None)
+    assert not logging.getLogger().filter(logged)
+
+
 def test_broker_that_does_not_answer_is_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster, "Cluster", AwayCluster)
 
     assert refused(tmp_path, capsys) == (1, "FILE: kafka.bootstrap: the broker 127.0.0.1:1: no answer")
+
+
+def test_checkpoint_that_cannot_be_looked_into_is_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the reason: the file's name, and what the system says."""
+    where = f"{tmp_path}/state/q/offsets"
+    monkeypatch.setattr(checkpoint, "check", raises(PermissionError(13, "Permission denied", where)))
+
+    assert refused(tmp_path, capsys) == (1, f"{where}: Permission denied")
 
 
 def test_metrics_that_cannot_be_written_are_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

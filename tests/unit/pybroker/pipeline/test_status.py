@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from pybroker.pipeline import status
 from pybroker.pipeline.checkpoint import Progress
+from pybroker.pipeline.cluster import ClusterError
 from pybroker.pipeline.queries import Query, queries
 from pybroker.pipeline.status import QueryStatus
 from tests.support.specifications import document, loaded
@@ -44,6 +48,31 @@ def test_without_the_broker_positions_are_told_all_the_same(tmp_path: Path) -> N
 
     assert status.lag() is None
     assert next(status.lines()) == "q: batch 9, the broker does not answer, batch 10 has begun"
+
+
+def test_broker_that_stops_to_answer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it did say is there, and the positions of the other queries."""
+    answers = iter([{("t", 0): 10}])
+
+    class Tired:
+        def __init__(self, kafka: object) -> None:
+            """Connects to nothing."""
+
+        def partitions(self) -> dict[str, list[int]]:
+            return {"t": [0]}
+
+        def ends(self, partitions: object, *, committed: bool) -> dict[tuple[str, int], int]:
+            for each in answers:
+                return each
+            raise ClusterError("the broker b:1: no leader")
+
+    monkeypatch.setattr(status, "Cluster", Tired)
+    streams = {name: {"from": "s", "sink": {"format": "console"}} for name in ("a", "b", "c")}
+    found, complaint = status.statuses(loaded(tmp_path, document(checkpoint_root=str(tmp_path), streams=streams)))
+
+    assert [each.query.name for each in found] == ["a", "b", "c"]
+    assert [each.ends for each in found] == [{("t", 0): 10}, None, None]
+    assert complaint == "the broker b:1: no leader"
 
 
 def test_query_without_a_batch(tmp_path: Path) -> None:
