@@ -51,7 +51,7 @@ def plan(spark: SparkSession, pipeline: Pipeline) -> list[PlannedQuery]:
     sources = {}
     for name, source in pipeline.sources.items():
         with _at(f"sources.{name}"):
-            sources[name] = read(spark, pipeline.kafka, source)
+            sources[name] = read(spark, pipeline.kafka, name, source)
             sources[name].where("_error IS NULL").createOrReplaceTempView(name)
     planned = []
     for query in queries(pipeline):

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 _BAR_WIDTH = 30
+#: Before a source's name: what is counted of it among a batch's metrics.
+OBSERVED = "source:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +29,11 @@ class Batch:
     @classmethod
     def of(cls, query: str, report: Mapping[str, Any]) -> Batch:
         """Make it of a report as Spark's StreamingQuery.recentProgress has them."""
-        counted = report["observedMetrics"].get("source")
+        counted = [row for name, row in report["observedMetrics"].items() if name.startswith(OBSERVED)]
         late = sum(operator.get("numRowsDroppedByWatermark", 0) for operator in report["stateOperators"])
         return cls(
             *(query, report["batchId"], report["numInputRows"], report.get("processedRowsPerSecond") or 0.0),
-            counted["unparsed"] if counted else 0,
+            sum(row["unparsed"] for row in counted),
             sum(_lag(source) for source in report["sources"]),
             late,
         )

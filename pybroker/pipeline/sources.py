@@ -13,16 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pybroker.pipeline.parse import parsed, with_event_time
+from pybroker.pipeline.progress import OBSERVED
 from pybroker.pipeline.spec import Kafka, Source, Starting, Table
 from pybroker.pipeline.spec.interval import spark_interval
-
-OBSERVED = "source"
 
 _NAMED_OFFSETS = {"earliest": -2, "latest": -1}
 
 
-def read(spark: SparkSession, kafka: Kafka, source: Source) -> DataFrame:
-    """Return a source's records, parsed, with its event time, counted."""
+def read(spark: SparkSession, kafka: Kafka, name: str, source: Source) -> DataFrame:
+    """Return a source's records, parsed, with its event time, counted under its name: SQL may read several."""
     options = {
         **client_options(kafka),
         **_subscription(source),
@@ -37,7 +36,7 @@ def read(spark: SparkSession, kafka: Kafka, source: Source) -> DataFrame:
     if source.event_time is not None:
         rows = with_event_time(rows, source.event_time)
     counts = [f.count(f.lit(1)).alias("records"), f.count("_error").alias("unparsed")]
-    rows = rows.observe(OBSERVED, *counts)
+    rows = rows.observe(f"{OBSERVED}{name}", *counts)
     if source.event_time is not None:
         watermark = spark_interval(source.event_time.watermark, "event_time.watermark")
         rows = rows.withWatermark(source.event_time.column, watermark)

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pybroker.pipeline.cluster import Cluster
 from pybroker.pipeline.plan import plan
 from pybroker.pipeline.preflight import check_folders, check_topics, claim_checkpoints
+from pybroker.pipeline.progress import Batch
 from pybroker.pipeline.spec import Pipeline, SpecError
 from tests.support.brokers import RunningBroker
 from tests.support.pipelines import produce, run
@@ -90,6 +91,33 @@ def test_records_that_are_gone_fail_a_stream_or_are_passed_over(
 
     assert copied(spark, tmp_path, "skipping") == ["0", "1", "4"]
     assert copied(spark, tmp_path, "failing") == ["0", "1"]
+
+
+@pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
+def test_stream_of_two_sources(spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path) -> None:
+    """One below the other: the records of both are counted, and what cannot be parsed of either. Or joined."""
+    parse = {"format": "json", "schema": "id INT, word STRING"}
+    sources = {source: {"topics": [f"{name}-{source}"], "parse": parse} for source in ("ones", "others")}
+    sql = {
+        "both": "SELECT word FROM ones UNION ALL SELECT word FROM others",
+        "joined": "SELECT concat(ones.word, others.word) AS word FROM ones JOIN others ON ones.id = others.id",
+    }
+    streams = {
+        stream: {"from": "ones", "sql": text, "sink": {"format": "parquet", "path": f"{tmp_path}/{stream}"}}
+        for stream, text in sql.items()
+    }
+    where = {"kafka": {"bootstrap": reference.bootstrap}, "checkpoint_root": f"{tmp_path}/state"}
+    pipeline = loaded(tmp_path, document(**where, sources=sources, streams=streams))
+    produce(reference, f"{name}-ones", b'{"id": 1, "word": "a"}', b'{"id": 2, "word": "b"}', b"{")
+    produce(reference, f"{name}-others", b'{"id": 2, "word": "c"}', b"[", b"]")
+
+    both, joined = plan(spark, pipeline)
+    assert joined.rows.columns == ["word"]
+    query = both.start(once=True)
+    assert query.awaitTermination(120)
+    assert sorted(row.word for row in spark.read.parquet(f"{tmp_path}/both").collect()) == ["a", "b", "c"]
+    told = [Batch.of("both", report) for report in query.recentProgress]
+    assert (sum(batch.records for batch in told), sum(batch.unparsed for batch in told)) == (6, 3)
 
 
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)

@@ -11,7 +11,7 @@ REPORT = {
     "batchId": 3,
     "numInputRows": 100,
     "processedRowsPerSecond": 1234.5,
-    "observedMetrics": {"source": {"records": 100, "unparsed": 7}},
+    "observedMetrics": {"source:s": {"records": 60, "unparsed": 5}, "source:t": {"records": 40, "unparsed": 2}},
     "stateOperators": [{"numRowsDroppedByWatermark": 2}],
     "sources": [
         {"endOffset": '{"t":{"0":50,"1":50}}', "latestOffset": '{"t":{"0":70,"1":50,"2":5}}'},

@@ -22,7 +22,7 @@ def report(batch: int, records: int = 1) -> dict[str, Any]:
         "numInputRows": records,
         "processedRowsPerSecond": 10.0,
         "durationMs": {"addBatch": 5},
-        "observedMetrics": {"source": {"records": records, "unparsed": 0}},
+        "observedMetrics": {"source:s": {"records": records, "unparsed": 0}},
         "stateOperators": [],
         "sources": [],
     }
