@@ -14,10 +14,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType, _parse_datatype_string
 
 from pybroker.pipeline.avro import decoded
+from pybroker.pipeline.patterns import groups_in_java, numbered
 from pybroker.pipeline.spec import EventTime, Parse, SpecError
 
 _RECORD = ("topic", "partition", "offset", "timestamp", "key", "headers", "value")
-_NAMED = re.compile(r"\(\?<([A-Za-z]\w*)>")
 _SEPARATOR = "\u0001"
 _CORRUPT = "_corrupt"
 #: Spark's own, unless the options have another.
@@ -106,7 +106,10 @@ def _structured(records: DataFrame, text: Column, parse: Parse) -> DataFrame:
 def _has_few_fields(text: Column, options: Mapping[str, str]) -> Column:
     """Whether a line of CSV has no more fields than Spark takes of one: for more it fails, whatever the mode."""
     given = {name.lower(): value for name, value in options.items()}
-    most = int(given.get("maxcolumns", _MAX_FIELDS))
+    try:
+        most = int(given.get("maxcolumns", _MAX_FIELDS))
+    except ValueError as error:
+        raise SpecError("parse.options.maxColumns", f"{given['maxcolumns']!r} is no number") from error
     separator = given.get("sep", given.get("delimiter", ",")).replace(r"\t", "\t")
     in_separators = f.octet_length(text) - f.octet_length(f.replace(text, f.lit(separator)))
     return (f.octet_length(text) < most) | (in_separators < most * len(separator.encode()))
@@ -126,11 +129,11 @@ def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> D
     A separator comes first as well: what has not matched has none. A value that has separators
     itself is matched for each group.
     """
-    groups = _groups(pattern)
+    pattern, groups = _groups(pattern)
     kinds = {field.name: field.dataType for field in _fields(ddl)} if ddl else {}
     if strange := sorted(set(kinds) - set(groups)):
         raise SpecError("parse.schema", f"no group of the pattern is named {', '.join(strange)}")
-    whole = f"(?s)^.*?(?:{_NAMED.sub('(', pattern)}).*$"
+    whole = f"(?s)^.*?(?:{pattern}).*$"
     joined = f.regexp_replace(text, f.lit(whole), f.lit("".join(f"{_SEPARATOR}${n}" for n in groups.values())))
     apart = f.array(f.lit(""), *(f.regexp_extract(text, whole, number) for number in groups.values()))
     by_group = f.when(text.rlike(whole), apart)
@@ -144,15 +147,14 @@ def _regex(records: DataFrame, text: Column, pattern: str, ddl: str | None) -> D
     return _with_columns(rows, columns, f.when(unmatched, "no match of the pattern")).drop("_groups")
 
 
-def _groups(pattern: str) -> dict[str, int]:
-    """Return the named groups of one of Java's regular expressions and their numbers, in order."""
-    try:
-        groups = re.compile(_NAMED.sub(r"(?P<\1>", pattern)).groupindex
-    except re.error as error:
-        raise SpecError("parse.pattern", str(error)) from error
+def _groups(pattern: str) -> tuple[str, dict[str, int]]:
+    """Return one of Java's regular expressions without names, and the numbers of its named groups, in order."""
+    pattern, groups, count = numbered(pattern)
+    if groups_in_java(pattern, "parse.pattern") != count:  # of (?x), say, which lets brackets stand in comments
+        raise SpecError("parse.pattern", "which group is which cannot be told: leave out comments")
     if not groups:
         raise SpecError("parse.pattern", "has no named group such as (?<status>...)")
-    return dict(groups)
+    return pattern, groups
 
 
 def _with_columns(records: DataFrame, columns: dict[str, Column], error: Column) -> DataFrame:

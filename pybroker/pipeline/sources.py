@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from pybroker.pipeline.parse import parsed, with_event_time
+from pybroker.pipeline.patterns import groups_in_java
 from pybroker.pipeline.progress import OBSERVED
 from pybroker.pipeline.spec import Kafka, Source, Starting, Table
 from pybroker.pipeline.spec.interval import spark_interval
@@ -22,6 +23,8 @@ _NAMED_OFFSETS = {"earliest": -2, "latest": -1}
 
 def read(spark: SparkSession, kafka: Kafka, name: str, source: Source) -> DataFrame:
     """Return a source's records, parsed, with its event time, counted under its name: SQL may read several."""
+    if source.pattern is not None:
+        groups_in_java(source.pattern, "pattern")
     options = {
         **client_options(kafka),
         **_subscription(source),

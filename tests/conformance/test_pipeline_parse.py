@@ -62,6 +62,17 @@ def test_regex_with_a_single_group_matches_or_not(spark: SparkSession) -> None:
     assert rows.where("_error IS NULL").count() == 1
 
 
+def test_regular_expressions_are_javas(spark: SparkSession) -> None:
+    """Also what Python's have not, and names in references; brackets in classes and behind backslashes are none."""
+    parse = Parse("regex", pattern=r"\[?(?<level>\p{Lu}+)[(\])]+(?<quote>['`])(?<its_name>\p{L}++)\k<quote>")
+
+    rows = parsed(records(spark, "[WARN]) 'x' `\u00e9t\u00e9`", "[WARN])`\u00e9t\u00e9`", "INFO('x`"), parse)
+
+    assert rows.select("level", "its_name").collect() == [
+        *(Row(None, None), Row("WARN", "\u00e9t\u00e9"), Row(None, None)),
+    ]
+
+
 def test_separator_in_a_value_is_a_character_like_others(spark: SparkSession) -> None:
     """U+0001, which joins the groups, within a group, beside it, and in what does not match."""
     one, two = Parse("regex", pattern="=(?<n>[^;]*);"), Parse("regex", pattern="(?<a>x*)=(?<b>[^;]*);")
@@ -80,7 +91,10 @@ def test_separator_in_a_value_is_a_character_like_others(spark: SparkSession) ->
     [
         (Parse("regex", pattern="no group"), "parse.pattern"),
         (Parse("regex", pattern="(?<open"), "parse.pattern"),
+        (Parse("regex", pattern="(?<a>x)(?P<b>y)"), "parse.pattern"),
+        (Parse("regex", pattern="(?x)(?<a>x) # (all of it)\n"), "parse.pattern"),
         (Parse("regex", pattern="(?<a>x)", schema="b INT"), "parse.schema"),
+        (Parse("csv", schema="a INT", options={"maxColumns": "many"}), "parse.options.maxColumns"),
     ],
 )
 def test_regex_that_cannot_work_is_refused(spark: SparkSession, parse: Parse, path: str) -> None:

@@ -120,6 +120,12 @@ def test_stream_of_two_sources(spark: SparkSession, reference: RunningBroker, na
     assert (sum(batch.records for batch in told), sum(batch.unparsed for batch in told)) == (6, 3)
 
 
+def test_pattern_of_topics_that_is_none_is_told_beforehand(spark: SparkSession, tmp_path: Path) -> None:
+    whole = document(sources={"s": {"pattern": "logs-(a|b"}})
+    with pytest.raises(SpecError, match=r"sources\.s\.pattern: to Java it is none: Unclosed group"):
+        plan(spark, loaded(tmp_path, whole))
+
+
 @pytest.mark.parametrize("reference", COSTLY_BROKERS, indirect=True)
 def test_checkpoint_is_not_begun_anew_beside_files_of_the_one_before(
     spark: SparkSession, reference: RunningBroker, name: str, tmp_path: Path

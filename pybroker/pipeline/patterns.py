@@ -1,0 +1,67 @@
+"""Java's regular expressions with named groups, for Spark, which asks for groups by number.
+
+A name in Java has letters and digits alone, and names here are those of columns: so they are taken out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pybroker.pipeline.spec import SpecError
+
+#: What may have a bracket in it that is none, and the brackets that are. Right at its beginning a class has `]` in it.
+_TOKEN = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\k<(?P<again>\w+)>|\\.|(?P<opened>\[\^?\]?)|(?P<closed>\])"
+    r"|\(\?<(?P<name>[A-Za-z]\w*)>|(?P<group>\((?!\?))",
+    re.DOTALL,
+)
+
+
+class Numbered(NamedTuple):
+    """A regular expression without names, the numbers of the groups that had some, and how many groups there are."""
+
+    pattern: str
+    groups: dict[str, int]
+    total: int
+
+
+def numbered(pattern: str) -> Numbered:
+    """Take the names out of a regular expression. Errors: SpecError for a name that is there twice."""
+    groups: dict[str, int] = {}
+    count = depth = 0
+
+    def without_name(found: re.Match[str]) -> str:
+        nonlocal count, depth
+        if found["opened"]:
+            depth += 1
+        elif found["closed"]:
+            depth = max(0, depth - 1)
+        elif depth:
+            return found[0]
+        elif (again := found["again"]) in groups:
+            return rf"(?:\{groups[again]})"
+        elif found["group"] or found["name"]:
+            count += 1
+            if found["name"] in groups:
+                raise SpecError("parse.pattern", f"two groups are named {found['name']}")
+            if found["name"]:
+                groups[found["name"]] = count
+                return "("
+        return found[0]
+
+    return Numbered(_TOKEN.sub(without_name, pattern), groups, count)
+
+
+def groups_in_java(pattern: str, path: str) -> int:
+    """How many groups Java sees in a regular expression. Errors: SpecError at `path` where to Java it is none."""
+    jvm = SparkSession.active()._jvm
+    assert jvm is not None
+    try:
+        return int(jvm.java.util.regex.Pattern.compile(pattern).matcher("").groupCount())
+    except (PySparkException, Py4JJavaError) as error:
+        raise SpecError(path, f"to Java it is none: {str(error).strip().partition(chr(10))[0]}") from error
