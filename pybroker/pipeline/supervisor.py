@@ -27,6 +27,9 @@ class RunningQuery(Protocol):
     def isActive(self) -> bool: ...  # noqa: N802
 
     @property
+    def lastProgress(self) -> Any: ...  # noqa: N802
+
+    @property
     def recentProgress(self) -> Sequence[Any]: ...  # noqa: N802
 
     def exception(self) -> Exception | None: ...
@@ -48,8 +51,13 @@ class Watched:
     def new_batches(self) -> list[Batch]:
         """Return what is done since the last call."""
         assert self.query is not None
+        latest = self.query.lastProgress
+        if latest is None or latest["batchId"] <= self.last_batch:
+            return []
+        # Of all that Spark keeps, which are a hundred, each is asked for and read: so only where one has been missed
+        reports = [latest] if latest["batchId"] == self.last_batch + 1 else self.query.recentProgress
         # An idle query reports under the number of its next batch; only one that was done has written
-        done = [report for report in self.query.recentProgress if "addBatch" in report["durationMs"]]
+        done = [report for report in reports if "addBatch" in report["durationMs"]]
         new = [batch for report in done if (batch := Batch.of(self.name, report)).number > self.last_batch]
         if new:
             self.last_batch, self.attempts = new[-1].number, 0

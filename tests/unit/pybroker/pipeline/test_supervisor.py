@@ -36,6 +36,7 @@ class FakeQuery:
     failure: Exception | None = None
     reports: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
+    asked_for_all: int = 0
 
     @property
     def isActive(self) -> bool:  # noqa: N802
@@ -43,7 +44,12 @@ class FakeQuery:
         return self.looks > 0
 
     @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802
+        return self.reports[-1] if self.reports else None
+
+    @property
     def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802
+        self.asked_for_all += 1
         return self.reports
 
     def exception(self) -> Exception | None:
@@ -92,6 +98,27 @@ def test_ends_when_all_queries_have_ended() -> None:
         "q: batch 0: 1 records",
         "q: batch 1: 1 records",
     ]
+
+
+def test_batches_are_asked_for_one_by_one_unless_some_were_missed() -> None:
+    """Spark makes a text of each that it keeps, and a pipeline looks several times a second."""
+    query = FakeQuery(1000)
+    one, _ = queries(query)
+    watcher, time, out = supervisor()
+    idle = [report(number, records=0) | {"durationMs": {"triggerExecution": 1}} for number in (3, 7)]
+    come = iter(
+        [[report(0)], [report(1)], [], [], [report(2), idle[0]], [report(3)], [report(4), report(5), report(6)]]
+    )
+
+    def next_reports() -> None:
+        query.reports += next(come, [idle[1]])
+        if time.now > 10:
+            watcher.stop()
+
+    time.on_sleep = next_reports
+    assert watcher.run([one]) is None
+    assert [line.split(":")[1] for line in out.getvalue().splitlines()] == [f" batch {number}" for number in range(7)]
+    assert query.asked_for_all <= 3
 
 
 def test_failure_stops_all() -> None:
