@@ -61,6 +61,7 @@ AVRO = (
     ),
 )
 
+_JARS = "spark.jars"
 _EXTENSIONS = "spark.sql.extensions"
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _DELTA_SETTINGS = {
@@ -237,11 +238,12 @@ def open_session(pipeline: Pipeline) -> SparkSession:
 
     Errors: JavaNotFoundError, JarsUnavailableError.
     """
+    others = filter(None, pipeline.spark.conf.get(_JARS, "").split(","))
     settings = {
         "spark.driver.memory": pipeline.spark.memory,
-        "spark.jars": ",".join(map(str, all_jars(pipeline))),
         **LENIENT,
         **format_settings(pipeline),
+        _JARS: ",".join([*map(str, all_jars(pipeline)), *others]),
     }
     return start_session(pipeline.name, pipeline.spark.master, settings)
 

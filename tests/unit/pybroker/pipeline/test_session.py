@@ -122,3 +122,19 @@ def test_sql_takes_what_it_can_make_nothing_of_for_null(tmp_path: Path, monkeypa
 
     assert [settings["spark.sql.ansi.enabled"] for settings in started] == ["false", "true"]
     assert [settings["spark.sql.mapKeyDedupPolicy"] for settings in started] == ["LAST_WIN"] * 2
+
+
+def test_jars_of_the_specification_come_beside_those_that_spark_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of functions that SQL calls."""
+    started: list[Mapping[str, str]] = []
+    monkeypatch.setattr(session, "all_jars", lambda pipeline: [Path("/jars/kafka.jar")])
+    monkeypatch.setattr(session, "start_session", lambda name, master, settings: started.append(settings))
+
+    for conf in ({}, {"spark.jars": "/own/a.jar,/own/b.jar"}):
+        session.open_session(loaded(tmp_path, document(spark={"conf": conf})))
+
+    assert [settings["spark.jars"] for settings in started] == [
+        *("/jars/kafka.jar", "/jars/kafka.jar,/own/a.jar,/own/b.jar"),
+    ]
