@@ -10,7 +10,7 @@ batch N are there. It takes a batch that is listed for done, whoever's it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,12 +128,17 @@ def _read_offsets(file: Path) -> tuple[Mapping[str, Any], Offsets]:
         raise CheckpointError(f"{file}: version {version!r} of Spark's offset log is not known")
     try:
         metadata, *sources = (json.loads(line) for line in lines if line not in ("-", ""))
-        return metadata, dict(_partitions(sources))
+        return metadata, _merged(sources)
     except (ValueError, AttributeError) as error:
         raise CheckpointError(f"{file} is none of Spark's: {error}") from error
 
 
-def _partitions(sources: list[Mapping[str, Mapping[str, int]]]) -> Iterator[tuple[str, Mapping[int, int]]]:
+def _merged(sources: list[Mapping[str, Mapping[str, int]]]) -> Offsets:
+    """Of sources that read the same partition the one that is further behind counts."""
+    merged: dict[str, dict[int, int]] = {}
     for source in sources:
         for topic, partitions in source.items():
-            yield topic, {int(partition): offset for partition, offset in partitions.items()}
+            known = merged.setdefault(topic, {})
+            for partition, offset in partitions.items():
+                known[int(partition)] = min(offset, known.get(int(partition), offset))
+    return merged

@@ -42,6 +42,12 @@ def test_last_batch_that_is_done_counts(tmp_path: Path) -> None:
     assert checkpoint.progress(tmp_path) == Progress(9, {"t": {0: 10, 1: 6}, "u": {0: 1}}, 7, running=10)
 
 
+def test_of_two_sources_the_one_that_is_further_behind_counts(tmp_path: Path) -> None:
+    batch(tmp_path, 0, {"t": {"0": 5, "1": 9}}, {"t": {"0": 7, "1": 8, "2": 1}})
+
+    assert checkpoint.progress(tmp_path).offsets == {"t": {0: 5, 1: 8, 2: 1}}
+
+
 @pytest.mark.parametrize("content", ["v7\n{}", "", "v1\n{\n", 'v1\n{}\n["no offsets"]'])
 def test_files_of_something_else_are_refused(tmp_path: Path, content: str) -> None:
     """With the name of the file."""
