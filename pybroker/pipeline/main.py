@@ -39,7 +39,9 @@ def main(arguments: Sequence[str]) -> int:
         return act(options)
     except SpecError as error:
         return _refuse(f"{options.spec}: {error}", 2)
-    except (PipelineError, CheckpointError, JavaNotFoundError, JarsUnavailableError, RegistryError) as error:
+    except RegistryError as error:
+        return _refuse(f"{options.spec}: {error}", 1)
+    except (PipelineError, CheckpointError, JavaNotFoundError, JarsUnavailableError) as error:
         return _refuse(str(error), 1)
     except BrokenPipeError:
         raise

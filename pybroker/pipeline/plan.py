@@ -21,6 +21,7 @@ from pybroker.pipeline.sinks import records_written, written
 from pybroker.pipeline.sources import read, read_table
 from pybroker.pipeline.spec import Pipeline, SpecError, Stream, Window
 from pybroker.pipeline.spec.interval import spark_interval
+from pybroker.schema_registry import RegistryError
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +112,12 @@ def _check_streaming(spark: SparkSession, rows: DataFrame, mode: str) -> None:
 
 @contextmanager
 def _at(path: str) -> Iterator[None]:
-    """What goes wrong within is a SpecError at `path`, told in one line."""
+    """What goes wrong within is a SpecError at `path`, or a RegistryError with its key, told in one line."""
     try:
         yield
     except SpecError as error:
         raise SpecError(f"{path}.{error.path}" if error.path else path, error.problem) from error
+    except RegistryError as error:
+        raise RegistryError(f"{path}.parse.registry: {error}", error.status) from error
     except PySparkException as error:
         raise SpecError(path, str(error).strip().partition("\n")[0].rstrip(";")) from error

@@ -52,7 +52,9 @@ def main(arguments: Sequence[str]) -> int:
         failure = _run(pipeline, options.metrics, once=options.once)
     except SpecError as error:
         return _refuse(f"{options.spec}: {error}", 2)
-    except (CheckpointError, RegistryError) as error:
+    except RegistryError as error:
+        return _refuse(f"{options.spec}: {error}", 1)
+    except CheckpointError as error:
         return _refuse(str(error), 1)
     except OSError as error:
         return _refuse(f"{error.filename or options.spec}: {error.strerror or error}", 1)

@@ -11,11 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from pybroker.pipeline.parse import parsed
+from pybroker.pipeline.plan import plan
 from pybroker.pipeline.spec import Parse, SpecError
 from pybroker.schema_registry import RegistryError
 from tests.support.brokers import HOST
 from tests.support.http_server import http_server
 from tests.support.ports import free_port
+from tests.support.specifications import document, loaded
 
 ORDER = {
     "type": "record",
@@ -128,3 +130,7 @@ def test_schema_that_cannot_be_had_is_told(spark: SparkSession, registry: str, t
     for address, problem in ((registry, "404"), (f"http://{HOST}:{free_port()}", "refused")):
         with pytest.raises(RegistryError, match=problem):
             parsed(records(spark), Parse("avro", registry=address, subject="nothing"))
+    parse = {"format": "avro", "registry": registry, "subject": "nothing"}
+    told = rf"^sources\.s\.parse\.registry: {registry}/subjects/nothing/versions: 404"
+    with pytest.raises(RegistryError, match=told):
+        plan(spark, loaded(tmp_path, document(sources={"s": {"topics": ["t"], "parse": parse}})))
