@@ -86,8 +86,8 @@ class _Shipment:
         self._cannot_write = ""
 
     def open(self, logs: Sequence[Path], max_line_bytes: int) -> None:
-        """Go on at the positions. Errors: OSError."""
-        for log in logs:
+        """Go on at the positions; a log that is named twice is sent once. Errors: OSError."""
+        for log in dict.fromkeys(logs):
             position = self._positions.positions[str(log)]
             follower = Follower(log, max_line_bytes, self._tell)
             self._logs[follower] = Progress(position)

@@ -1,0 +1,30 @@
+"""Logs on their way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pybroker.ship.positions import PositionFile
+from pybroker.ship.shipment import _Shipment, begin
+from tests.support.written_logs import WrittenLog
+
+
+class Nobody:
+    """A producer that nothing is given to."""
+
+    def abandon(self) -> None:
+        """There is nothing to be dropped."""
+
+
+def test_log_that_is_named_twice_is_sent_once(tmp_path: Path) -> None:
+    """As by two patterns of a shell's: else each of its lines would be in the topic twice."""
+    log = WrittenLog(tmp_path)
+    log.write("one\n")
+    sender: Any = Nobody()
+    with PositionFile(tmp_path / "positions", "t") as positions:
+        begin([log.path, log.path], positions, 1000, from_beginning=True)
+        shipment = _Shipment(sender, positions, lambda line: None)
+        shipment.open([log.path, log.path], 1000)
+        assert [follower.path for follower in shipment._logs] == [log.path]
+        shipment.close()
