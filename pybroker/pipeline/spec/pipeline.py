@@ -114,7 +114,11 @@ class Pipeline:
     def _check_stream(self, path: str, stream: Stream) -> None:
         if stream.source not in self.sources:
             raise SpecError(f"{path}.from", f"no source {stream.source!r}; there are: {', '.join(self.sources)}")
-        timed = self.sources[stream.source].event_time is not None
+        source, topic = self.sources[stream.source], stream.sink.topic
+        if source.pattern is not None and topic is not None and source.reads(topic) and not stream.sink.is_elsewhere():
+            problem = f"matches the pattern of the source {stream.source!r}: rows would come back for ever"
+            raise SpecError(f"{path}.sink.topic", problem)
+        timed = source.event_time is not None
         if stream.window and not timed and stream.mode == "append":
             raise SpecError(f"{path}.window", f"append needs an event_time in the source {stream.source!r}")
         if stream.deduplicate and not timed:

@@ -77,7 +77,7 @@ class Source:
             raise SpecError("max_per_trigger", "has to be 1 or more")
         if isinstance(self.starting, Starting):
             self._check_offsets(self.starting)
-        if self.dead_letter is not None and self._reads(self.dead_letter.topic):
+        if self.dead_letter is not None and self.reads(self.dead_letter.topic):
             raise SpecError("dead_letter.topic", "is read by this source: its letters would come back for ever")
 
     def _check_offsets(self, starting: Starting) -> None:
@@ -94,7 +94,7 @@ class Source:
             if set(partitions) != set(starting.offsets[topic]):
                 raise SpecError(f"starting.offsets.{topic}", f"has to name the partitions {partitions}")
 
-    def _reads(self, topic: str) -> bool:
+    def reads(self, topic: str) -> bool:
         """Tell whether a topic is among those that are read: of a pattern that only Java can read it is not known."""
         if self.pattern is None:
             return topic in self.topics or topic in self.assign

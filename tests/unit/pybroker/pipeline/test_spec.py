@@ -314,3 +314,17 @@ def test_letters_go_to_a_topic_that_is_not_read(tmp_path: Path, source: dict[str
     pipeline = loaded(tmp_path, document(sources={"s": {**source, "dead_letter": letter}}))
 
     assert pipeline.sources["s"].dead_letter == DeadLetter("t-dlt.1_a", 1_048_588)
+
+
+def test_rows_do_not_go_to_a_topic_that_their_pattern_matches(tmp_path: Path) -> None:
+    """One of another broker may be called so, and one that is named among topics was meant."""
+
+    def loads(source: dict[str, Any], **sink: Any) -> None:
+        stream = {"from": "s", "sink": {"format": "kafka", "topic": "t-out", **sink}}
+        loaded(tmp_path, document(sources={"s": source}, streams={"q": stream}))
+
+    with pytest.raises(SpecError, match=r"streams\.q\.sink\.topic: matches the pattern of the source 's': rows would"):
+        loads({"pattern": "t-.*"})
+    loads({"pattern": "t-[0-9]"})
+    loads({"pattern": "t-.*"}, options={"kafka.bootstrap.servers": "other:9092"})
+    loads({"topics": ["t-out"]})
