@@ -112,7 +112,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Files that stand still, as a table that streams join with; each batch sees them as they are then."""
+    """Files that stand still, as a table that streams join with: those that there are when the pipeline starts."""
 
     format: str = key("one of Spark's: parquet, csv, json, text; or delta", example="csv")
     path: str = key("a file or folder", example="./pages.csv")
