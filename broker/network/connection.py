@@ -27,7 +27,7 @@ from broker.network.backlog import Backlog
 from broker.network.output_queue import OUTPUT_LIMIT_BYTES, release
 from broker.network.peer import Peer
 from broker.network.receive_buffer import LARGE_FRAME_BYTES, LargeFrame
-from broker.network.transport import Transport
+from broker.network.transport import GONE, Transport
 from protocol.errors import ProtocolError
 from protocol.framing import FrameTooLarge
 from protocol.schema import Chunk
@@ -127,9 +127,8 @@ class Connection(Peer):
     # -- called by the transport -------------------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int = -1) -> memoryview:
-        """Where to put received bytes; `buffer_updated` follows before anyone else asks.
-
-        Raises BlockingIOError where there is no memory for them; no more is received then until there is.
+        """Where to put received bytes; `buffer_updated` follows before anyone else asks. BlockingIOError where there is
+        no memory for them; no more is received then until there is.
         """
         backlog = self._backlog
         large = backlog.large
@@ -187,6 +186,7 @@ class Connection(Peer):
         """The connection is gone: take everything that waits for it along."""
         self._drop()
         self._server.forget(self)
+        self.transport = GONE  # it knows this, too: a cycle would lie there until somebody looks for garbage
 
     # -- called by the server ----------------------------------------------------------------------------------------
 

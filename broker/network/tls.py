@@ -268,6 +268,7 @@ class TlsOutputQueue(OutputQueue):
         """Drop everything, and let go of the files."""
         super().clear()
         self._piece = memoryview(b"")
+        self._encrypt = bytes  # of nothing; whose method it was knows this queue, and would be garbage
 
     def _encrypt_next(self) -> bool:
         """Whether there is anything to be sent."""

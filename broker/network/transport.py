@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from broker.network.output_queue import release
 from protocol.schema import Chunk
 
 
@@ -41,3 +42,23 @@ class Transport(Protocol):
 
     def abort(self) -> None:
         """Close now, and drop what is queued. `on_lost` has been called when this returns."""
+
+
+class _Gone:
+    """The way of a connection that is gone: nothing travels on it."""
+
+    __slots__ = ()
+
+    queued_bytes = sendfile_bytes = 0
+
+    def send(self, chunks: list[Chunk]) -> int:
+        release(chunks)
+        return 0
+
+    def do_nothing(self) -> None:
+        """There is nothing to be received or closed."""
+
+    pause_reading = resume_reading = close_when_sent = abort = do_nothing
+
+
+GONE: Transport = _Gone()

@@ -1,13 +1,16 @@
 """Server: what all connections share."""
 
+import gc
 import socket
+import time
 from types import SimpleNamespace
 
 import pytest
 
+from broker.network.connection import Connection
 from broker.waiting.deferred import Deferred
 from protocol.messages.heartbeat import HEARTBEAT
-from tests.support.network import Link, request_frame
+from tests.support.network import Link, ServerThread, request_frame
 
 
 @pytest.fixture
@@ -143,3 +146,33 @@ def test_who_connects_too_often_is_let_go_when_the_time_is_over(link):
         link.loop.advance(1)
         assert client.recv(1) == b""
     assert link.server.limits.total == 1
+
+
+@pytest.mark.parametrize("use_uvloop", [True, False])
+def test_connections_that_are_gone_are_no_garbage(use_uvloop):
+    """It would lie there until the collector comes, which is seldom: a client that connects for each request would have
+    the broker grow.
+    """
+    with ServerThread({HEARTBEAT: lambda ctx, request: HEARTBEAT.response()}, use_uvloop=use_uvloop) as thread:
+        for number in range(3):
+            with socket.create_connection(("127.0.0.1", thread.port)) as client:
+                client.sendall(request_frame(HEARTBEAT, 4, number))
+                assert client.recv(100)
+            while thread.ask(lambda: thread.server._connections):
+                time.sleep(0.01)
+        gc.collect()
+        gc.disable()
+        try:
+            with socket.create_connection(("127.0.0.1", thread.port)) as client:
+                client.sendall(request_frame(HEARTBEAT, 4, 9))
+                assert client.recv(100)
+                assert connections() == 1
+            while thread.ask(lambda: thread.server._connections):
+                time.sleep(0.01)
+            assert not connections()
+        finally:
+            gc.enable()
+
+
+def connections():
+    return sum(type(each) is Connection for each in gc.get_objects())
