@@ -193,31 +193,7 @@ class MetadataLog:
 
         A sync that failed is not tried again; one that had no descriptor to begin with is, by `call_later(ms, call)`.
         """
-        synced: Deferred[None] = Deferred()
-        told = False
-
-        def begin() -> None:
-            task = FlushTask(self.partition_log, now_ms, with_active=True)
-            offload(task.run).add_done_callback(lambda _: finish(task))
-
-        def finish(task: FlushTask) -> None:
-            nonlocal told
-            task.apply()
-            if task.error is not None and task.directory.is_online and not task.log.closed:
-                if not told:
-                    log.warning("The metadata log waits for a file descriptor: %s", task.error)
-                told = True
-                call_later(_RETRY_MS, begin)
-                return
-            try:
-                task.check()
-            except LogOffline as error:
-                synced.fail(error)
-            else:
-                synced.resolve(None)
-
-        begin()
-        return synced
+        return _Sync(self.partition_log, offload, now_ms, call_later).begin()
 
     def prepare_snapshot(self, image: MetadataImage, now_ms: int) -> tuple[SnapshotId, bytes] | None:
         """A snapshot of the image, which has to be what the whole log says; None where the last one is as new."""
@@ -233,3 +209,45 @@ class MetadataLog:
         )
         self._snapshot_offset, self._bytes_since_snapshot = snapshot_id.end_offset, 0
         return snapshot_id, data
+
+
+class _Sync:
+    """One wish that all be on the disk."""
+
+    def __init__(
+        self,
+        partition_log: PartitionLog,
+        offload: Offload,
+        now_ms: int,
+        call_later: Callable[[int, Callable[[], None]], object],
+    ) -> None:
+        self._log = partition_log
+        self._offload = offload
+        self._now_ms = now_ms
+        self._call_later = call_later
+        self._synced: Deferred[None] = Deferred()
+        self._is_told = False
+
+    def begin(self) -> Deferred[None]:
+        """Resolves when they are, or fails."""
+        self._try()
+        return self._synced
+
+    def _try(self) -> None:
+        task = FlushTask(self._log, self._now_ms, with_active=True)
+        self._offload(task.run).add_done_callback(lambda _: self._finish(task))
+
+    def _finish(self, task: FlushTask) -> None:
+        task.apply()
+        if task.error is not None and task.directory.is_online and not task.log.closed:
+            if not self._is_told:
+                log.warning("The metadata log waits for a file descriptor: %s", task.error)
+            self._is_told = True
+            self._call_later(_RETRY_MS, self._try)
+            return
+        try:
+            task.check()
+        except LogOffline as error:
+            self._synced.fail(error)
+        else:
+            self._synced.resolve(None)
