@@ -260,6 +260,7 @@ class FetchAttempt:
             self._on_timeout,
         )
         answered.on_cancel(waiter.cancel)
+        answered.on_cancel(woken.cancel)  # it knows this attempt, and this attempt it
         return answered
 
     def _try_complete(self) -> bool:

@@ -1,5 +1,6 @@
 """Fetch: what a request waits for, and what ends its wait."""
 
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -95,6 +96,19 @@ def test_a_deleted_topic_ends_the_wait(filled: DataBroker, min_bytes: int, other
     told = {each.topic: each.partitions[0].error_code for each in filled.received(FETCH, 12, reply).responses}
     assert told == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, **dict.fromkeys(others, ErrorCode.NONE)}
     assert len(filled.purgatory) == 0
+
+
+def test_what_waited_for_a_client_that_hangs_up_is_no_garbage(filled: DataBroker) -> None:
+    """The collector comes seldom, and consumers that are closed hang up amid such a request."""
+    reply = send(filled, topics=wanted((0, 15)))
+    gc.collect()
+    gc.disable()
+    try:
+        reply.cancel()
+        del reply
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_client_that_hangs_up_waits_no_more(filled: DataBroker) -> None:
