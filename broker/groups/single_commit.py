@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.learned_heads import LearnedHeads
 from coordinator.group.offset_commit import hear_of, is_current
 from coordinator.group.plain_commit import PlainCommit, TopicCommit
 from protocol.errors import ErrorCode
@@ -25,7 +26,7 @@ def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryv
     if version < FIRST_VERSION:
         return None
     heads = SingleCommits(version)
-    read = heads.read
+    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
     groups, controller, guard = broker.groups, broker.controller, broker.guard
     may_read = None if guard is None else guard.asking(Operation.READ, ResourceType.TOPIC)
     may_join = None if guard is None else guard.asking(Operation.READ, ResourceType.GROUP)
@@ -50,7 +51,7 @@ def commit_single(broker: Broker, version: int) -> Callable[[Connection, memoryv
         if isinstance(found, ErrorCode) or not is_current(found.shard, single, version):
             return None
         if single.unlearned:
-            heads.learn(single)
+            learn(single)
         if groups.must_force(found.shard):
             return None
         now = groups.now()

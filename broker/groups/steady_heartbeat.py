@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from broker.groups.coordinator import has_consumer_groups
+from broker.learned_heads import LearnedHeads
 from broker.network.java_address import java_address
 from coordinator.group.consumer.heartbeat import stay_silently
 from coordinator.group.modern.caller import Caller
@@ -26,7 +27,7 @@ def steady_heartbeat(broker: Broker, version: int) -> Callable[[Connection, memo
     if broker.guard is not None:
         return None
     heads = SteadyHeartbeats(version)
-    read = heads.read
+    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
     groups = broker.groups
 
     def serve(connection: Connection, frame: memoryview, position: int, correlation_id: int) -> bytes | None:
@@ -42,7 +43,7 @@ def steady_heartbeat(broker: Broker, version: int) -> Callable[[Connection, memo
         if interval_ms is None:
             return None
         if steady.unlearned:
-            heads.learn(steady)
+            learn(steady)
         groups.arm()
         return steady.answer(correlation_id, interval_ms)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from broker.learned_heads import LearnedHeads
 from protocol.records.batch import HEADER_SIZE, TRANSACTIONAL_BIT
 from protocol.shortcuts.single_produce import FIRST_VERSION, SingleProduces
 from security.acl import Operation, ResourceType
@@ -28,7 +29,7 @@ def produce_single(broker: Broker, version: int) -> Callable[[Connection, memory
     if version < FIRST_VERSION:
         return None
     heads = SingleProduces(version)
-    read = heads.read
+    read, learn = heads.read, LearnedHeads(heads, broker.timers).learn
     partitions = broker.partitions
     now_ms = broker.clock.now_ms
     may_write = None if broker.guard is None else broker.guard.asking(Operation.WRITE, ResourceType.TOPIC)
@@ -46,7 +47,7 @@ def produce_single(broker: Broker, version: int) -> Callable[[Connection, memory
         if partition is None or (may_write is not None and not may_write(connection, partition.topic)):
             return None
         if single.unlearned:
-            heads.learn(single)
+            learn(single)
         acks = single.acks
         if (
             partition.queue is not None

@@ -49,7 +49,12 @@ class Heads(ABC, Generic[H]):
         self._note(head.unlearned, head)
         head.unlearned = b""
 
+    def age(self) -> bool:
+        """Forget those that have not come since this was called last; whether any are left."""
+        self._earlier, self._latest = self._latest, {}
+        return bool(self._earlier)
+
     def _note(self, head: bytes, known: H) -> None:
         if len(self._latest) >= self._capacity:
-            self._earlier, self._latest = self._latest, {}
+            self.age()
         self._latest[head] = known

@@ -54,3 +54,18 @@ def test_what_comes_again_stays_and_what_does_not_goes() -> None:
     assert words.parsed.count(b"once") == 1
     words.read(b"once")
     assert words.parsed.count(b"once") == 2
+
+
+def test_what_does_not_come_between_two_calls_is_forgotten() -> None:
+    words = Words(10)
+    words.read_and_learn(b"often")
+    words.read_and_learn(b"once")
+    for _ in range(3):
+        assert words.age()
+        words.read_and_learn(b"often")
+    assert [*words._latest, *words._earlier] == [b"often", b"often"]
+    assert words.parsed == [b"often", b"once"]
+    assert words.age()
+    assert not words.age()
+    assert not words._latest
+    assert not words._earlier
