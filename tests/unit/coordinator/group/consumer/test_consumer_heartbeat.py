@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -47,6 +48,18 @@ def test_a_heartbeat_that_changes_nothing_writes_nothing(h: ConsumerHarness) -> 
     assert (answer.member_epoch, answer.assignment) == (2, None)
     assert h.beat("a", 2).assignment is None
     assert len(h.log) == written
+
+
+def test_decisions_are_no_garbage_behind_themselves(h: ConsumerHarness) -> None:
+    """The collector comes seldom: each heartbeat that changes something would have the broker grow till then."""
+    gc.collect()
+    gc.disable()
+    try:
+        h.enter_consumer("a")
+        h.beat("a", 2, T, topics=["t", "u"])
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def test_a_clock_that_was_set_back_keeps_nobody_waiting(h: ConsumerHarness) -> None:
