@@ -26,8 +26,8 @@ from tests.support.spark_sources import EPOCH_MS, fill_topic
 
 PARTITIONS = 2
 COUNT = min(scaled(6_000), 200_000)
-KILLS = min(scaled(2), 10)
-TURNS = min(scaled(20), 200)
+KILLS = min(scaled(1), 10)
+TURNS = min(scaled(10), 200)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.conformance.conftest import StartBroker
 from tests.support.brokers import RunningBroker
 from tests.support.group_members import Load, Members
+from tests.support.scale import COSTLY_BROKERS
 from tests.support.settled import wait_for_topic
 
 TOPIC = GROUP = "mixed"
@@ -25,7 +26,7 @@ PROPERTIES = {
 }
 
 
-@pytest.fixture(params=["ours", "kafka"])
+@pytest.fixture(params=COSTLY_BROKERS)
 def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> RunningBroker:
     """A broker that allows short sessions."""
     broker = start_broker(request.param, PROPERTIES)

@@ -33,7 +33,7 @@ WORKERS = 2
 COUNT = 40
 PARTITIONS = 3
 RECORDS = min(scaled(60), 2000)
-READINGS = min(scaled(3), 20)
+READINGS = min(scaled(1), 20)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from tests.support.brokers import HOST, RunningBroker
 from tests.support.data_client import batch
 from tests.support.jars import streams_classpath, streams_jars
 from tests.support.java import compile_java, java_command
-from tests.support.scale import scaled
+from tests.support.scale import COSTLY_BROKERS, scaled
 from tests.support.settled import wait_for_topic
 from tests.support.txn_client import TxnClient
 
@@ -67,7 +67,7 @@ class WordCount:
         self._process.wait()
 
 
-@pytest.fixture(scope="module", params=["ours", "kafka"])
+@pytest.fixture(scope="module", params=COSTLY_BROKERS)
 def broker(request: pytest.FixtureRequest, start_broker: StartBroker) -> RunningBroker:
     """A broker whose streams groups soon notice that a member has died."""
     return start_broker(request.param, SESSIONS)
@@ -142,7 +142,7 @@ def test_output_is_exact_after_kills(name: str, program: tuple[WordCount, TxnCli
     work.check(client)
 
 
-@pytest.mark.parametrize("kind", ["ours", "kafka"] if scaled(1) > 1 else ["ours"])
+@pytest.mark.parametrize("kind", COSTLY_BROKERS)
 def test_output_is_exact_after_the_broker_was_killed(
     kind: str, start_broker: StartBroker, name: str, classpath: list[Path], tmp_path: Path
 ) -> None:
