@@ -14,7 +14,7 @@ from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, tell
 from pybroker.cli.client.properties import read_properties
-from pybroker.cli.option_values import key_value
+from pybroker.cli.option_values import key_value, keys
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource
@@ -58,7 +58,7 @@ def command_line() -> ClientParser:
     altered.add_argument("--add-config-file", type=Path, metavar="FILE", help="the same, as properties")
     altered.add_argument(
         "--delete-config",
-        type=lambda text: text.split(","),
+        type=keys,
         action="extend",
         default=[],
         metavar="KEY,...",

@@ -15,6 +15,11 @@ def key_value(text: str) -> tuple[str, str]:
     return key.strip(), value
 
 
+def keys(text: str) -> list[str]:
+    """KEY,..."""
+    return text.split(",")
+
+
 def seconds(text: str) -> float:
     """A time to wait."""
     try:

@@ -11,7 +11,7 @@ from pybroker.cli.client.command import run
 from pybroker.cli.client.errors import CommandError, UsageError
 from pybroker.cli.client.options import ClientParser
 from pybroker.cli.client.output import show, tell
-from pybroker.cli.option_values import key_value
+from pybroker.cli.option_values import key_value, keys
 
 if TYPE_CHECKING:
     from pybroker.cli.client.administration import Administration
@@ -55,7 +55,7 @@ def command_line() -> ClientParser:
     deleted.add_argument("keys", nargs="*", metavar="KEY", help="unless given: all that it has")
     deleted.add_argument(
         "--delete-config",
-        type=lambda text: text.split(","),
+        type=keys,
         action="extend",
         default=[],
         metavar="KEY,...",
