@@ -29,6 +29,10 @@ examples:
   pybroker groups reset-offsets shop --topic orders --to -1h        (shows what it would do)
   pybroker groups reset-offsets shop --topic orders --to earliest --execute"""
 
+#: What librdkafka tells apart: groups of other protocols, and their states, are "unknown" to it.
+_STATES = ("stable", "empty", "preparing_rebalancing", "completing_rebalancing", "dead", "unknown")
+_PROTOCOLS = ("classic", "consumer", "spark", "unknown")
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command; return its exit code."""
@@ -39,6 +43,8 @@ def command_line() -> ClientParser:
     """The command line, whose help is also a page of the site."""
     parser = ClientParser("pybroker groups", "Consumer groups of a cluster.", _EXAMPLES)
     listed = parser.add_action("list", _list, "names, states and protocols of groups")
+    listed.add_argument("--state", nargs="?", const=[], type=_states, help="only groups in these, with commas between")
+    listed.add_argument("--type", nargs="?", const=[], type=_types, help="only groups of these protocols")
     _add_queries(listed)
     described = parser.add_action("describe", _describe, "offsets and lag of groups, partition by partition")
     _add_names(described)
@@ -47,6 +53,7 @@ def command_line() -> ClientParser:
     shown = described.add_mutually_exclusive_group()
     shown.add_argument("--offsets", action="store_true", help="so unless given")
     shown.add_argument("--members", action="store_true", help="who is in them, instead")
+    shown.add_argument("--state", action="store_true", help="assignor and coordinator, instead")
     described.add_argument("--verbose", action="store_true", help="with partitions of members: they are shown anyway")
     moved = parser.add_action("reset-offsets", _reset, "let a group go on elsewhere; it must have no members")
     _add_names(moved)
@@ -74,6 +81,26 @@ def command_line() -> ClientParser:
     _add_names(forgotten)
     forgotten.add_argument("--topic", action="append", required=True, help="of this one; may be given again")
     return parser
+
+
+def _states(text: str) -> list[str]:
+    return _chosen(text, "state", _STATES)
+
+
+def _types(text: str) -> list[str]:
+    return _chosen(text, "protocol", _PROTOCOLS)
+
+
+def _chosen(text: str, noun: str, known: Sequence[str]) -> list[str]:
+    words = [_plain(word) for word in text.split(",")]
+    if set(words) - {_plain(name) for name in known}:
+        raise argparse.ArgumentTypeError(f"{text!r} names no {noun}s: they are {', '.join(known)}")
+    return words
+
+
+def _plain(name: str) -> str:
+    """A state as Kafka writes it (PreparingRebalance) and as librdkafka does (preparing_rebalancing) are one."""
+    return name.strip().lower().replace("_", "").replace("rebalancing", "rebalance")
 
 
 def _offset(text: str) -> str:
@@ -119,6 +146,9 @@ def _list(session: Session, options: argparse.Namespace) -> None:
         for each in sorted(found.valid, key=lambda each: each.group_id)
     ]
     rows += [{"group": each.name, "state": each.state, "protocol": "spark"} for each in _queries(session, options)]
+    for column, wanted in (("state", options.state), ("protocol", options.type)):
+        if wanted:
+            rows = [row for row in rows if _plain(row[column]) in wanted]
     show(rows, as_json=options.json)
 
 
@@ -166,15 +196,12 @@ def _query_lags(session: Session, query: Query) -> list[dict[str, object]]:
 
 def _describe_groups(session: Session, options: argparse.Namespace, names: Sequence[str]) -> None:
     found = _descriptions(session, names) if names else []
+    if options.state:
+        show([{**_head(group), "members": len(group.members)} for group in found], as_json=options.json)
+        return
     for number, group in enumerate(found):
         rows = _members(group) if options.members else _lags(session, group)
-        head = {
-            "group": group.group_id,
-            "state": group.state.name.lower(),
-            "protocol": group.type.name.lower(),
-            "assignor": group.partition_assignor,
-            "coordinator": group.coordinator.id if group.coordinator is not None else None,
-        }
+        head = _head(group)
         if options.json:
             show([{**head, "members" if options.members else "partitions": rows}], as_json=True)
             continue
@@ -183,6 +210,16 @@ def _describe_groups(session: Session, options: argparse.Namespace, names: Seque
         count = len(group.members)
         tell(f"{group.group_id}: {head['state']}, {count} member{'' if count == 1 else 's'}")
         show(rows, as_json=False)
+
+
+def _head(group: ConsumerGroupDescription) -> dict[str, object]:
+    return {
+        "group": group.group_id,
+        "state": group.state.name.lower(),
+        "protocol": group.type.name.lower(),
+        "assignor": group.partition_assignor,
+        "coordinator": group.coordinator.id if group.coordinator is not None else None,
+    }
 
 
 def _members(group: ConsumerGroupDescription) -> list[dict[str, object]]:

@@ -77,6 +77,20 @@ def test_groups_read_on_and_are_moved(sh: Shell, broker: Broker) -> None:
     joined = ("consume", "grouped", "--group", "shop", "--from-beginning", "--max-messages")
     assert sh.good(*joined, "3").out == "v0\nv1\nv2\n"
     assert {"group": "shop", "state": "empty", "protocol": "classic"} in sh.good("groups", "list", "--json").rows
+    chosen = {
+        options: "shop" in {row["group"] for row in sh.good("groups", "--list", "--json", *options.split()).rows}
+        for options in (
+            "--state",
+            "--state Stable,Empty",
+            "--state PreparingRebalance",
+            "--type Classic",
+            "--type spark",
+        )
+    }
+    assert list(chosen.values()) == [True, True, False, True, False]
+    (described,) = sh.good("groups", "--describe", "--group", "shop", "--state", "--json").rows
+    head = {"group": "shop", "state": "empty", "protocol": "classic", "assignor": "", "coordinator": 1, "members": 0}
+    assert described == head
     (described,) = sh.good("groups", "describe", "shop", "--json").rows
     place = {"topic": "grouped", "partition": 0, "offset": 3, "end_offset": 4, "lag": 1, "client": None}
     assert described["partitions"] == [place]
@@ -255,6 +269,7 @@ def test_user_may_do_what_entries_say(sh: Shell, broker: Broker, tmp_path: Path)
         ("consume orders --formatter-property print.key", "consume: argument --formatter-property: 'print.key' is not"),
         ("consume orders --group shop --offset 3", "consume: --group goes on where the group is"),
         ("groups reset-offsets shop", "groups reset-offsets: one of the arguments --to --to-earliest "),
+        ("groups list --state idle", "groups list: argument --state: 'idle' names no states: they are stable, empty, "),
         ("groups reset-offsets shop --shift-by one", "groups reset-offsets: argument --shift-by: 'one' is no whole"),
         (
             "groups reset-offsets shop --to-datetime 2026",
