@@ -168,6 +168,24 @@ def test_request_that_is_no_request_is_a_row_all_the_same(spark: SparkSession) -
     assert rows.select("method", "status", "bytes", "_error").collect() == [Row("", 400, 157, None)]
 
 
+def test_quotes_within_quotes_are_as_apaches_server_writes_them(spark: SparkSession) -> None:
+    """Behind a backslash, anywhere; what no backslash is before ends a field, and one that ends nowhere is no line."""
+    start = "127.0.0.1 - - [21/Nov/2026:14:36:40 +0000]"
+    lines = [
+        rf'{start} "GET /a\"b HTTP/1.1" 200 1 "http://x/\"" "say \"hi\" \\"',
+        rf'{start} "\"GET\" /" 400 2 "-" "{"x" * 400_000}\""',
+        rf'{start} "GET / HTTP/1.1" 200 3 "-" "open\"',
+    ]
+
+    rows = parsed(records(spark, *lines), Parse("regex", preset="nginx_combined"))
+
+    assert rows.selectExpr("path", "bytes", "referer", "length(user_agent)", "_error IS NULL").collect() == [
+        Row(r"/a\"b", 1, r"http://x/\"", 13, True),
+        Row("", 2, "-", 400_002, True),
+        Row(None, None, None, None, False),
+    ]
+
+
 def test_raw_values_are_bytes(spark: SparkSession) -> None:
     """As they came, whatever they are."""
     rows = parsed(records(spark, "a", None), Parse("raw")).select("value", "_error").collect()

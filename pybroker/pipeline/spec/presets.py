@@ -15,14 +15,18 @@ class Preset:
     pattern: str | None = None
 
 
+#: What stands in quotes, where Apache's server writes a quote as \" (nginx as \x22). It never goes back on what it has
+#: matched, so that a value of any length takes no stack.
+_QUOTED = r'[^"\\]*+(?:\\.[^"\\]*+)*+'
+
 PRESETS = {
-    # The log format "combined" of nginx, and of Apache's server
+    # The log format "combined" of nginx, and of Apache's server; a client may have sent anything for a request
     "nginx_combined": Preset(
         "regex",
         "status INT, bytes BIGINT",
         r"^(?<remote_addr>\S+) - (?<remote_user>\S+) \[(?<time>[^\]]+)\] "
-        r'"(?:(?<method>\S+) (?<path>\S+) (?<protocol>[^"]+)|[^"]*)" '  # a client may have sent anything
-        r'(?<status>\d{3}) (?<bytes>\d+) "(?<referer>[^"]*)" "(?<user_agent>[^"]*)"',
+        rf'"(?:(?<method>[^\s"]+) (?<path>\S+) (?<protocol>(?!"){_QUOTED})|{_QUOTED})" '
+        rf'(?<status>\d{{3}}) (?<bytes>\d+) "(?<referer>{_QUOTED})" "(?<user_agent>{_QUOTED})"',
     ),
     # Of a log_format with escape=json that docs/pipeline.md shows
     "nginx_json": Preset(
