@@ -64,7 +64,13 @@ CREDENTIALS = {
 CERTIFICATES = [Path("/opt/bitnami/kafka/config/certs"), Path("/bitnami/kafka/config/certs")]
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
-LISTENERS = ("listeners", "advertised.listeners", "controller.quorum.voters", "listener.security.protocol.map")
+LISTENERS = (
+    "listeners",
+    "advertised.listeners",
+    "controller.quorum.voters",
+    "controller.listener.names",
+    "listener.security.protocol.map",
+)
 
 # Hosts of listeners that are open on every interface
 EVERYWHERE = ("", "0.0.0.0", "[::]", "::")
@@ -215,11 +221,14 @@ def broker_command(environ: Mapping[str, str], config: Path, options: list[str])
     return ["pybroker", str(config), *([f"--log-level={level}"] if level else []), *options]
 
 
-def asked_at(config: str) -> tuple[str, int, bool]:
+def asked_at(config: str, environ: Mapping[str, str]) -> tuple[str, int, bool]:
     """Return host and port of the listener at which the broker is asked, and whether TLS is spoken there.
 
     It is the first that is the broker's, of those without TLS if there is any.
     """
+    for key in LISTENERS:
+        if (value := environ.get("PYBROKER_" + key.upper().replace(".", "_"))) is not None:
+            config += f"\n{key}={value}"
 
     def setting(key: str, default: str = "") -> list[str]:
         found = re.findall(rf"^\s*{re.escape(key)}\s*[=: ]\s*(.*)$", config, re.MULTILINE)
@@ -289,7 +298,7 @@ def main() -> None:
         case ["health"]:
             files = [each for each in (config, Path("/etc/kafka/kafka.properties")) if each.is_file()]
             newest = max(files, key=lambda each: each.stat().st_mtime, default=None)
-            is_up = newest is not None and is_healthy(*asked_at(newest.read_text(encoding="utf-8")))
+            is_up = newest is not None and is_healthy(*asked_at(newest.read_text(encoding="utf-8"), os.environ))
             sys.exit(0 if is_up else 1)
         case [_, *_] as command:
             pass

@@ -137,7 +137,18 @@ def test_log_level_of_kafkas_image(given: str, option: list[str]) -> None:
 )
 def test_health_is_asked_at_the_first_listener_of_the_broker(config: str, where: tuple[str, int, bool]) -> None:
     """Where it is open, and without TLS if it can be; not at a controller's, which is not opened."""
-    assert entrypoint.asked_at(config) == where
+    assert entrypoint.asked_at(config, {}) == where
+
+
+def test_health_is_asked_where_the_broker_is_told_to_listen() -> None:
+    """PYBROKER_* variables win over the file, for the broker and for who asks it."""
+    environ = {
+        "PYBROKER_LISTENERS": "CTL://:9,IN://0.0.0.0:19092,OUT://:19093",
+        "PYBROKER_LISTENER_SECURITY_PROTOCOL_MAP": "CTL:PLAINTEXT,IN:SSL,OUT:PLAINTEXT",
+        "PYBROKER_CONTROLLER_LISTENER_NAMES": "CTL",
+    }
+
+    assert entrypoint.asked_at("listeners=PLAINTEXT://:9092", environ) == ("localhost", 19093, False)
 
 
 def test_other_commands_are_run_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
