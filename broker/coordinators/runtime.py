@@ -124,10 +124,14 @@ class CoordinatorRuntime(ABC, Generic[S, R, K]):
         """Do `work()` every so many milliseconds until the broker stops."""
 
         def run() -> None:
-            self._repeated[work] = self._broker.timers.call_later(interval_ms, run)
+            self.call_later(interval_ms, work, run)
             work()
 
-        self._repeated[work] = self._broker.timers.call_later(interval_ms, run)
+        self.call_later(interval_ms, work, run)
+
+    def call_later(self, delay_ms: int, work: Callable[[], None], call: Callable[[], None] | None = None) -> None:
+        """Do `work()` once, unless the broker stops before; with `call`: that in its place."""
+        self._repeated[work] = self._broker.timers.call_later(delay_ms, call or work)
 
     # -- shards -----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from broker.coordinators.runtime import CoordinatorRuntime
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
 
 log = logging.getLogger(__name__)
+
+#: What is done of cold snapshots in a turn of the loop, some 2 ms: share-partitions looked at, and for how many of
+#: these one counts that is written. Then others have theirs.
+_A_TURN, _SNAPSHOT, _PAUSE_MS = 1000, 50, 2
 
 T = TypeVar("T")
 _Decision: TypeAlias = Callable[[ShareShard, ShareEffects], T]
@@ -57,6 +61,8 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
             write_timeout_ms=config.get_int("share.coordinator.write.timeout.ms"),
         )
         self.settings = read_settings(config)
+        #: Those under way.
+        self._snapshots: Iterator[None] | None = None
 
     def start(self) -> None:
         super().start()
@@ -153,9 +159,29 @@ class ShareCoordinator(CoordinatorRuntime[ShareShard, ShareRecord, str]):
             )
 
     def _snapshot_cold(self) -> None:
+        if self._snapshots is None:
+            self._snapshots = self._snapshots_in_turns()
+            self._snapshot_some()
+
+    def _snapshot_some(self) -> None:
+        """Go on with them for a turn, and then in a later one: there may be 100,000."""
+        snapshots, self._snapshots = self._snapshots, None  # an error ends these, and not those to come
+        if snapshots is not None and next(snapshots, self) is not self:
+            self._snapshots = snapshots
+            self.call_later(_PAUSE_MS, self._snapshot_some)
+
+    def _snapshots_in_turns(self) -> Iterator[None]:
+        """Write them; a turn is over where it yields."""
+        left = _A_TURN
         for found in self.loaded_logs():
-            for record in decisions.cold_snapshots(found.shard, self.now()):
-                self.run_records(found, [record])
+            for record in decisions.cold_snapshots(found.shard, self.now):
+                if record is not None:
+                    self.run_records(found, [record])
+                    left -= _SNAPSHOT
+                left -= 1
+                if left <= 0:
+                    yield
+                    left = _A_TURN
 
     def _prune(self) -> None:
         """Let go of the records that later snapshots have made superfluous."""

@@ -6,6 +6,8 @@ The words are Kafka's, since clients show them to people.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from msgspec.structs import replace
 
 from coordinator.clock import Now
@@ -113,14 +115,17 @@ def summarize(shard: ShareShard, share: ShareKey) -> ShareState:
     return shard.states.get(share, NO_STATE)
 
 
-def cold_snapshots(shard: ShareShard, now: Now) -> list[SnapshotRecord]:
-    """Snapshots of share-partitions with updates that were last written a while ago: so that the log can be cut."""
-    before_ms = now.wall_ms - shard.settings.cold_snapshot_interval_ms
-    return [
-        SnapshotRecord(share, folded(shard.states[share], now))
-        for share, count in shard.update_counts.items()
-        if count and shard.states[share].write_timestamp_ms <= before_ms
-    ]
+def cold_snapshots(shard: ShareShard, clock: Callable[[], Now]) -> Iterator[SnapshotRecord | None]:
+    """Snapshots of share-partitions with updates that were last written a while ago: so that the log can be cut.
+
+    None for each share-partition that needs none. Before each, anything may happen to the shard.
+    """
+    for share in list(shard.update_counts):
+        now = clock()
+        before_ms = now.wall_ms - shard.settings.cold_snapshot_interval_ms
+        state = shard.states.get(share)
+        is_cold = state is not None and shard.update_counts.get(share) and state.write_timestamp_ms <= before_ms
+        yield SnapshotRecord(share, folded(state, now)) if state is not None and is_cold else None
 
 
 def folded(state: ShareState, now: Now) -> ShareState:

@@ -194,17 +194,33 @@ def test_updates_fold_into_a_snapshot_now_and_then():
     assert (h.shard.needed_from, len(h.shard)) == (5, 0)
 
 
+def cold_snapshots(h, now_ms):
+    """Those that are due at a time."""
+    return [record for record in decisions.cold_snapshots(h.shard, lambda: Now(now_ms, 0)) if record is not None]
+
+
 def test_idle_share_partitions_are_written_down_whole():
     """So that their updates can be cut off, too; nothing to do where there are none."""
     h = Harness(cold_snapshot_interval_ms=100)
     h.do(decisions.initialize, 1, 0, NOW)
-    assert decisions.cold_snapshots(h.shard, Now(2_000, 0)) == []
+    assert cold_snapshots(h, 2_000) == []
     h.write(0, (0, 0, 2, 1))
-    assert decisions.cold_snapshots(h.shard, Now(1_050, 0)) == []
-    [snapshot] = decisions.cold_snapshots(h.shard, Now(2_000, 0))
+    assert cold_snapshots(h, 1_050) == []
+    [snapshot] = cold_snapshots(h, 2_000)
     h.append([snapshot])
-    assert decisions.cold_snapshots(h.shard, Now(3_000, 0)) == []
+    assert cold_snapshots(h, 3_000) == []
     assert (h.shard.needed_from, h.shard.states[SHARE].snapshot_epoch) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda h: h.do(decisions.delete), lambda h: h.append(cold_snapshots(h, 2_000))], ids=["gone", "written"]
+)
+def test_what_changes_before_its_turn_is_not_written_down(change):
+    h = Harness(cold_snapshot_interval_ms=100)
+    h.do(decisions.initialize, 1, 0, NOW)
+    h.write(0, (0, 0, 2, 1))
+    due = decisions.cold_snapshots(h.shard, lambda: (change(h), Now(2_000, 0))[1])
+    assert list(due) == [None]
 
 
 STEPS = st.lists(
