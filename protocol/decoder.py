@@ -206,7 +206,9 @@ class DecoderWriter:
         write(f"r -= {count} // {NUMBERS_PER_ELEMENT}" if is_number else f"r -= {count}")
         write("if r < 0: too_many()")
         if isinstance(element, Primitive) and is_number:
-            write(f'{target} = list(unpack_from(f">{{{count}}}{element.code}", b, p))')
+            # Of one, as many are, it costs half without a format to be written and looked up.
+            one = write.bind("unpack", struct.Struct(f">{element.code}").unpack_from)
+            write(f'{target} = list({one}(b, p) if {count} == 1 else unpack_from(f">{{{count}}}{element.code}", b, p))')
             write(f"p += {count} * {size}")
         elif isinstance(element, Primitive) and element.code:
             write(f"q = p + {count} * 16")

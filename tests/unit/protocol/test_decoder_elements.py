@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import struct
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from protocol.decoder import compile_decoder
 from protocol.errors import ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.data import ConsumerProtocolAssignment, ConsumerProtocolSubscription
@@ -123,3 +128,22 @@ def test_who_has_not_shown_who_it_is_has_less_than_that() -> None:
         else:
             with pytest.raises(ProtocolError, match="tagged fields"):
                 API_VERSIONS.request.decode(3, encoded)
+
+
+def test_arrays_of_one_number_take_no_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group may ask for the offset of one partition of each of 65,000 topics."""
+    formats: list[str] = []
+
+    def unpack_from(layout: str, *args: Any) -> Any:
+        formats.append(layout)
+        return struct.unpack_from(layout, *args)
+
+    counted = SimpleNamespace(Struct=struct.Struct, error=struct.error, unpack_from=unpack_from)
+    monkeypatch.setattr("protocol.decoder.struct", counted)
+    request = OFFSET_FETCH.request
+    decode = compile_decoder(request, 9)
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=indexes) for indexes in ([], [7], [-8, 9], [3])]
+    data = request.encode(9, request(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)]))
+    value, end = decode(bytes(data), 0)
+    assert [topic.partition_indexes for topic in value.groups[0].topics] == [[], [7], [-8, 9], [3]]
+    assert (end, formats) == (len(data), [">0i", ">2i"])
