@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pybroker.cli.harmless import harmless
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 
 class AnyOrderParser(argparse.ArgumentParser):
@@ -16,6 +19,10 @@ class AnyOrderParser(argparse.ArgumentParser):
     """
 
     _is_in_a_round = False
+
+    def print_help(self, file: SupportsWrite[str] | None = None) -> None:
+        """As argparse's, but that an output which refuses is an OSError, and not passed over."""
+        (sys.stdout if file is None else file).write(self.format_help())
 
     def parse_known_args(  # type: ignore[override]  # what argparse's overloads come to
         self, args: Sequence[str] | None = None, namespace: Any = None

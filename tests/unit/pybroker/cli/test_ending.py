@@ -40,12 +40,14 @@ def test_output_that_is_closed_is_no_failure(line: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("line", ["--help", "topics --help", "config print", "dump-log --files there.is.none"])
-def test_output_without_room_is_one_line(line: str) -> None:
-    """On a full disk, say: exit code 1."""
+def test_output_without_room_is_one_line(line: str, unbuffered: str) -> None:
+    """On a full disk, say: exit code 1, whether it is told at once or in the end."""
     command = [sys.executable, "-m", "pybroker", *line.split()]
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=environ, timeout=60)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == "pybroker: No space left on device"
     assert "Traceback" not in done.stderr
