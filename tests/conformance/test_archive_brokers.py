@@ -19,7 +19,7 @@ from pybroker.archive.verifying import SAME
 from pybroker.source.errors import SourceError
 from pybroker.spark import register
 from pybroker.testing import Broker
-from tests.support.compacted import CLEANED, SEGMENTS, begin, fill_compacted
+from tests.support.compacted import CLEANED, SEGMENTS, UNTOUCHED, begin, fill_compacted
 from tests.support.lake import Lake, archived, archived_count, stored
 from tests.support.scale import scaled
 from tests.support.spark_sources import EPOCH_MS, fill_topic
@@ -40,7 +40,7 @@ def session(spark: SparkSession) -> Callable[[], SparkSession]:
 @pytest.fixture
 def broker() -> Iterator[Broker]:
     """One of the test's own, which deletes and cleans nothing by itself."""
-    with Broker({"log.retention.ms": -1, "log.cleaner.backoff.ms": 3_600_000}) as broker:
+    with Broker(UNTOUCHED) as broker:
         yield broker
 
 

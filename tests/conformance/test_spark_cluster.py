@@ -21,7 +21,7 @@ from confluent_kafka import Producer
 
 from pybroker.testing import Broker
 from tests.support.brokers import HOST, RunningBroker
-from tests.support.compacted import CLEANED, SEGMENTS, begin, fill_compacted
+from tests.support.compacted import CLEANED, SEGMENTS, UNTOUCHED, begin, fill_compacted
 from tests.support.data_client import DataClient
 from tests.support.scale import scaled
 from tests.support.spark_cluster import DRIVER, Cluster, environ
@@ -99,7 +99,7 @@ def applications(cluster: Cluster) -> list[int]:
 
 def test_executors_read_the_same_by_all_sources(cluster: Cluster, tmp_path: Path) -> None:
     """Row by row: all codecs, headers, nulls, transactions, a compacted topic; of a directory also while it grows."""
-    with Broker({"log.retention.ms": -1, "log.cleaner.backoff.ms": 3_600_000}) as broker:
+    with Broker(UNTOUCHED) as broker:
         broker.create_topic("whole", PARTITIONS, SEGMENTS)
         fill_topic(broker.bootstrap_servers, "whole", PARTITIONS, RECORDS)
         broker.create_topic("compacted", PARTITIONS, {**SEGMENTS, **CLEANED})

@@ -20,7 +20,7 @@ from pybroker.source.reader import Reader
 from pybroker.source.topic_options import read_options
 from pybroker.spark import log_source, register, topic_source
 from pybroker.testing import Broker
-from tests.support.compacted import CLEANED, KEYS, SEGMENTS, begin, fill_compacted
+from tests.support.compacted import CLEANED, KEYS, SEGMENTS, UNTOUCHED, begin, fill_compacted
 from tests.support.data_client import DataClient
 from tests.support.scale import scaled
 from tests.support.spark_sources import fill_topic, opened, sorted_rows
@@ -41,7 +41,7 @@ Rows = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     """With both topics, each with a transaction that stays open, and records behind its beginning."""
-    with Broker({"log.retention.ms": -1, "log.cleaner.backoff.ms": 3_600_000}) as broker:
+    with Broker(UNTOUCHED) as broker:
         broker.create_topic(WHOLE, PARTITIONS, SEGMENTS)
         fill_topic(broker.bootstrap_servers, WHOLE, PARTITIONS, COUNT)
         broker.create_topic(COMPACTED, PARTITIONS, {**SEGMENTS, **CLEANED})

@@ -29,7 +29,7 @@ _COMMON = {
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     # tests write records with old timestamps, which retention would remove from under a slow test
-    "log.initial.task.delay.ms": "3600000",
+    "log.initial.task.delay.ms": "86400000",
 }
 
 

@@ -10,7 +10,10 @@ from pybroker.testing import Broker
 from tests.support.spark_sources import CODECS, EPOCH_MS
 
 KEYS = 15
-#: Several segments; of a broker that cleans when a test says so and never else (log.cleaner.backoff.ms).
+#: Of a broker that removes nothing, cleans when a test says so and never else, and lets transactions be open for a day.
+DAY_MS = 86_400_000
+UNTOUCHED = {"log.retention.ms": -1, "log.cleaner.backoff.ms": DAY_MS, "transaction.max.timeout.ms": DAY_MS}
+#: Several segments.
 SEGMENTS = {"internal.segment.bytes": 4000, "index.interval.bytes": 200}
 CLEANED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 1, "delete.retention.ms": 0}
 
@@ -45,7 +48,7 @@ def fill_compacted(broker: Broker, topic: str, partitions: int, turns: int, dice
 
 def begin(broker: Broker, topic: str, partitions: int) -> Producer:
     """A transaction in all partitions, which is nobody's to time out; then records that are in none."""
-    patient = {"transactional.id": f"{topic}-open", "transaction.timeout.ms": 900_000}
+    patient = {"transactional.id": f"{topic}-open", "transaction.timeout.ms": DAY_MS}
     producer, plain = (Producer({"bootstrap.servers": broker.bootstrap_servers, **more}) for more in (patient, {}))
     producer.init_transactions(30)
     producer.begin_transaction()
