@@ -1,4 +1,6 @@
-"""Samples as a picture: a line for each series over time, below each other, as SVG."""
+"""Samples as a picture: a line for each series over time, below each other, as SVG. Of samples that share a pixel it
+shows the highest.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,12 @@ def _chart(
     for part in (0.0, 0.5, 1.0):
         y = top + _HEIGHT * (1 - part)
         yield f'<line x1="{_LEFT}" y1="{y}" x2="{_WIDTH - _LEFT}" y2="{y}" stroke="#dddddd"/>'
-        yield _text(_LEFT - 6, y + 4, f"{most * part:.3g}", 'text-anchor="end"')
-    points = (
-        f"{_LEFT + width * place:.1f},{top + _HEIGHT * (1 - value / most):.1f}"
-        for place, value in zip(places, values, strict=True)
-    )
+        yield _text(_LEFT - 6, y + 4, f"{most * part:.4g}", 'text-anchor="end"')
+    highest: dict[int, float] = {}  # by pixel: hours have more samples than that
+    for place, value in zip(places, values, strict=True):
+        x = round(width * place)
+        highest[x] = max(value, highest.get(x, value))
+    points = (f"{_LEFT + x},{top + _HEIGHT * (1 - value / most):.1f}" for x, value in highest.items())
     yield f'<polyline points="{" ".join(points)}" fill="none" stroke="{_LINE}"/>'
 
 
