@@ -1,5 +1,5 @@
 """kafka-verifiable-producer and kafka-verifiable-consumer, with which Apache Kafka tests itself: what one was told of
-each record, the other finds, once, in either group protocol. And its copier, which aborts at random.
+each record, the other finds, once, in either group protocol.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.brokers import HOST, RunningBroker
-from tests.support.data_client import DataClient, batch
+from tests.support.data_client import DataClient
 from tests.support.scale import scaled
 from tests.support.settled import wait_for_topic
-from tests.support.txn_client import TxnClient
 from tests.support.verifiable_tools import ENDED_BY_SIGTERM, VerifiableTool
 
 PARTITIONS = 3
@@ -99,27 +98,6 @@ def test_tools_that_are_told_to_stop_have_done_what_they_say(
     [given] = consumer.events("partitions_assigned")
     [taken] = consumer.events("partitions_revoked")
     assert len(given["partitions"]) == len(taken["partitions"]) == PARTITIONS
-
-
-def test_copier_that_aborts_and_is_killed_copies_each_record_once(
-    reference: RunningBroker, client: DataClient, name: str, tmp_path: Path
-) -> None:
-    """It reads what it has aborted once more, and the next one goes on where the killed one has committed."""
-    values = [b"%d" % number for number in range(scaled(200))]
-    for value in values:
-        client.produce(name, batch(value))
-    copy = f"{name}-copy"
-    client.create_topic(copy)
-    wait_for_topic(reference, copy, 1)
-    options = ["--broker-list", reference.bootstrap, "--transactional-id", name, "--consumer-group", name]
-    options += ["--input-topic", name, "--input-partition", "0", "--output-topic", copy]
-    options += ["--transaction-size", "7", "--enable-random-aborts"]
-    with TxnClient(HOST, reference.port) as reader:
-        with VerifiableTool("transactional-message-copier", tmp_path / "killed", *options) as copier:
-            until(lambda: reader.committed_values(copy), copier)
-        with VerifiableTool("transactional-message-copier", tmp_path / "next", *options) as copier:
-            assert copier.wait() == 0, copier.story
-        assert sorted(reader.committed_values(copy), key=int) == values
 
 
 def until(condition, tool: VerifiableTool) -> None:

@@ -42,7 +42,6 @@ MAIN_CLASSES = {
     "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
     "kafka-verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
     "kafka-verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
-    "transactional-message-copier": "org.apache.kafka.tools.TransactionalMessageCopier",
 }
 
 _VARYING = [
