@@ -37,6 +37,7 @@ _MOST_BETWEEN = 10
 _THREE_BYTES = 1 << 14
 #: The length -1 of what is null, folded.
 _NULL = 1
+_LEAST_TIME, _MOST_TIME = -(1 << 63), (1 << 63) - 1
 
 Headers = tuple[tuple[str, bytes | None], ...]
 #: (offset, key, value).
@@ -127,10 +128,17 @@ def iter_batch_records(
     for _ in range(count):
         timestamp_delta, offset_delta, key, value, headers, position = decode_record(data, position)
         timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+        if not _LEAST_TIME <= timestamp <= _MOST_TIME:
+            timestamp = _as_long(timestamp)
         sequence = NO_SEQUENCE if base_sequence < 0 else advance_sequence(base_sequence, offset_delta)
         yield _NEW_TUPLE(Record, (base_offset + offset_delta, timestamp, key, value, headers, sequence))
     if position != len(data):
         raise InvalidRecord(f"{len(data) - position} bytes are left after the {count} records declared")
+
+
+def _as_long(number: int) -> int:
+    """The int64 that Java makes of a sum that is beyond one."""
+    return ((number - _LEAST_TIME) & ((1 << 64) - 1)) + _LEAST_TIME
 
 
 def keys_and_values(data: bytes, start: int, header: BatchHeader) -> list[KeyAndValue]:
@@ -186,6 +194,8 @@ def skim_records(batch: Buffer, header: BatchHeader, max_size: int = DEFAULT_MAX
             size, position = decode_varint(data, position)
             position = _skip(data, position, size)
         timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
+        if not _LEAST_TIME <= timestamp <= _MOST_TIME:
+            timestamp = _as_long(timestamp)
         yield Record(header.base_offset + offset_delta, timestamp, None if key_size < 0 else b"", None)
     if position != len(data):
         raise InvalidRecord(f"{len(data) - position} bytes are left after the {header.record_count} records declared")

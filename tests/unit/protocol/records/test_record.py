@@ -153,3 +153,16 @@ def test_one_wrong_byte_is_records_or_a_records_error(at: int, byte: int) -> Non
     data[at % len(data)] = byte
     with suppress(RecordsError):
         list(iter_records(data))
+
+
+def test_time_beyond_what_has_room_is_the_one_that_java_reads() -> None:
+    """Sums of 64 bits wrap there: no delta makes a time that nothing can be written with."""
+    builder = BatchBuilder()
+    for timestamp in (1000, 1001):
+        builder.append(timestamp, b"k", b"v")
+    batch = bytearray(builder.build())
+    batch[27:35] = (2**63 - 1).to_bytes(8, "big")  # baseTimestamp
+    header = parse_header(batch)
+
+    for records in (iter_batch_records(batch, header), skim_records(batch, header)):
+        assert [record.timestamp for record in records] == [2**63 - 1, -(2**63)]
