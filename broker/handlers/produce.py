@@ -237,13 +237,13 @@ def _refuse_all(request: Struct) -> list[Struct] | None:
                 records = bytes(records[: MAGIC_OFFSET + 1]).ljust(_PEEKED_BYTES, b"\0")
             length, magic = _shape(records)
             if magic != _MAGIC or not MIN_ENTRY_LENGTH <= length <= _LARGEST_LENGTH:
-                if length > _LARGEST_LENGTH:
-                    return _everywhere(request, ErrorCode.UNKNOWN_SERVER_ERROR)
                 if length < MIN_ENTRY_LENGTH:
                     message = f"Record size {length} is less than the minimum record overhead ({MIN_ENTRY_LENGTH})"
                     return _everywhere(request, ErrorCode.CORRUPT_MESSAGE, message)
                 if not 0 <= magic <= 2:
                     return _everywhere(request, ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {magic}")
+                if length > _LARGEST_LENGTH and len(data.records) > MAGIC_OFFSET:
+                    return _everywhere(request, ErrorCode.UNKNOWN_SERVER_ERROR)
             elif (
                 records[_ATTRIBUTES] & TRANSACTIONAL_BIT
                 and request.transactional_id is None

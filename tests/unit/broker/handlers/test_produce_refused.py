@@ -98,7 +98,9 @@ def test_odd_records_are_appended_as_kafka_does(broker: DataBroker, records: byt
         (patched(OK, 8, ">i", -5), "Record size -5 is less than the minimum record overhead (14)"),
         (patched(OK, 16, ">b", 3), "Invalid magic found in record: 3"),
         (patched(OK, 16, ">b", -1), "Invalid magic found in record: -1"),
+        (patched(patched(OK, 8, ">i", 2**31 - 1), 16, ">b", -1), "Invalid magic found in record: -1"),
         (patched(OK, 8, ">i", 2**31 - 1), None),
+        (patched(OK, 8, ">i", 2**31 - 1)[:17], None),
     ],
 )
 def test_a_first_batch_that_cannot_be_fails_the_whole_request(
