@@ -14,7 +14,7 @@ from pybroker.cli.client.output import show, tell
 from pybroker.cli.option_values import key_value, positive
 
 if TYPE_CHECKING:
-    from confluent_kafka import TopicPartitionInfo
+    from confluent_kafka import TopicPartitionInfo, Uuid
     from confluent_kafka.admin import TopicDescription
 
     from pybroker.cli.client.session import Session
@@ -26,6 +26,8 @@ examples:
   pybroker topics describe orders --json
   pybroker topics alter orders --partitions 6
   pybroker topics --bootstrap-server localhost:9092 --create --topic orders    (as with kafka-topics)"""
+
+_FOR_URLS = str.maketrans("+/", "-_")
 
 #: Options that show partitions which something is wrong with, what that is, and in words.
 _TROUBLED: dict[str, tuple[Callable[[TopicPartitionInfo], bool], str]] = {
@@ -117,7 +119,7 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
             }
             for each in partitions
         ]
-        id_, settings = str(topic.topic_id), own[topic.name]
+        id_, settings = id_text(topic.topic_id), own[topic.name]
         if options.json:
             head = {"topic": topic.name, "id": id_, "internal": topic.is_internal, "configs": settings}
             show([{**head, "partitions": rows}], as_json=True)
@@ -130,6 +132,11 @@ def _describe(session: Session, options: argparse.Namespace) -> None:
 
 def _by_name(topic: TopicDescription) -> str:
     return topic.name
+
+
+def id_text(id_: Uuid) -> str:
+    """A topic's id as Kafka and its tools write it: Base64 for URLs. librdkafka has the other characters of Base64."""
+    return str(id_).translate(_FOR_URLS)
 
 
 def in_trouble(partitions: Sequence[TopicPartitionInfo], option: str | None) -> list[TopicPartitionInfo]:

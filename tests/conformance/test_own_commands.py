@@ -132,7 +132,7 @@ STEPS = [
 #: In the broker's own words, which each has its own of.
 OWN_WORDS = re.compile(r"^(pybroker \w+: [^:]+): .*", re.DOTALL)
 FIGURES = [
-    (r"\b[\w+/-]{22}\b(==)?", "<id>"),
+    (r"(?<![\w-])[\w-]{22}(?![\w-])(==)?", "<id>"),
     (r'"(port|broker|controller|coordinator|time|timestamp|joining_ms)": -?\d+', r'"\1": <n>'),
     (r'"(seconds|\w+_per_s|\w+_ms)": [\d.]+', r'"\1": <n>'),
     (r"\d+(\.\d+)? (records/sec|MB/sec|ms|records/s)", r"<n> \2"),

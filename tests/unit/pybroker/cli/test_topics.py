@@ -1,10 +1,12 @@
-"""Partitions that `pybroker topics describe` is asked for."""
+"""What `pybroker topics describe` shows: partitions that are asked for, and ids."""
 
 from __future__ import annotations
 
-from confluent_kafka import Node, TopicPartitionInfo
+import base64
 
-from pybroker.cli.topics import in_trouble
+from confluent_kafka import Node, TopicPartitionInfo, Uuid
+
+from pybroker.cli.topics import id_text, in_trouble
 
 
 def test_partitions_that_something_is_wrong_with() -> None:
@@ -18,3 +20,11 @@ def test_partitions_that_something_is_wrong_with() -> None:
     assert in_trouble(partitions, None) == partitions
     assert in_trouble(partitions, "--under-replicated-partitions") == [behind]
     assert in_trouble(partitions, "--unavailable-partitions") == [offline]
+
+
+def test_ids_are_written_as_kafka_writes_them() -> None:
+    """That is Base64 for URLs, without padding."""
+    halves = (-1 << 32 | 5, -7)
+    text = base64.urlsafe_b64encode(b"".join(half.to_bytes(8, "big", signed=True) for half in halves)).decode()
+
+    assert id_text(Uuid(*halves)) == text.rstrip("=") == "_____wAAAAX_________-Q"
