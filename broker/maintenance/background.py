@@ -97,9 +97,10 @@ class Background:
             ("log.retention.check.interval.ms", self.retain),
             ("log.flush.offset.checkpoint.interval.ms", lambda: self.checkpoint(RECOVERY_POINTS, HIGH_WATERMARKS)),
             ("log.flush.start.offset.checkpoint.interval.ms", lambda: self.checkpoint(LOG_START_OFFSETS)),
-            ("producer.id.expiration.check.interval.ms", self._expire_producers),
         ):
             self._every(name, config.get_int(name), work, config.get_int("log.initial.task.delay.ms"))
+        name = "producer.id.expiration.check.interval.ms"
+        self._every(name, config.get_int(name), self._expire_producers, config.get_int(name))
 
     def stop(self) -> None:
         """Let the threads finish what they have, and end them: the logs are then the loop's alone."""

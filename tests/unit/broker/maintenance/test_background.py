@@ -112,11 +112,11 @@ def test_checkpoints_are_written_each_in_its_time(tmp_path: Path) -> None:
 
 
 def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
-    """After producer.id.expiration.ms, at the next check."""
+    """After producer.id.expiration.ms, at the next check; checks do not wait for log.initial.task.delay.ms."""
     broker = DataBroker(
         tmp_path,
         {
-            "log.initial.task.delay.ms": 3_000,
+            "log.initial.task.delay.ms": 3_600_000,
             "producer.id.expiration.ms": 20_000,
             "producer.id.expiration.check.interval.ms": 3_000,
         },
