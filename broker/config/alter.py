@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from broker.diagnostics import logs
-from metadata.features import ELIGIBLE_LEADER_REPLICAS
+from metadata.features import CORDONED_DIRECTORIES_LEVEL, ELIGIBLE_LEADER_REPLICAS
 from metadata.image import ResourceType
 from metadata.topic_names import name_problem
 from protocol.errors import ErrorCode
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .broker_config import BrokerConfig, Trial
 
 MIN_ISR = "min.insync.replicas"
+CORDONED = "cordoned.log.dirs"
 
 Changes = dict[str, str | None]
 """New values by key; None takes the value away."""
@@ -254,6 +255,7 @@ def _check(
     try:
         if kind == ResourceType.BROKER:
             _check_eligible_leaders(image, name, changes)
+            _check_cordons(image, changes)
         elif kind == ResourceType.TOPIC:
             _check_topic_name(name)
             given = {key: value for key, value in changes.items() if value is not None}
@@ -290,3 +292,11 @@ def _check_eligible_leaders(image: MetadataImage, name: str, changes: Changes) -
         raise _invalid_config(f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled.")
     if changes[MIN_ISR] is None:
         raise _invalid_config(f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled.")
+
+
+def _check_cordons(image: MetadataImage, changes: Changes) -> None:
+    """Directories are cordoned from metadata.version 4.3 on (KIP-1066)."""
+    if CORDONED in changes and image.metadata_version < CORDONED_DIRECTORIES_LEVEL:
+        raise _invalid_config(
+            f"The {CORDONED} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+        )

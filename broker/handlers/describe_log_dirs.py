@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from broker.apis import handles
 from broker.dispatch import RequestContext
 from broker.waiting.deferred import Deferred
+from metadata.features import CORDONED_DIRECTORIES_LEVEL
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import (
     DESCRIBE_LOG_DIRS,
@@ -107,5 +108,6 @@ def _describe(ctx: RequestContext, directory: LogDirectory, wanted: Wanted, size
     result.topics = [DescribeLogDirsTopic(name=name, partitions=found) for name, found in topics.items()]
     result.total_bytes = volume.total
     result.usable_bytes = volume.free
-    result.is_cordoned = directory.is_cordoned
+    has_cordons = ctx.broker.controller.image.metadata_version >= CORDONED_DIRECTORIES_LEVEL
+    result.is_cordoned = has_cordons and directory.is_cordoned
     return result

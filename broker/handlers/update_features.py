@@ -7,6 +7,7 @@ Versions: v0 only raises, whatever its flag for going down says, as with Kafka 4
 from __future__ import annotations
 
 from broker.apis import Reply, handles
+from broker.cluster.cordons import record_marks
 from broker.dispatch import RequestContext
 from metadata.decision import Refused
 from metadata.feature_updates import FeatureUpdate
@@ -29,6 +30,10 @@ def update_features(ctx: RequestContext, request: Struct) -> Reply:
     granted = [
         UpdatableFeatureResult(feature=each.name, error_code=ErrorCode.NONE, error_message="NONE") for each in updates
     ]
-    return updated.then(
-        lambda _: UPDATE_FEATURES.response(error_message=None, results=granted if ctx.api_version < 2 else [])
-    )
+
+    def answer(_: None) -> Struct:
+        if not request.validate_only:
+            record_marks(ctx.broker)  # a level may have brought their place in the metadata
+        return UPDATE_FEATURES.response(error_message=None, results=granted if ctx.api_version < 2 else [])
+
+    return updated.then(answer)

@@ -20,6 +20,7 @@ from broker.waiting.gate import Gate
 from broker.waiting.purgatory import Purgatory
 from broker.waiting.timers import Timers
 from broker.waiting.turn import Turn
+from metadata.features import MAX_METADATA_VERSION
 from protocol.schema import Api, Struct
 from storage.fetch_slice import FetchSlice
 from storage.fs import LOCAL, FileSystem
@@ -130,7 +131,9 @@ class DataBroker:
             self._hold,
             self._queue,
         )
-        self.controller = SimpleNamespace(image=SimpleNamespace(brokers={self.config.node_id: None}))
+        self.controller = SimpleNamespace(
+            image=SimpleNamespace(brokers={self.config.node_id: None}, metadata_version=MAX_METADATA_VERSION)
+        )
         self.moves = SimpleNamespace(futures=lambda: ())
         self.rows = discover()
         for row in self.rows.values():

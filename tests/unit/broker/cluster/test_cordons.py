@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from broker.cluster.cordons import KEY, mark_cordoned, record_cordoned
+from broker.handlers.update_features import update_features
+from broker.waiting.deferred import Deferred
+from metadata.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
+from protocol.messages.update_features import UPDATE_FEATURES
 from storage.log_manager import LogManager
 from tests.support.controllers import ControllerHarness
 
@@ -56,3 +61,24 @@ def test_nothing_is_recorded_that_the_metadata_knows(harness: ControllerHarness)
     harness.config.apply_dynamic({}, {"num.io.threads": "9"})
     harness.config.apply_dynamic({}, {KEY: f"{second},{second}"})
     assert len(harness.log.batches) == count
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_they_count_once_metadata_version_has_them(harness: ControllerHarness, validate_only: bool) -> None:
+    features = harness.controller.image.features
+    features[METADATA_VERSION] = CORDONED_DIRECTORIES_LEVEL - 1
+
+    def raised(_: object, *, validate_only: bool) -> Deferred[None]:
+        if not validate_only:
+            features[METADATA_VERSION] = CORDONED_DIRECTORIES_LEVEL
+        return Deferred.resolved(None)
+
+    mark_cordoned(harness.config, harness.broker.logs)
+    record_cordoned(harness.broker)
+    assert state(harness) == ([False, True], set(), False)
+    harness.broker.quorum = SimpleNamespace(update_features=raised)
+    context: Any = SimpleNamespace(broker=harness.broker, api_version=2)
+    reply = update_features(context, UPDATE_FEATURES.request(feature_updates=[], validate_only=validate_only))
+    assert isinstance(reply, Deferred)
+    assert reply.result().error_code == 0
+    assert state(harness) == ([False, True], set() if validate_only else {IDS[1]}, False)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from metadata.features import CORDONED_DIRECTORIES_LEVEL
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS, DescribableLogDirTopic
 from protocol.records.builder import BatchBuilder
@@ -45,6 +46,13 @@ def test_all_partitions_with_their_sizes(broker: DataBroker, tmp_path: Path, ver
     total = shutil.disk_usage(tmp_path).total
     assert (first.total_bytes, 0 <= first.usable_bytes <= total) == ((total, True) if version >= 4 else (-1, False))
     assert (first.is_cordoned, second.is_cordoned) == (False, version >= 5)
+
+
+def test_no_directory_is_cordoned_before_metadata_version_4_3(broker: DataBroker) -> None:
+    broker.controller.image.metadata_version = CORDONED_DIRECTORIES_LEVEL - 1
+    first, second = broker.call(DESCRIBE_LOG_DIRS, 5, topics=None).results
+
+    assert (first.is_cordoned, second.is_cordoned) == (False, False)
 
 
 def test_only_the_partitions_asked_for(broker: DataBroker) -> None:

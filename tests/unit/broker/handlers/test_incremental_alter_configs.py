@@ -9,6 +9,7 @@ import pytest
 from broker.diagnostics import logs
 from broker.handlers.incremental_alter_configs import incremental_alter_configs
 from broker.waiting.deferred import Deferred
+from metadata.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
 from protocol.messages.incremental_alter_configs import (
     INCREMENTAL_ALTER_CONFIGS,
     AlterableConfig,
@@ -233,6 +234,16 @@ def test_refused(kind: int, name: str, changes: list[Change], code: int, message
     broker = ConfigBroker("t")
 
     assert change(broker, (kind, name, changes)) == [(code, message)]
+    assert broker.controller.batches == []
+
+
+@pytest.mark.parametrize("changes", [("cordoned.log.dirs", SET, "*"), ("cordoned.log.dirs", DELETE, None)])
+def test_directories_are_cordoned_from_metadata_version_4_3_on(changes: Change) -> None:
+    broker = ConfigBroker()
+    broker.controller.image.features[METADATA_VERSION] = CORDONED_DIRECTORIES_LEVEL - 1
+    message = "The cordoned.log.dirs configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+
+    assert change(broker, (BROKER, "1", [changes])) == [(40, message)]
     assert broker.controller.batches == []
 
 
