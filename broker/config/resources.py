@@ -46,6 +46,24 @@ GROUP_LIMITS = {key: _limits(key) for key in GROUP_KEYS}
 """The broker's keys for the least and the most that a group may have of a key; None where there is no limit."""
 
 
+CHECKED_IN_ORDER = (
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "consumer.assignment.interval.ms",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+    "share.assignment.interval.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.num.standby.replicas",
+    "streams.assignment.interval.ms",
+)
+"""Keys with limits, in the order in which Apache Kafka checks them: of several outside, it names the first."""
+
+
 def group_number(config: BrokerConfig, own: Mapping[str, str], key: str) -> int:
     """What a group goes by: its own value, the broker's if it has none.
 
@@ -81,15 +99,16 @@ def validate_group_config(config: BrokerConfig, overrides: Mapping[str, str]) ->
         if isinstance(value, Problem):
             raise ConfigError(value)
         values[key] = value
-    for key in overrides:
-        _check_limits(config, key, values[key])
+    for key in CHECKED_IN_ORDER:
+        if key in overrides:
+            _check_limits(config, key, values[key])
     for kind in ("consumer", "share", "streams"):
         beat, session = f"{kind}.heartbeat.interval.ms", f"{kind}.session.timeout.ms"
         beat_ms, session_ms = values[beat], values[session]
         assert isinstance(beat_ms, int)
         assert isinstance(session_ms, int)
         if beat_ms >= session_ms and (beat in overrides or session in overrides):
-            raise ConfigError(rule(f"{beat} must be less than {session}", beat))
+            raise ConfigError(rule(f"{session} must be greater than {beat}", session))
 
 
 def _check_limits(config: BrokerConfig, key: str, value: ConfigValue) -> None:

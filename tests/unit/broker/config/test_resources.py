@@ -7,6 +7,8 @@ import pytest
 from broker.config import ConfigError, load
 from broker.config.keys import BROKER_KEYS, GROUP_KEYS
 from broker.config.resources import (
+    CHECKED_IN_ORDER,
+    GROUP_LIMITS,
     capped_group_numbers,
     group_number,
     validate_client_metrics_config,
@@ -54,12 +56,34 @@ def test_what_is_within_the_limits_is_not_told() -> None:
     assert list(capped_group_numbers(load(), "g", own)) == []
 
 
-def test_heartbeats_fit_into_sessions() -> None:
-    """Also against the session timeout that the broker gives."""
-    config = load(overrides={"group.consumer.max.heartbeat.interval.ms": "50000"})
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_heartbeats_fit_into_sessions(kind: str) -> None:
+    """Also against the session timeout that the broker gives; the sentence is Apache Kafka's."""
+    config = load(overrides={f"group.{kind}.max.heartbeat.interval.ms": "50000"})
 
-    with pytest.raises(ConfigError, match=r"heartbeat\.interval\.ms must be less than"):
-        validate_group_config(config, {"consumer.heartbeat.interval.ms": "45000"})
+    with pytest.raises(ConfigError) as refused:
+        validate_group_config(config, {f"{kind}.heartbeat.interval.ms": "45000"})
+
+    assert str(refused.value) == f"{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"
+
+
+def test_of_several_values_outside_the_one_that_apache_kafka_looks_at_first_is_named() -> None:
+    """Not the one that came first."""
+    own = {"streams.session.timeout.ms": "1", "consumer.session.timeout.ms": "1", "consumer.heartbeat.interval.ms": "1"}
+
+    with pytest.raises(ConfigError) as refused:
+        validate_group_config(load(), own)
+
+    assert str(refused.value) == (
+        "consumer.heartbeat.interval.ms must be greater than or equal to group.consumer.min.heartbeat.interval.ms"
+    )
+
+
+def test_every_key_with_a_limit_has_its_place_in_the_order_of_checks() -> None:
+    """A key that was forgotten there would have no limit."""
+    limited = {key for key, limits in GROUP_LIMITS.items() if limits != (None, None)}
+
+    assert limited == set(CHECKED_IN_ORDER)
 
 
 @pytest.mark.parametrize(
