@@ -198,17 +198,19 @@ class Access:
     def topic_name(self, topic: Struct) -> str | None:
         """The name of a topic that is given by name or by id; None for an id that is not known.
 
-        Where both are given, the id counts, as it does to handlers.
+        Where both are given, the id counts, as it does to handlers. A name without a letter is one, too, where the
+        version has names: nobody is told that it is no topic's who may not know.
         """
-        fields = {field.name for field in topic.struct_type.fields}
-        if "topic_id" in fields and topic.topic_id != ZERO_UUID:
+        versions = {field.name: field.versions for field in topic.struct_type.fields}
+        by_id = "topic_id" in versions and topic.topic_id != ZERO_UUID
+        if by_id:
             found = self._guard._controller.image.topic_by_id(topic.topic_id)
             if found is not None:
                 return found.name
-        return next(
-            (value for field in _NAMES if field in fields and (value := getattr(topic, field))),
-            None,
-        )
+        for field in _NAMES:
+            if field in versions and (name := getattr(topic, field)) is not None:
+                return name if name or (not by_id and self.version in versions[field]) else None
+        return None
 
     def refused(self, request: Struct, code: ErrorCode) -> Struct:
         """The answer to a request that is refused as a whole."""

@@ -45,6 +45,16 @@ def test_a_transactional_id_comes_before_topics() -> None:
     assert answer.responses[0].partition_responses[0].error_code == REFUSED
 
 
+@pytest.mark.parametrize(("version", "code"), [(3, ErrorCode.TOPIC_AUTHORIZATION_FAILED), (12, 29), (13, None)])
+def test_the_empty_name_has_to_be_allowed_where_topics_have_names(version: int, code: int | None) -> None:
+    """By id, zeros are left to the handler: there is no topic to ask about."""
+    guarded = Guarded()
+    data = [TopicProduceData(name="", partition_data=[PartitionProduceData(index=0, records=None)])]
+    answer = guarded.ask(PRODUCE, version, PRODUCE.response(), acks=1, topic_data=data)
+    codes = [each.error_code for topic in answer.responses for each in topic.partition_responses]
+    assert codes == ([] if code is None else [code])
+
+
 def test_nobody_has_to_be_allowed_what_is_not_done() -> None:
     """Where topics are not made by asking for them, who may describe one that is not there is told that it is not."""
     guarded = Guarded(allow(ResourceType.TOPIC, "new", Operation.DESCRIBE), auto_create_topics_enable="false")
