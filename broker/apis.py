@@ -173,19 +173,21 @@ def handles(
     return register
 
 
-def discover(*, legacy: bool = True, telemetry: bool = False) -> Mapping[int, Row]:
+def discover(*, legacy: bool = True, telemetry: bool = False, unstable: bool = False) -> Mapping[int, Row]:
     """The rows of all APIs that have a module in broker.handlers, by key in ascending order.
 
     They are served from the first version that has a schema to the last of Apache Kafka 4.3; without `legacy` in
-    exactly the latter's versions, without those that Kafka 4 has dropped. Clients are told of `telemetry` where it is
-    received.
+    exactly the latter's versions, without those that Kafka 4 has dropped; with `unstable` also in versions that are not
+    final. Clients are told of `telemetry` where it is received.
     """
     advertised = _ADVERTISED if telemetry else _ADVERTISED | _TELEMETRY
     modules = {name for folder in import_module("broker.handlers").__path__ for name in os.listdir(folder)}
     return {
         key: Row(
             key,
-            key.current if not legacy else VersionRange(key.versions.min, key.current.max),
+            VersionRange(
+                (key.versions if legacy else key.current).min, (key.versions if unstable else key.current).max
+            ),
             advertised.get(key),
         )
         for key in ApiKey

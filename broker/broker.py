@@ -187,8 +187,11 @@ class Broker(ABC):
 
     def _rows(self) -> Mapping[int, Row]:
         """The APIs that it serves."""
-        has_metrics = bool(self.config.get_list("metrics.listeners"))
-        return discover(legacy=self.config.get_bool("pybroker.legacy.versions"), telemetry=has_metrics)
+        return discover(
+            legacy=self.config.get_bool("pybroker.legacy.versions"),
+            telemetry=bool(self.config.get_list("metrics.listeners")),
+            unstable=self.config.get_bool("unstable.api.versions.enable"),
+        )
 
     @abstractmethod
     def _bind(self) -> list[Listener]:

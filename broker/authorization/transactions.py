@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from broker.apis import Reply
-from broker.authorization.rule import Handle, each, one, split, then, to_named, to_topic
+from broker.authorization.rule import Handle, each, one, split, then, to_named, to_topic, together
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import (
     ADD_PARTITIONS_TO_TXN,
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 _ID = ResourceType.TRANSACTIONAL_ID
 _write_id = one(Operation.WRITE, _ID, "transactional_id")
+_write_id_in_two_phases = together(_write_id, one(Operation.TWO_PHASE_COMMIT, _ID, "transactional_id"))
 _describe_each = each("transactional_ids", to_named(Operation.DESCRIBE, _ID))
 _FIRST_VERSION_OF_BROKERS = 4
 
 
 def init_producer_id(access: Access, request: Struct, handle: Handle) -> Reply:
-    """The transactional id; without one, writing to any topic at all, or IDEMPOTENT_WRITE (KIP-679)."""
+    """The transactional id, for two phases, too, if they are asked for (KIP-939); without one, writing to any topic at
+    all, or IDEMPOTENT_WRITE (KIP-679).
+    """
     if request.transactional_id is not None:
-        return _write_id(access, request, handle)
+        return (_write_id_in_two_phases if request.enable2_pc else _write_id)(access, request, handle)
     if access.may_cluster(Operation.IDEMPOTENT_WRITE, tell=False) or access.may_to_any(
         Operation.WRITE, ResourceType.TOPIC
     ):

@@ -1,8 +1,9 @@
-"""InitProducerId v0-v5: a producer id, without which no idempotent producer writes (KIP-98).
+"""InitProducerId v0-v6: a producer id, without which no idempotent producer writes (KIP-98).
 
 Versions: v2 flexible; v3 brings a known id and epoch (KIP-360), which without a transactional id is not looked at;
 v4 PRODUCER_FENCED (KIP-588), before INVALID_PRODUCER_EPOCH; v5 TRANSACTION_ABORTABLE (KIP-890). v6, with two-phase
-commit (KIP-939), is not stable in Kafka 4.3, and not served.
+commit (KIP-939), is served where versions that are not final are asked for; prepared transactions are not kept in Kafka
+4.3 either.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from coordinator.effects import Effects
 from coordinator.shard import Producer
 from coordinator.transaction.init_producer_id import check_init, take_over
 from coordinator.transaction.shard import TransactionEffects
+from coordinator.transaction.transaction import NO_TIMEOUT_MS
 from protocol.errors import ErrorCode
 from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.schema import Struct
@@ -29,6 +31,10 @@ def init_producer_id(ctx: RequestContext, request: Struct) -> Reply:
     broker = ctx.broker
     if request.transactional_id is None:
         return broker.producer_ids.with_ids(lambda: _given(broker.producer_ids.next(), 0))
+    if request.enable2_pc and not broker.config.get_bool("transaction.two.phase.commit.enable"):
+        return _refused(ctx, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.keep_prepared_txn:
+        return _refused(ctx, ErrorCode.UNSUPPORTED_VERSION)
     # There has to be an id to give, whether it is needed or not: a decision does not wait.
     return broker.transactions.with_topic(lambda: broker.producer_ids.with_ids(lambda: _take_over(ctx, request)))
 
@@ -38,14 +44,15 @@ def _take_over(ctx: RequestContext, request: Struct) -> Reply:
     shard = transactions.at(request.transactional_id)
     if isinstance(shard, ErrorCode):
         return _refused(ctx, shard)
-    code = check_init(shard, request.transaction_timeout_ms)
+    timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
+    code = ErrorCode.NONE if request.enable2_pc else check_init(shard, timeout_ms)
     if code is not ErrorCode.NONE:
         return _refused(ctx, code)
     effects: TransactionEffects = Effects()
     given = take_over(
         shard,
         request.transactional_id,
-        request.transaction_timeout_ms,
+        timeout_ms,
         None if request.producer_id == NONE else Producer(request.producer_id, request.producer_epoch),
         ctx.broker.producer_ids.next,
         transactions.now(),

@@ -2,7 +2,7 @@
 
 from ..key import BOOLEAN, CLUSTER_WIDE, HIGH, INT, LOW, MEDIUM, READ_ONLY, SHORT, ConfigKey
 from ..validators import Range
-from .why_inert import NO_LINGER, NO_SUCH_THREADS, NO_TWO_PHASES, NO_WRITE_BUFFER
+from .why_inert import NO_LINGER, NO_SUCH_THREADS, NO_WRITE_BUFFER
 
 # fmt: off
 TRANSACTION_KEYS = (
@@ -24,8 +24,8 @@ TRANSACTION_KEYS = (
         doc="Replicas of the transactions topic."),
     ConfigKey("transaction.state.log.segment.bytes", INT, 104_857_600, Range(1), HIGH, READ_ONLY,
         doc="Segment size of the transactions topic."),
-    ConfigKey("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY, inert=NO_TWO_PHASES,
-        doc="Let producers take part in two-phase commits."),
+    ConfigKey("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY,
+        doc="Let producers take part in two-phase commits, by versions of InitProducerId which are not final."),
     ConfigKey("transactional.id.expiration.ms", INT, 604_800_000, Range(1), HIGH, READ_ONLY,
         doc="Time after which an unused transactional id is forgotten."),
     ConfigKey("add.partitions.to.txn.retry.backoff.ms", INT, 20, Range(1), HIGH, READ_ONLY,

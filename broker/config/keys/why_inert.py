@@ -10,6 +10,5 @@ NO_LINGER = "each decision is written at once, in a batch of its own, whether or
 NO_WRITE_BUFFER = "a batch is built anew for each write; no buffer is kept between two writes"
 NOTHING_TO_PURGE = "a request that is answered leaves the purgatory at once"
 NO_JAVA_PERSISTER = "the state of share groups is always kept in __share_group_state; a Java class can not run here"
-NO_TWO_PHASES = "InitProducerId v6, by which alone it can be asked for, is not served, nor is it by Kafka 4.3"
 NO_SUCH_THREADS = "one event loop does this work; there is no such pool of threads"
 NOTHING_UNSTABLE = "versions of APIs and levels of features that are not final are not known here"

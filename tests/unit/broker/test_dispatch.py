@@ -11,6 +11,7 @@ from broker.waiting.deferred import Deferred
 from protocol.errors import ErrorCode, ProtocolError
 from protocol.messages.api_versions import API_VERSIONS
 from protocol.messages.heartbeat import HEARTBEAT
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.messages.produce import PRODUCE, PartitionProduceData, TopicProduceData
 from protocol.schema import Api
 from protocol.versions import NO_VERSIONS
@@ -219,6 +220,16 @@ def test_what_is_advertised_is_what_kafka_advertises(facts):
     assert advertised == {key: (int(kafka[key]["broker_min"]), int(kafka[key]["broker_max"])) for key in advertised}
     assert sorted(advertised) == list(advertised)
     assert rows[PRODUCE.key].served.min == 3
+
+
+def test_versions_that_are_not_final_are_served_where_they_are_asked_for():
+    """In 4.3 that is InitProducerId v6 alone."""
+    more = {
+        key: (row.served.max, row.advertised.max)
+        for key, row in discover(unstable=True).items()
+        if row.served.max != discover()[key].served.max
+    }
+    assert more == {INIT_PRODUCER_ID.key: (6, 6)}
 
 
 def test_legacy_versions_are_those_of_kafka_3_9(facts):

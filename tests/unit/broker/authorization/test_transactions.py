@@ -5,6 +5,7 @@ from __future__ import annotations
 from protocol.errors import ErrorCode
 from protocol.messages.add_partitions_to_txn import ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnTopic
 from protocol.messages.describe_transactions import DESCRIBE_TRANSACTIONS, TopicData, TransactionState
+from protocol.messages.init_producer_id import INIT_PRODUCER_ID
 from protocol.schema import Struct
 from security.acl import Operation, ResourceType
 from tests.support.guarded import Guarded, allow
@@ -55,3 +56,21 @@ def test_a_transaction_is_told_without_hidden_topics() -> None:
     reply = DESCRIBE_TRANSACTIONS.response(transaction_states=states)
     (state,) = guarded.ask(DESCRIBE_TRANSACTIONS, 0, reply, transactional_ids=["t"]).transaction_states
     assert (state.transactional_id, [topic.topic for topic in state.topics]) == ("t", ["open"])
+
+
+def test_two_phases_have_to_be_allowed_besides() -> None:
+    """KIP-939's operation, on the transactional id."""
+    write, two_phases = (
+        allow(ResourceType.TRANSACTIONAL_ID, "t", each) for each in (Operation.WRITE, Operation.TWO_PHASE_COMMIT)
+    )
+    for entries, enable2_pc, passes in (
+        ([write], False, True),
+        ([write], True, False),
+        ([two_phases], True, False),
+        ([write, two_phases], True, True),
+    ):
+        guarded = Guarded(*entries)
+        reply = INIT_PRODUCER_ID.response()
+        answer = guarded.ask(INIT_PRODUCER_ID, 6, reply, transactional_id="t", enable2_pc=enable2_pc)
+        refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert (guarded.asked is not None, answer.error_code) == (passes, 0 if passes else refused)
