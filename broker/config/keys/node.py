@@ -17,7 +17,7 @@ from ..key import (
 )
 from ..validators import ListOf, OneOf, Range
 from .special import BOOTSTRAP_SERVERS, VOTERS
-from .why_inert import NO_JVM, NO_SUCH_THREADS, NOTHING_UNSTABLE, OWN_CONTROLLER
+from .why_inert import NO_JVM, NO_OTHER_LEVELS, NO_SUCH_THREADS, OWN_CONTROLLER
 
 # fmt: off
 NODE_KEYS = (
@@ -107,11 +107,9 @@ NODE_KEYS = (
     ConfigKey("internal.metadata.max.batch.size.in.bytes", INT, 8_388_608, None, LOW, READ_ONLY, internal=True,
         doc="Largest batch in the metadata log."),
     ConfigKey("unstable.api.versions.enable", BOOLEAN, False, None, HIGH, READ_ONLY, internal=True,
-        inert=NOTHING_UNSTABLE,
         doc="Serve versions of APIs which are not final."),
     ConfigKey("unstable.feature.versions.enable", BOOLEAN, False, None, HIGH, READ_ONLY, internal=True,
-        inert=NOTHING_UNSTABLE,
-        doc="Allow levels of features which are not final."),
+        inert=NO_OTHER_LEVELS, doc="Allow levels of features which are not final."),
     ConfigKey("config.providers", LIST, (), ListOf(), LOW, CLUSTER_WIDE,
         doc="Names of providers that fill in `${...}` in values."),
     ConfigKey("telemetry.max.bytes", INT, 1_048_576, Range(1), LOW, READ_ONLY,

@@ -11,4 +11,4 @@ NO_WRITE_BUFFER = "a batch is built anew for each write; no buffer is kept betwe
 NOTHING_TO_PURGE = "a request that is answered leaves the purgatory at once"
 NO_JAVA_PERSISTER = "the state of share groups is always kept in __share_group_state; a Java class can not run here"
 NO_SUCH_THREADS = "one event loop does this work; there is no such pool of threads"
-NOTHING_UNSTABLE = "versions of APIs and levels of features that are not final are not known here"
+NO_OTHER_LEVELS = "levels of features that are not final are not known here"
