@@ -9,6 +9,7 @@ from typing import Any
 from broker.maintenance.replica_move import REST_BYTES
 from broker.maintenance.replica_moves import ReplicaMoves
 from broker.partition import Partition
+from metadata.features import MAX_METADATA_VERSION
 from protocol.errors import ErrorCode
 from protocol.messages.describe_log_dirs import DESCRIBE_LOG_DIRS
 from storage.fs import LOCAL, FileSystem
@@ -47,7 +48,9 @@ class Moving(DataBroker):
         self.config.get = lambda key: None
         self.cleaner = SimpleNamespace(moved=lambda old, new: None)
         self.directory_ids: dict[str, bytes] = {}
-        image = SimpleNamespace(config=lambda kind, name: self.values, brokers={1: None})
+        image = SimpleNamespace(
+            config=lambda kind, name: self.values, brokers={1: None}, metadata_version=MAX_METADATA_VERSION
+        )
         self.controller = SimpleNamespace(image=image, append=self.told.append)
         self.background.start()
         self.moves: Any = ReplicaMoves(self, lambda size: self.copies)  # type: ignore[arg-type, return-value]
