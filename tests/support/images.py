@@ -41,8 +41,8 @@ def decide_topics(
     image: MetadataImage, *topics: NewTopic, check_config: Callable[[Mapping[str, str]], None] = no_problem
 ) -> Decision[NewTopicResult]:
     """Decide with one partition and one replica as defaults."""
-    start = len(image.topics_by_id) + 1
-    numbers = itertools.count(start * 1000)
+    last = max((int.from_bytes(id_, "big") for id_ in image.topics_by_id), default=999)
+    numbers = itertools.count(last + 1)
     return create_topics(
         image,
         topics,
