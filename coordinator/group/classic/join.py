@@ -122,7 +122,7 @@ def join_group(shard: GroupShard, join: Join, now: Now, effects: GroupEffects) -
         try:
             classic_members.join(shard, group, join, now, effects)
         except Refused as refusal:
-            effects.reply(join.waiter, join_error(refusal.code, join.member_id))
+            effects.reply(join.waiter, join_error(refusal.code, UNKNOWN_MEMBER_ID))
     elif isinstance(group, ShareGroup | StreamsGroup) and not group.may_become_classic:
         effects.reply(join.waiter, join_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID))
     elif join.member_id != UNKNOWN_MEMBER_ID:

@@ -231,3 +231,12 @@ def test_classic_member_gets_its_partitions_with_the_sync() -> None:
     mine = read(synced)
     assert len(mine["t"]) == 2
     assert sorted(mine["t"] + by_name(h.group.members["a"].assigned)["t"]) == ALL["t"]
+
+
+def test_a_join_that_is_refused_is_answered_without_a_member_id() -> None:
+    """By a group of the consumer protocol, whoever asks, as in Apache Kafka."""
+    h = harness(MigrationPolicy.BIDIRECTIONAL)
+    h.enter_consumer("a")
+    h.enter()
+    answer = h.join(member_id="a", protocol_type="connect")
+    assert (answer.code, answer.response.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
