@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from broker.config.alter import CORDONED
 from metadata import lifecycle
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from storage.log_manager import LogManager
 
+KEY = "cordoned.log.dirs"
 _ALL = "*"
 
 
@@ -25,13 +25,13 @@ def mark_cordoned(config: BrokerConfig, logs: LogManager) -> None:
     """Have new logs avoid the directories that are cordoned, from now on and after each change."""
 
     def mark(_: object = None) -> None:
-        cordoned = config.get_list(CORDONED)
+        cordoned = config.get_list(KEY)
         paths = {os.path.abspath(path) for path in cordoned}
         for directory in logs.directories:
             directory.is_cordoned = _ALL in cordoned or os.path.abspath(directory.path) in paths
 
     mark()
-    config.subscribe(CORDONED, mark)
+    config.subscribe(KEY, mark)
 
 
 def record_cordoned(broker: Broker) -> None:
@@ -42,7 +42,7 @@ def record_cordoned(broker: Broker) -> None:
         broker.loop.call_soon(lambda: record_marks(broker))
 
     record_marks(broker)
-    broker.config.subscribe(CORDONED, record_soon)
+    broker.config.subscribe(KEY, record_soon)
 
 
 def record_marks(broker: Broker) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker.cluster.cordons import mark_cordoned, record_cordoned
-from broker.config.alter import CORDONED
+from broker.cluster.cordons import KEY, mark_cordoned, record_cordoned
 from broker.handlers.update_features import update_features
 from broker.waiting.deferred import Deferred
 from metadata.features import CORDONED_DIRECTORIES_LEVEL, METADATA_VERSION
@@ -23,7 +22,7 @@ IDS = (b"first directory.", b"second directory")
 @pytest.fixture
 def harness(tmp_path: Path) -> ControllerHarness:
     paths = [str(tmp_path / name) for name in ("a", "b")]
-    overrides = {"log.dirs": ",".join(paths), CORDONED: paths[1]}
+    overrides = {"log.dirs": ",".join(paths), KEY: paths[1]}
     made = ControllerHarness(overrides, directories=dict(zip(paths, IDS, strict=True)))
     made.broker.logs = LogManager(paths)
     made.broker.directory_ids = dict(zip(paths, IDS, strict=True))
@@ -43,13 +42,13 @@ def test_what_the_file_says_and_each_change(harness: ControllerHarness) -> None:
     record_cordoned(harness.broker)
     first, second = (directory.path for directory in harness.broker.logs.directories)
     assert state(harness) == ([False, True], {IDS[1]}, False)
-    harness.config.apply_dynamic({}, {CORDONED: "*"})
+    harness.config.apply_dynamic({}, {KEY: "*"})
     assert state(harness) == ([True, True], set(IDS), True)
-    harness.config.apply_dynamic({}, {CORDONED: first})
+    harness.config.apply_dynamic({}, {KEY: first})
     assert state(harness) == ([True, False], {IDS[0]}, False)
-    harness.config.apply_dynamic({}, {CORDONED: f"{second},{first}"})
+    harness.config.apply_dynamic({}, {KEY: f"{second},{first}"})
     assert state(harness) == ([True, True], set(IDS), True)
-    harness.config.apply_dynamic({}, {CORDONED: ""})
+    harness.config.apply_dynamic({}, {KEY: ""})
     assert state(harness) == ([False, False], set(), False)
 
 
@@ -60,7 +59,7 @@ def test_nothing_is_recorded_that_the_metadata_knows(harness: ControllerHarness)
     count = len(harness.log.batches)
     second = harness.broker.logs.directories[1].path
     harness.config.apply_dynamic({}, {"num.io.threads": "9"})
-    harness.config.apply_dynamic({}, {CORDONED: f"{second},{second}"})
+    harness.config.apply_dynamic({}, {KEY: f"{second},{second}"})
     assert len(harness.log.batches) == count
 
 
